@@ -1,5 +1,7 @@
 //! The application that is fired at, in a process of its own.
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use idempotent_webhook::reconcile::ReconcileTask;
-use idempotent_webhook::recovery::RecoveryTask;
+use idempotent_webhook::recovery::{RecoveryTask, Rehearsal, RehearsedType};
 use idempotent_webhook::retention::RetentionTask;
 use idempotent_webhook::{
     DedupeTx, Delivery, DeliveryId, Events, HandlerError, IdempotentWebhook, Keep, LateClaim,
@@ -35,6 +37,8 @@ pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
 /// Whether it recovers and counts its activity, which would disturb those that count the application's
 /// messages.
 pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
+/// Whether it is the job of a deploy: it rehearses what is kept each time it is asked to, and recovers nothing.
+pub const REHEARSES: &str = "UNDER_FIRE_REHEARSES";
 /// Names the providers whose lists it reconciles, and the addresses of their APIs: `stripe=127.0.0.1:1`.
 pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
 /// How old an event is at least that is reconciled, in seconds.
@@ -43,6 +47,10 @@ pub const GRACE: &str = "UNDER_FIRE_GRACE";
 pub const PRUNES: &str = "UNDER_FIRE_PRUNES";
 /// Whether it is of a version that has no handler yet for what the next one has.
 pub const IS_OLD: &str = "UNDER_FIRE_IS_OLD";
+/// The file to which its hooks append what they are told. Without it, it has none.
+pub const TOLD: &str = "UNDER_FIRE_TOLD";
+/// How long a hook takes after that, in milliseconds.
+pub const HOOK_TIME: &str = "UNDER_FIRE_HOOK_TIME";
 /// How long it waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
@@ -140,6 +148,10 @@ pub async fn run() {
         true => recovering(router, &calls, pool(), patience, &mut background),
         false => router,
     };
+    let router = match std::env::var_os(REHEARSES) {
+        Some(_) => rehearsing(&calls, pool(), patience, &mut background),
+        None => router,
+    };
     let router = match std::env::var(RECONCILES) {
         Ok(apis) => reconciling(router, calls, &apis, pool(), patience, &mut background),
         Err(_) => router,
@@ -184,6 +196,31 @@ impl Calls {
     }
 }
 
+/// The hooks of a process that has any.
+struct Hooks {
+    file: File,
+    time: Duration,
+}
+
+impl Hooks {
+    fn of_environment() -> Option<Self> {
+        let file = std::env::var_os(TOLD)?;
+        let time = std::env::var(HOOK_TIME).unwrap().parse().unwrap();
+        Some(Self {
+            file: OpenOptions::new().append(true).open(file).unwrap(),
+            time: Duration::from_millis(time),
+        })
+    }
+
+    /// In one write, as a history is written.
+    fn tell(&self, what: &str) {
+        (&self.file)
+            .write_all(format!("{what}\n").as_bytes())
+            .unwrap();
+        std::thread::sleep(self.time);
+    }
+}
+
 /// With routes whose deliveries are kept, and recovery.
 fn recovering(
     router: Router,
@@ -193,10 +230,36 @@ fn recovering(
     background: &mut Background,
 ) -> Router {
     let recovery = Recovery::new(pool.clone()).poll_interval(Duration::from_millis(500));
+    let recovery = match Hooks::of_environment() {
+        Some(hooks) => recovery.on_change(move |change| {
+            let word = if change.is_over { "over" } else { "begun" };
+            hooks.tell(&format!("{}: {} {word}", change.endpoint, change.problem));
+        }),
+        None => recovery,
+    };
     let routes = recoverable(&pool, &recovery, patience, &mut background.layers);
     let router = router.merge(routes.with_state(calls.clone()));
     background.recoveries.push(recovery.spawn(router.clone()));
     router
+}
+
+/// The route of the job, whose router has those whose deliveries are kept.
+fn rehearsing(calls: &Calls, pool: PgPool, patience: u64, background: &mut Background) -> Router {
+    let recovery = Recovery::new(pool.clone());
+    let routes = recoverable(&pool, &recovery, patience, &mut background.layers);
+    let routes = routes.with_state(calls.clone());
+    Router::new().route(REHEARSE, post(rehearse).with_state((recovery, routes)))
+}
+
+/// The route at which the job rehearses.
+pub const REHEARSE: &str = "/rehearse";
+
+/// Answers how many were rehearsed, and how many of these would be processed.
+async fn rehearse(State((recovery, routes)): State<(Recovery, Router)>) -> String {
+    let report = recovery.rehearse(&routes, &Rehearsal::new()).await.unwrap();
+    let well = |of: &RehearsedType| of.processed_again + of.processed_now;
+    let well: usize = report.types.iter().map(well).sum();
+    format!("{} {well}", report.rehearsed())
 }
 
 /// With a route for each provider whose list is reconciled.
@@ -288,11 +351,22 @@ fn recoverable(
         let keep = keep
             .retry_delays([Duration::from_millis(300); RETRIES])
             .breaker(u32::MAX, Duration::ZERO);
+        let keep = match Hooks::of_environment() {
+            Some(hooks) => keep.on_dead(move |delivery, _| {
+                hooks.tell(&format!(
+                    "{}: {} is dead",
+                    delivery.endpoint(),
+                    delivery.id()
+                ));
+            }),
+            None => keep,
+        };
         let layer = IdempotentWebhook::new(pool.clone(), name, github())
             .database_timeout(Duration::from_millis(patience))
             .handler_timeout(Duration::from_secs(1))
             .in_flight_timeout(Duration::from_secs(1))
-            .keep(keep);
+            .keep(keep)
+            .rehearsable();
         layers.push(layer.clone());
         let route = match name.starts_with("late") {
             true => post(handle_kept_late).layer(layer.late_claim()),

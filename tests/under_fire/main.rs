@@ -6,7 +6,8 @@
 //!     cargo test --test under_fire -- soak                one of crash_between_messages,
 //!                                                         crash_in_recovery, everything,
 //!                                                         handover, history, soak, recovery,
-//!                                                         reconciliation, storm, versions
+//!                                                         reconciliation, rehearsal, storm,
+//!                                                         telling, versions
 //!     cargo test --release --test under_fire -- everything --for 3600
 //!                                                         all of it at once, for so many seconds
 
@@ -30,10 +31,12 @@ mod process;
 mod proxy;
 mod reconciliation;
 mod recovery;
+mod rehearsal;
 mod sender;
 mod server;
 mod soak;
 mod storm;
+mod telling;
 mod versions;
 
 use std::process::ExitCode;
@@ -90,6 +93,8 @@ async fn main() -> ExitCode {
         "soak",
         "recovery",
         "crash_in_recovery",
+        "telling",
+        "rehearsal",
         "reconciliation",
         "everything",
         "storm",
@@ -106,6 +111,8 @@ async fn main() -> ExitCode {
                 "versions" => versions::run().await,
                 "soak" => soak::run(length).await,
                 "recovery" => recovery::run(length).await,
+                "telling" => telling::run().await,
+                "rehearsal" => rehearsal::run(length).await,
                 "reconciliation" => reconciliation::run().await,
                 "everything" => everything::run(length, time).await,
                 "crash_in_recovery" => crash_in_recovery::run(length).await,

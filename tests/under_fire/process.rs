@@ -1,6 +1,7 @@
 //! Application processes, and a supervisor's part in their lives.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,7 +11,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
 use crate::application::{
-    CONNECTIONS, DATABASE, GRACE, HISTORY, IS_OLD, PATIENCE, PRUNES, RECONCILES, RECOVERS,
+    CONNECTIONS, DATABASE, GRACE, HISTORY, HOOK_TIME, IS_OLD, PATIENCE, PRUNES, RECONCILES,
+    RECOVERS, REHEARSES, TOLD,
 };
 use crate::history::Recorder;
 
@@ -24,11 +26,18 @@ pub struct Process {
     connections: u32,
     patience: Duration,
     recovers: bool,
+    rehearses: bool,
     reconciles: Option<Reconciled>,
     prunes: bool,
     is_old: bool,
+    tells: Option<Tells>,
     starts: AtomicU32,
     running: Mutex<Option<Running>>,
+}
+
+struct Tells {
+    file: PathBuf,
+    time: Duration,
 }
 
 struct Reconciled {
@@ -54,9 +63,11 @@ impl Process {
             connections,
             patience,
             recovers: false,
+            rehearses: false,
             reconciles: None,
             prunes: false,
             is_old: false,
+            tells: None,
             starts: AtomicU32::new(0),
             running: Mutex::new(None),
         }
@@ -66,6 +77,14 @@ impl Process {
     pub fn recovering(self) -> Self {
         Self {
             recovers: true,
+            ..self
+        }
+    }
+
+    /// One that runs nothing but rehearsals.
+    pub fn rehearsing(self) -> Self {
+        Self {
+            rehearses: true,
             ..self
         }
     }
@@ -82,6 +101,14 @@ impl Process {
     pub fn pruning(self) -> Self {
         Self {
             prunes: true,
+            ..self
+        }
+    }
+
+    /// One with hooks, each of which writes to a file what it is told, and then takes so long.
+    pub fn telling(self, file: PathBuf, time: Duration) -> Self {
+        Self {
+            tells: Some(Tells { file, time }),
             ..self
         }
     }
@@ -119,6 +146,9 @@ impl Process {
         if self.recovers {
             command.env(RECOVERS, "yes");
         }
+        if self.rehearses {
+            command.env(REHEARSES, "yes");
+        }
         if let Some(Reconciled { apis, grace }) = &self.reconciles {
             command.env(RECONCILES, apis);
             command.env(GRACE, grace.as_secs().to_string());
@@ -128,6 +158,10 @@ impl Process {
         }
         if self.is_old {
             command.env(IS_OLD, "yes");
+        }
+        if let Some(Tells { file, time }) = &self.tells {
+            command.env(TOLD, file);
+            command.env(HOOK_TIME, time.as_millis().to_string());
         }
         let mut child = command
             .env(DATABASE, &self.database)
@@ -160,7 +194,17 @@ impl Process {
     pub async fn deploy(&self) {
         let new = self.start().await;
         let old = self.running.lock().await.replace(new);
-        let Some(Running { mut child, .. }) = old else {
+        Self::stop(old).await;
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub async fn terminate(&self) {
+        let running = self.running.lock().await.take();
+        Self::stop(running).await;
+    }
+
+    async fn stop(running: Option<Running>) {
+        let Some(Running { mut child, .. }) = running else {
             return;
         };
         // To wait would close its standard input, which tells it that its parent is gone.
@@ -173,10 +217,19 @@ impl Process {
 
     /// Stops it for a time, as a machine does that swaps or is moved.
     pub async fn freeze(&self, time: Duration) {
-        let process = self.id().await;
-        send("-STOP", process).await;
+        self.stand_still().await;
         tokio::time::sleep(time).await;
-        send("-CONT", process).await;
+        self.go_on().await;
+    }
+
+    /// SIGSTOP.
+    pub async fn stand_still(&self) {
+        send("-STOP", self.id().await).await;
+    }
+
+    /// SIGCONT.
+    pub async fn go_on(&self) {
+        send("-CONT", self.id().await).await;
     }
 
     /// The memory that it holds, in bytes.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock, mpsc, oneshot, watch};
 
 /// One message, as `psql` and a debugger would name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ struct State {
     armed: Mutex<Option<Armed>>,
     /// All connections are cut.
     cut: Notify,
+    /// Held by whoever wants silence. Each message waits for it.
+    silence: Arc<RwLock<()>>,
 }
 
 struct Armed {
@@ -97,6 +99,11 @@ impl Proxy {
         self.state.cut.notify_waiters();
     }
 
+    /// Lets nothing more through until the guard is dropped.
+    pub async fn silence(&self) -> OwnedRwLockWriteGuard<()> {
+        self.state.silence.clone().write_owned().await
+    }
+
     /// What has passed since the last [`arm`](Self::arm).
     pub fn seen(&self) -> Vec<Message> {
         let armed = self.state.armed.lock().unwrap();
@@ -145,6 +152,7 @@ impl Connection {
                 let pid = i32::from_be_bytes(message[5..9].try_into().unwrap());
                 *self.backend.lock().unwrap() = Some(pid);
             }
+            drop(self.state.silence.read().await);
             match self.before(&message, typed, to_postgres).await {
                 GoOn::Forward => {}
                 GoOn::Cut => return,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
-use throwaway_postgres::{Durability, ThrowawayPostgres};
+use throwaway_postgres::{Durability, ThrowawayPostgres, snapshot};
 
 use crate::history::{History, Line, Recorder, now};
 
@@ -157,7 +157,15 @@ impl Server {
 
     /// Crashes the server and starts it again.
     pub async fn restart(&self) {
+        self.crash();
+        self.start_again().await;
+    }
+
+    pub fn crash(&self) {
         tokio::task::block_in_place(|| self.postgres.crash()).unwrap();
+    }
+
+    pub async fn start_again(&self) {
         self.postgres
             .start_again()
             .await
@@ -210,6 +218,14 @@ impl Server {
         .await
     }
 
+    /// All rows, as [`throwaway_postgres::snapshot`] has them.
+    pub async fn snapshot(&self) -> String {
+        self.ask(|mut connection| async move {
+            snapshot(&mut connection, &["idempotent_webhook", "public"]).await
+        })
+        .await
+    }
+
     /// Any delivery that is kept in one of these states: its endpoint, and its id.
     pub async fn any_kept(&self, states: &str) -> Option<(String, String)> {
         let sql = format!(
@@ -228,7 +244,7 @@ impl Server {
 
     /// Waits until a count is above zero.
     pub async fn until(&self, sql: &str) {
-        for _ in 0..500 {
+        for _ in 0..3000 {
             if self.count(sql).await > 0 {
                 return;
             }

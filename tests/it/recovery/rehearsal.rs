@@ -671,7 +671,12 @@ async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads
     assert_eq!(database.snapshot().await, before);
     let of_type = only_type(&report);
     assert_eq!(counts(of_type), [0, 0, 0, 1, 0]);
-    let reason = &of_type.fails_again[0].reason;
+    let RehearsedDelivery {
+        delivery_id,
+        reason,
+        ..
+    } = &of_type.fails_again[0];
+    assert_eq!((&*of_type.endpoint, &**delivery_id), ("test", "due-1"));
     assert!(reason.contains("read-only transaction"), "{reason}");
 
     // That of a rehearsal is not read-only, whether it waits for an object or not.

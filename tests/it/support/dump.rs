@@ -1,4 +1,5 @@
 use sqlx::AssertSqlSafe;
+use throwaway_postgres::snapshot;
 
 use super::database::Database;
 
@@ -6,30 +7,12 @@ use super::database::Database;
 pub struct Dump(String);
 
 impl Database {
-    /// All rows of all tables, with where they are and which transaction has written them: a row that was written anew is
-    /// another one.
+    /// All rows of all tables, as [`throwaway_postgres::snapshot`] has them.
     pub async fn snapshot(&self) -> String {
-        let tables: Vec<String> = sqlx::query_scalar(
-            "select format('%I.%I', schemaname, tablename) from pg_tables
-             where schemaname in ('idempotent_webhook', 'public')
-             order by schemaname, tablename",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .unwrap();
-        let mut snapshot = String::new();
-        for table in tables {
-            let rows = format!(
-                "select coalesce(string_agg(concat_ws(' ', ctid, xmin, t::text), E'\\n' order by ctid), '')
-                 from {table} as t"
-            );
-            let rows: String = sqlx::query_scalar(AssertSqlSafe(rows))
-                .fetch_one(&self.pool)
-                .await
-                .unwrap();
-            snapshot += &format!("{table}\n{rows}\n");
-        }
-        snapshot
+        let mut connection = self.pool.acquire().await.unwrap();
+        snapshot(&mut connection, &["idempotent_webhook", "public"])
+            .await
+            .unwrap()
     }
 
     /// All rows of the crate's tables, but for those of some tables.

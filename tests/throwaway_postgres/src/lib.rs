@@ -6,6 +6,7 @@
 //! server and removes the folder.
 
 mod install;
+mod snapshot;
 
 use std::error::Error;
 use std::fmt;
@@ -21,6 +22,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 
 use install::find_or_install;
+pub use snapshot::snapshot;
 
 /// The superuser of the server.
 const USER: &str = "postgres";

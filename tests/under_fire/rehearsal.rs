@@ -1,0 +1,166 @@
+//! The job of a deploy rehearses a thousand deliveries. It is killed in the midst of that, and nothing is left of it. Then it
+//! rehearses beside the traffic of another process.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::Length;
+use crate::application::REHEARSE;
+use crate::history::Recorder;
+use crate::process::Process;
+use crate::sender::{Attempt, Sender};
+use crate::server::Server;
+
+const DELIVERIES: i64 = 1000;
+
+const KILLS: u32 = 6;
+
+/// How many requests are under way at once beside a rehearsal.
+const SENDERS: usize = 4;
+
+/// Of five endpoints. Half of them are processed, and the others are dead.
+const INSERT: &str = "
+    with numbered as (
+        select
+            (array['kept', 'acknowledged', 'all', 'accepted', 'archived'])[1 + n % 5] as endpoint,
+            'rehearsed-' || n as id, n % 2 = 0 as is_processed
+        from generate_series(1, 1000) as n
+    ),
+    kept as (
+        insert into idempotent_webhook.kept_deliveries
+            (endpoint, delivery_id, event_type, state, attempts, archived_for, processed_at, archived_until)
+        select
+            endpoint, id, 'push', case when is_processed then 'processed' else 'dead' end, 1,
+            interval '1 day', now(), now() + interval '1 day'
+        from numbered
+    ),
+    requests as (
+        insert into idempotent_webhook.kept_requests
+            (endpoint, delivery_id, format, method, uri, headers, body)
+        select
+            endpoint, id, 1, 'POST', '/' || endpoint,
+            convert_to(E'content-type: application/json\\nx-github-event: push\\n', 'UTF8'),
+            convert_to('{\"behaviours\":[]}', 'UTF8')
+        from numbered
+    ),
+    claims as (
+        insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+        select endpoint, id from numbered where is_processed
+    ),
+    effects as (
+        insert into effects (delivery_id) select id from numbered where is_processed
+    )
+    select count(*) from numbered";
+
+const WRITING: &str = "select count(*) from pg_stat_activity where backend_xid is not null";
+
+const NO_ADVISORY_LOCK: &str = "
+    select (count(*) = 0)::int::bigint from pg_locks where locktype = 'advisory'";
+
+pub async fn run(length: Length) {
+    println!("\nrehearsal: {DELIVERIES} deliveries, with kills in the midst and beside traffic\n");
+    let server = Server::start().await;
+    assert_eq!(server.count(INSERT).await, DELIVERIES);
+    // What a rehearsal calls is no part of the history of what was sent.
+    let rehearsed = Recorder::start();
+    let job = Process::new(server.url(), &rehearsed, 10, Duration::from_secs(5)).rehearsing();
+    kills_leave_nothing(&server, &job).await;
+    beside_traffic(&server, &job, length).await;
+}
+
+async fn kills_leave_nothing(server: &Server, job: &Process) {
+    let before = server.snapshot().await;
+    let mut midst = Vec::new();
+    for _ in 0..KILLS {
+        let started = Instant::now();
+        let rehearsing = tokio::spawn(rehearse(job.address().await));
+        server.until(WRITING).await;
+        tokio::time::sleep(Duration::from_millis(fastrand::u64(..500))).await;
+        job.kill().await;
+        assert_eq!(rehearsing.await.unwrap(), None, "it had ended before");
+        midst.push(started.elapsed());
+        assert_eq!(server.left_in_transaction().await, 0);
+        server.until(NO_ADVISORY_LOCK).await;
+        assert_eq!(server.snapshot().await, before);
+    }
+    let started = Instant::now();
+    let report = rehearse(job.address().await).await;
+    let all = format!("{DELIVERIES} {DELIVERIES}");
+    assert_eq!(report.as_deref(), Some(&*all));
+    let whole = started.elapsed();
+    assert_eq!(server.snapshot().await, before);
+    println!("killed after {midst:.1?} of {whole:.1?}: each row is as it was");
+}
+
+async fn rehearse(job: SocketAddr) -> Option<String> {
+    let request = reqwest::Client::new().post(format!("http://{job}{REHEARSE}"));
+    request.send().await.ok()?.text().await.ok()
+}
+
+/// What was sent while the job rehearses, and in turns with that while it does not.
+async fn beside_traffic(server: &Server, job: &Process, length: Length) {
+    let (turns, requests) = match length {
+        Length::Short => (4, 150),
+        Length::Long => (10, 1000),
+    };
+    let recorder = Recorder::start();
+    let serving = Process::new(server.url(), &recorder, 10, Duration::from_secs(5)).recovering();
+    let (serving, job) = (serving.address().await, job.address().await);
+    let sender = Sender::new(&recorder);
+    send(&sender, serving, "warm-up", requests).await;
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    let mut rehearsals = 0;
+    for turn in 0..turns {
+        alone.extend(send(&sender, serving, &format!("alone-{turn}"), requests).await);
+        let name = format!("beside-{turn}");
+        let sending = send(&sender, serving, &name, requests);
+        tokio::pin!(sending);
+        loop {
+            tokio::select! {
+                times = &mut sending => break beside.extend(times),
+                report = rehearse(job) => {
+                    assert!(report.is_some(), "a rehearsal has failed");
+                    rehearsals += 1;
+                }
+            }
+        }
+    }
+    let sent = (2 * turns + 1) * requests;
+    let effects = "select count(*) from effects where delivery_id not like 'rehearsed-%'";
+    assert_eq!(server.count(effects).await, i64::try_from(sent).unwrap());
+    let history = server.history(&recorder).await;
+    assert_eq!(history.processed().len(), sent);
+    println!("{}", history.assert_upheld("rehearsal"));
+    println!("{sent} sent, {rehearsals} whole rehearsals meanwhile");
+    for (name, mut times) in [("alone", alone), ("beside a rehearsal", beside)] {
+        times.sort_unstable();
+        let at = |part: f64| times[(times.len() as f64 * part) as usize];
+        println!("  {name:<20} p50 {:.1?}, p99 {:.1?}", at(0.5), at(0.99));
+    }
+}
+
+/// Sends so many deliveries, a few at once, and returns how long each took.
+async fn send(sender: &Sender, to: SocketAddr, name: &str, requests: usize) -> Vec<Duration> {
+    let mut sending = JoinSet::new();
+    for part in 0..SENDERS {
+        let (sender, name) = (sender.clone(), name.to_owned());
+        sending.spawn(async move {
+            let mut times = Vec::new();
+            for number in (part..requests).step_by(SENDERS) {
+                let id = format!("{name}-{number}");
+                let started = Instant::now();
+                let sent = sender.send_once(to, "/kept", &id, &[]).await;
+                times.push(started.elapsed());
+                let processed = Attempt::Answered {
+                    status: 200,
+                    outcome: "processed".into(),
+                };
+                assert_eq!(sent, processed, "{id}");
+            }
+            times
+        });
+    }
+    sending.join_all().await.into_iter().flatten().collect()
+}

@@ -1,0 +1,304 @@
+//! What hooks are told while processes are frozen in a hook, or told to stop in an outage. One of the processes has no
+//! hook.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tempfile::TempPath;
+
+use crate::history::Recorder;
+use crate::process::Process;
+use crate::proxy::Proxy;
+use crate::sender::{Attempt, Sender};
+use crate::server::Server;
+
+/// Time enough to do something to a process while it is in a hook.
+const LONG: Duration = Duration::from_secs(3);
+
+/// How long a process waits for Postgres.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A dead delivery of each of three endpoints. Who has made them dead was killed before it told that.
+const DIE: &str = "
+    with dead as (
+        insert into idempotent_webhook.kept_deliveries
+            (endpoint, delivery_id, state, attempts, last_failed_at, died_at, untold_at)
+        select name, name || '-dead', 'dead', 9, now(), now(), now() - interval '1 second'
+        from unnest(array['acknowledged', 'all', 'kept']) as name
+        returning 1
+    )
+    select count(*) from dead";
+
+const END: &str = "
+    with ended as (delete from idempotent_webhook.kept_deliveries returning 1)
+    select count(*) from ended";
+
+/// As if processes that are in a hook had been there for longer than that may take.
+const PASS_ON: &str = "
+    with problems as (
+        update idempotent_webhook.problems
+        set telling_until = now() - interval '1 second'
+        where telling_until is not null
+        returning 1
+    ),
+    deaths as (
+        update idempotent_webhook.kept_deliveries
+        set untold_at = now() - interval '1 second'
+        where untold_at is not null
+        returning 1
+    )
+    select (select count(*) from problems) + (select count(*) from deaths)";
+
+const NO_PROBLEM: &str = "select (count(*) = 0)::int::bigint from idempotent_webhook.problems";
+
+const NO_DEATH_UNTOLD: &str = "
+    select (count(untold_at) = 0)::int::bigint from idempotent_webhook.kept_deliveries";
+
+pub async fn run() {
+    println!("\ntelling: processes are frozen in a hook, and stop in an outage\n");
+    for processes in [2, 6] {
+        frozen(processes).await;
+    }
+    for outage in [Outage::Silence, Outage::Crash] {
+        for moment in [Moment::Idle, Moment::Attempt, Moment::Hook] {
+            stopped(outage, moment).await;
+        }
+    }
+}
+
+/// What the hooks of all processes were told.
+struct Told(TempPath);
+
+impl Told {
+    fn new() -> Self {
+        Self(tempfile::NamedTempFile::new().unwrap().into_temp_path())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.to_path_buf()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.0).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn count(&self, line: &str) -> usize {
+        self.lines().iter().filter(|told| *told == line).count()
+    }
+
+    async fn until(&self, line: &str, times: usize) {
+        for _ in 0..3000 {
+            if self.count(line) == times {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited in vain for {line:?}: {:?}", self.lines());
+    }
+}
+
+fn processed() -> Attempt {
+    Attempt::Answered {
+        status: 200,
+        outcome: "processed".into(),
+    }
+}
+
+/// The first process stands still in the first call of its hook, until all is over.
+async fn frozen(number: usize) {
+    let server = Server::start().await;
+    let recorder = Recorder::start();
+    let told = Told::new();
+    let process = || Process::new(server.url(), &recorder, 5, PATIENCE).recovering();
+    let frozen = process().telling(told.path(), LONG);
+    // The last one has no hook.
+    let others: Vec<Process> = (1..number)
+        .map(|place| match place + 1 < number {
+            true => process().telling(told.path(), Duration::ZERO),
+            false => process(),
+        })
+        .collect();
+    server.count(DIE).await;
+    let first = "acknowledged: failing begun";
+    frozen.address().await;
+    told.until(first, 1).await;
+    frozen.stand_still().await;
+    assert_eq!(told.lines(), [first]);
+    for process in &others {
+        process.address().await;
+    }
+    let has_hook = number > 2;
+    if has_hook {
+        // They leave it what it tells.
+        server.until(NO_DEATH_UNTOLD).await;
+        told.until("kept: failing begun", 1).await;
+        assert_eq!(told.count(first), 1);
+    }
+    server.count(PASS_ON).await;
+    // A process looks when it starts, and then each half a minute.
+    others[0].deploy().await;
+    if has_hook {
+        told.until(first, 2).await;
+    }
+    server.count(END).await;
+    others[0].deploy().await;
+    if has_hook {
+        server.until(NO_PROBLEM).await;
+    } else {
+        // What the frozen one may have told is left. Of the rest, nobody was told.
+        server
+            .until(
+                "select (array_agg(endpoint || ' ' || is_there) = array['acknowledged false'])::int::bigint
+                 from idempotent_webhook.problems",
+            )
+            .await;
+    }
+    frozen.go_on().await;
+    server.until(NO_PROBLEM).await;
+
+    let sender = Sender::new(&recorder);
+    let sent = sender
+        .send_once(frozen.address().await, "/kept", "after-it", &[])
+        .await;
+    assert_eq!(sent, processed());
+    // It has told all it tells.
+    frozen.terminate().await;
+    let mut expected = vec![first.to_owned(), "acknowledged: failing over".to_owned()];
+    if has_hook {
+        expected.push(first.to_owned());
+        for name in ["all", "kept"] {
+            expected.push(format!("{name}: failing begun"));
+            expected.push(format!("{name}: failing over"));
+        }
+        for name in ["acknowledged", "all", "kept"] {
+            expected.push(format!("{name}: {name}-dead is dead"));
+        }
+    }
+    let lines = told.lines();
+    for over in expected.iter().filter(|line| line.ends_with("over")) {
+        let endpoint = over.split(' ').next().unwrap();
+        let is_of = |line: &&String| line.starts_with(endpoint) && !line.ends_with("dead");
+        assert_eq!(lines.iter().rfind(is_of), Some(over), "{lines:?}");
+    }
+    let mut sorted = lines;
+    sorted.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(sorted, expected);
+    let history = server.history(&recorder).await;
+    assert_eq!(history.effects("after-it"), 1);
+    println!(
+        "{number} processes, one frozen in its hook: {} messages; {}",
+        sorted.len(),
+        history.assert_upheld("telling")
+    );
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outage {
+    /// Nothing comes from Postgres any more, and nothing gets there.
+    Silence,
+    /// Postgres is gone.
+    Crash,
+}
+
+/// What the process does when Postgres is lost and it is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Idle,
+    /// Its handler runs.
+    Attempt,
+    /// Its hook is called.
+    Hook,
+}
+
+/// A process is told to stop in an outage. It stops, and another one does what it has left.
+async fn stopped(outage: Outage, moment: Moment) {
+    let server = Server::start().await;
+    let recorder = Recorder::start();
+    let told = Told::new();
+    let proxy = Proxy::start(server.socket()).await;
+    let stopping = Process::new(proxy.url(), &recorder, 5, PATIENCE)
+        .recovering()
+        .telling(told.path(), LONG);
+    let living = Process::new(server.url(), &recorder, 5, PATIENCE).recovering();
+    let first = "acknowledged: failing begun";
+    if moment == Moment::Hook {
+        server.count(DIE).await;
+    }
+    let address = stopping.address().await;
+    // It has begun all it does in the background.
+    server
+        .until("select count(*) / 2 from idempotent_webhook.processes")
+        .await;
+    living.address().await;
+    let sender = Sender::new(&recorder);
+    let accepted = Attempt::Answered {
+        status: 200,
+        outcome: "accepted".into(),
+    };
+    match moment {
+        Moment::Idle => {}
+        Moment::Attempt => {
+            let sent = sender
+                .send_once(address, "/accepted", "in-hand", &["hang"])
+                .await;
+            assert_eq!(sent, accepted);
+            server
+                .until("select count(taken_by) from idempotent_webhook.kept_deliveries")
+                .await;
+        }
+        Moment::Hook => told.until(first, 1).await,
+    }
+    let outage_began = Instant::now();
+    match outage {
+        Outage::Silence => {
+            let silence = proxy.silence().await;
+            stopping.terminate().await;
+            println!("  it took {:.1?}", outage_began.elapsed());
+            drop(silence);
+        }
+        Outage::Crash => {
+            server.crash();
+            stopping.terminate().await;
+            println!("  it took {:.1?}", outage_began.elapsed());
+            server.start_again().await;
+        }
+    }
+    server
+        .until(
+            "select (count(*) = 0)::int::bigint from idempotent_webhook.kept_deliveries
+             where state = 'due'",
+        )
+        .await;
+    if moment == Moment::Hook {
+        // What it could not note is told again, and what it has not told is told once.
+        server.count(PASS_ON).await;
+        stopping.address().await;
+        server.until(NO_DEATH_UNTOLD).await;
+        stopping.terminate().await;
+        let mut expected = vec![first.to_owned()];
+        for name in ["acknowledged", "all", "kept"] {
+            expected.push(format!("{name}: failing begun"));
+            expected.push(format!("{name}: {name}-dead is dead"));
+        }
+        let mut lines = told.lines();
+        lines.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+    } else {
+        assert_eq!(told.lines(), [""; 0]);
+    }
+    let sent = sender
+        .send_once(living.address().await, "/kept", "after-it", &[])
+        .await;
+    assert_eq!(sent, processed());
+    let history = server.history(&recorder).await;
+    let effects = usize::from(moment == Moment::Attempt);
+    assert_eq!(history.effects("in-hand"), effects);
+    println!(
+        "{outage:?}, stopped at {moment:?}: {} messages; {}",
+        told.lines().len(),
+        history.assert_upheld("telling")
+    );
+}
