@@ -17,7 +17,7 @@ use crate::application::{
 use crate::history::Recorder;
 
 /// How long a process may take to stop: its handlers end within a few seconds.
-const STOP_TIME: Duration = Duration::from_secs(60);
+pub const STOP_TIME: Duration = Duration::from_secs(60);
 
 /// An application that is started again after it was killed.
 pub struct Process {
@@ -194,25 +194,15 @@ impl Process {
     pub async fn deploy(&self) {
         let new = self.start().await;
         let old = self.running.lock().await.replace(new);
-        Self::stop(old).await;
+        if let Some(old) = old {
+            assert!(old.stop(STOP_TIME).await, "it stops when it is told to");
+        }
     }
 
-    /// Tells it to stop, and waits until it has.
-    pub async fn terminate(&self) {
+    /// Tells it to stop, and kills it if it has not after this time, as an orchestrator does. Returns whether it has.
+    pub async fn terminate(&self, grace: Duration) -> bool {
         let running = self.running.lock().await.take();
-        Self::stop(running).await;
-    }
-
-    async fn stop(running: Option<Running>) {
-        let Some(Running { mut child, .. }) = running else {
-            return;
-        };
-        // To wait would close its standard input, which tells it that its parent is gone.
-        let _input = child.stdin.take();
-        send("-TERM", child.id()).await;
-        let stopped = tokio::time::timeout(STOP_TIME, child.wait()).await;
-        let status = stopped.expect("it stops when it is told to").unwrap();
-        assert!(status.success(), "{status}");
+        running.unwrap().stop(grace).await
     }
 
     /// Stops it for a time, as a machine does that swaps or is moved.
@@ -245,6 +235,21 @@ impl Process {
 
     async fn id(&self) -> Option<u32> {
         self.running.lock().await.as_ref()?.child.id()
+    }
+}
+
+impl Running {
+    async fn stop(mut self, grace: Duration) -> bool {
+        // To wait would close its standard input, which tells it that its parent is gone.
+        let _input = self.child.stdin.take();
+        send("-TERM", self.child.id()).await;
+        let Ok(stopped) = tokio::time::timeout(grace, self.child.wait()).await else {
+            self.child.kill().await.unwrap();
+            return false;
+        };
+        let status = stopped.unwrap();
+        assert!(status.success(), "{status}");
+        true
     }
 }
 

@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempPath;
 
 use crate::history::Recorder;
-use crate::process::Process;
+use crate::process::{Process, STOP_TIME};
 use crate::proxy::Proxy;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
 /// Time enough to do something to a process while it is in a hook.
 const LONG: Duration = Duration::from_secs(3);
+
+/// For how long Kubernetes waits until it kills a process that it has told to stop.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// How long a process waits for Postgres.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -163,7 +166,7 @@ async fn frozen(number: usize) {
         .await;
     assert_eq!(sent, processed());
     // It has told all it tells.
-    frozen.terminate().await;
+    assert!(frozen.terminate(STOP_TIME).await);
     let mut expected = vec![first.to_owned(), "acknowledged: failing over".to_owned()];
     if has_hook {
         expected.push(first.to_owned());
@@ -212,7 +215,7 @@ enum Moment {
     Hook,
 }
 
-/// A process is told to stop in an outage. It stops, and another one does what it has left.
+/// A process is told to stop in an outage, and killed if that takes it too long. Another one does what it has left.
 async fn stopped(outage: Outage, moment: Moment) {
     let server = Server::start().await;
     let recorder = Recorder::start();
@@ -250,21 +253,21 @@ async fn stopped(outage: Outage, moment: Moment) {
         }
         Moment::Hook => told.until(first, 1).await,
     }
-    let outage_began = Instant::now();
+    let told_at = Instant::now();
+    let has_stopped;
     match outage {
         Outage::Silence => {
             let silence = proxy.silence().await;
-            stopping.terminate().await;
-            println!("  it took {:.1?}", outage_began.elapsed());
+            has_stopped = stopping.terminate(GRACE).await;
             drop(silence);
         }
         Outage::Crash => {
             server.crash();
-            stopping.terminate().await;
-            println!("  it took {:.1?}", outage_began.elapsed());
+            has_stopped = stopping.terminate(GRACE).await;
             server.start_again().await;
         }
     }
+    let took = told_at.elapsed();
     server
         .until(
             "select (count(*) = 0)::int::bigint from idempotent_webhook.kept_deliveries
@@ -276,7 +279,7 @@ async fn stopped(outage: Outage, moment: Moment) {
         server.count(PASS_ON).await;
         stopping.address().await;
         server.until(NO_DEATH_UNTOLD).await;
-        stopping.terminate().await;
+        assert!(stopping.terminate(STOP_TIME).await);
         let mut expected = vec![first.to_owned()];
         for name in ["acknowledged", "all", "kept"] {
             expected.push(format!("{name}: failing begun"));
@@ -297,7 +300,8 @@ async fn stopped(outage: Outage, moment: Moment) {
     let effects = usize::from(moment == Moment::Attempt);
     assert_eq!(history.effects("in-hand"), effects);
     println!(
-        "{outage:?}, stopped at {moment:?}: {} messages; {}",
+        "{outage:?}, told to stop at {moment:?}: {} after {took:.0?}, {} messages; {}",
+        if has_stopped { "gone" } else { "killed" },
         told.lines().len(),
         history.assert_upheld("telling")
     );
