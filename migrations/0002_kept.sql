@@ -221,6 +221,8 @@ create table idempotent_webhook.problems (
     endpoint text collate "C" not null,
     -- As `endpoint_problems` names it.
     problem text collate "C" not null,
+    -- What it is about, such as an event type. Empty if it is about the endpoint.
+    subject text collate "C" not null default '',
     since timestamptz not null default now(),
     -- Whether the last look has found it.
     is_there boolean not null,
@@ -231,7 +233,7 @@ create table idempotent_webhook.problems (
     -- Counts the calls, from the microsecond of its first look on: what a process writes after its time has no effect, not
     -- on a later row of the same problem either.
     tellings bigint not null default (extract(epoch from now()) * 1000000)::bigint,
-    primary key (endpoint, problem)
+    primary key (endpoint, problem, subject)
 );
 
 -- When a process has looked for problems. One looks for all.

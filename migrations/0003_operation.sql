@@ -19,6 +19,23 @@ create table idempotent_webhook.activity (
 -- With room for updates in place: a row is updated for an hour.
 ) with (fillfactor = 50);
 
+-- When events of each type came, for endpoints with a table of types: what is new, and what has stopped.
+create table idempotent_webhook.event_types (
+    endpoint text collate "C" not null,
+    -- A name of the table that has a handler, or the type of an event that is ignored and that no name matches. `*` stands
+    -- for the types beyond a bound.
+    event_type text collate "C" not null,
+    first_at timestamptz not null default now(),
+    -- To the minute.
+    last_at timestamptz not null default now(),
+    -- On how many days it came, in UTC.
+    days integer not null default 1,
+    -- The longest time between two of them.
+    longest_pause interval not null default '0',
+    primary key (endpoint, event_type)
+-- With room for updates in place: a row is updated each minute.
+) with (fillfactor = 50);
+
 -- Why requests were rejected, likewise.
 create table idempotent_webhook.rejections (
     endpoint text collate "C" not null,
@@ -144,16 +161,70 @@ create table idempotent_webhook.operator_action_deliveries (
     primary key (action, endpoint, tenant, delivery_id)
 );
 
+-- The event types of endpoints that are new or have stopped. The settings of an endpoint have its table of types.
+--
+-- New: it is ignored, no name of the table matches it, and it came first within the last week, and more than a day after the
+-- endpoint's first event. Ten of an endpoint are told by name, and `*` stands for the others.
+--
+-- Stopped: it has a handler, came on seven days or more, and has not come for three times its longest pause until then, nor
+-- for a day.
+create function idempotent_webhook.event_type_problems(endpoints text[])
+    returns table (endpoint text, problem text, event_type text, is_verified boolean)
+    language sql stable strict
+    begin atomic
+        with seen as materialized (
+            select
+                each.endpoint, each.event_type, each.first_at, each.last_at, each.days, each.longest_pause,
+                min(each.first_at) over (partition by each.endpoint) as began_at, told.settings
+            from idempotent_webhook.event_types as each
+            join idempotent_webhook.endpoint_settings as told on told.endpoint = each.endpoint
+            where each.endpoint = any(endpoints)
+        ),
+        new as (
+            select
+                seen.endpoint, seen.event_type, seen.settings ->> 'event_types_verified' = 'true' as is_verified,
+                row_number() over (partition by seen.endpoint order by seen.first_at, seen.event_type) as number
+            from seen
+            where seen.first_at > now() - interval '7 days'
+                and seen.first_at > seen.began_at + interval '1 day'
+                and seen.settings ->> 'ignores_other_events' = 'true'
+                and not exists (
+                    select
+                    from (
+                        values (seen.settings -> 'event_types'), (seen.settings -> 'ignored_event_types')
+                    ) as list (names)
+                    cross join lateral jsonb_path_query(list.names, '$[*]') as element
+                    cross join lateral (select element #>> '{}' as name) as named
+                    where named.name = seen.event_type
+                        or named.name like '%*' and starts_with(seen.event_type, left(named.name, -1))
+                        -- The name of a type has all actions of it.
+                        or seen.settings ->> 'event_actions' = 'true'
+                            and starts_with(seen.event_type, named.name || '.')
+                )
+        )
+        select distinct
+            new.endpoint, 'new event type',
+            case when new.number <= 10 then new.event_type else '*' end,
+            new.is_verified or new.number > 10 or new.event_type = '*'
+        from new
+        union all
+        select seen.endpoint, 'event type stopped', seen.event_type, true
+        from seen
+        where seen.settings -> 'event_types' ? seen.event_type
+            and seen.days >= 7
+            and seen.last_at < now() - greatest(3 * seen.longest_pause, interval '1 day');
+    end;
+
 -- What is wrong with the endpoints: for the log, the hook, the gauges and the dashboard. `format` is that of the requests
 -- which the process reads.
 --
 -- Each look-up reads a few rows of an index, however many are kept: `order by` and `limit` leave the planner no other way.
 -- It is strict so that it is not inlined: a Citus would not see that it reads reference tables.
 create function idempotent_webhook.endpoint_problems(endpoints text[], format smallint)
-    returns table (endpoint text, problem text)
+    returns table (endpoint text, problem text, subject text)
     language sql stable strict
     begin atomic
-        select known.endpoint, found.problem
+        select known.endpoint, found.problem, ''
         from unnest(endpoints) as known (endpoint)
         left join idempotent_webhook.kept_endpoints as state on state.endpoint = known.endpoint
         cross join lateral (
@@ -236,5 +307,10 @@ create function idempotent_webhook.endpoint_problems(endpoints text[], format sm
                         )
                 ))
         ) as found (problem, is_there)
-        where found.is_there;
+        where found.is_there
+        union all
+        select
+            types.endpoint, types.problem,
+            types.event_type || case when types.is_verified then '' else ' (unverified)' end
+        from idempotent_webhook.event_type_problems(endpoints) as types;
     end;

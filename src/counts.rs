@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::activity::{Activity, Source};
+use crate::event_types::Ignored;
 use crate::metrics::{Metrics, Stage};
 use crate::outcome::Outcome;
 use crate::provider::Provider;
@@ -50,6 +51,13 @@ impl Counts {
         }
     }
 
+    /// A request with an event of a type that has a handler, by its name in the table.
+    pub(crate) fn handled_type(&self, name: &str) {
+        if let Some(activity) = &self.activity {
+            activity.see_handled(name);
+        }
+    }
+
     /// The details of a request that does not reach the handler.
     pub(crate) fn unhandled(&self, unhandled: &Unhandled, provider: &Provider) {
         unhandled.count(&self.metrics);
@@ -57,10 +65,9 @@ impl Counts {
             return;
         };
         match unhandled {
-            Unhandled::Ignored(event_type) => {
-                // Whoever has captured a request could fill the activity with names, and so could a tenant.
-                let is_trusted = provider.signs_event_type() && !provider.has_tenants();
-                activity.count_ignored(is_trusted.then_some(event_type));
+            Unhandled::Ignored(Ignored::Named(name)) => activity.count_ignored_by_name(name),
+            Unhandled::Ignored(Ignored::Other(event_type)) => {
+                activity.count_ignored(event_type);
             }
             Unhandled::Rejected(rejected) => {
                 let cause = rejected.rejection.kind();

@@ -24,7 +24,9 @@ use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, setting
 ///
 /// A provider sends all events to which an endpoint is subscribed. Those that no handler is for are
 /// [ignored](Self::ignore_others): they are verified, answered with the provider's success and the outcome
-/// `ignored`, and cost no connection, no transaction and no row.
+/// `ignored`, and cost no connection, no transaction and no row. A type that is ignored and that the endpoint never had
+/// before is [told once](crate::documentation::operating#event-types), so that an event that the provider has renamed
+/// is not dropped in silence. [`ignore`](Self::ignore) names those that are known.
 ///
 /// ```no_run
 /// use axum::http::StatusCode;
@@ -107,6 +109,7 @@ use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, setting
 pub struct Events<S = ()> {
     types: EventTypes,
     handlers: Vec<MethodRouter<S>>,
+    ignored: EventTypes,
 }
 
 impl<S> Events<S>
@@ -119,6 +122,7 @@ where
         Self {
             types: EventTypes::new(Vec::<String>::new()),
             handlers: Vec::new(),
+            ignored: EventTypes::new(Vec::<String>::new()),
         }
     }
 
@@ -128,21 +132,43 @@ where
     ///
     /// If there is one for the name, or it is no name: it is empty, or has `*` elsewhere than at its end, after a dot or
     /// what else is [between words](crate::Provider::event_type_separator).
-    #[expect(
-        clippy::panic,
-        reason = "it is a mistake of the program, as two routes of one path are"
-    )]
     #[track_caller]
     pub fn on<H, T>(mut self, event_type: impl Into<String>, handler: H) -> Self
     where
         H: Handler<T, S>,
         T: 'static,
     {
-        let name = event_type.into();
-        if let Err(error) = add(&mut self.types, name.clone()) {
-            panic!("`Events::on({name:?}, ..)`: {error}");
-        }
+        named("on", &mut self.types, &self.ignored, event_type.into());
         self.handlers.push(any(handler));
+        self
+    }
+
+    /// Events of these types or groups are ignored on purpose.
+    ///
+    /// ```
+    /// # use axum::http::StatusCode;
+    /// # use idempotent_webhook::{DedupeTx, Events};
+    /// # async fn paid(_: DedupeTx) -> StatusCode { StatusCode::OK }
+    /// let events = Events::<()>::new()
+    ///     .on("invoice.*", paid)
+    ///     .ignore(["invoice.created", "charge.updated", "customer.*"])
+    ///     .ignore_others();
+    /// ```
+    ///
+    /// They are answered as by [`ignore_others`](Self::ignore_others). The difference is in what is told: a type that is
+    /// ignored, that no name matches, and that the endpoint never had before is a
+    /// [problem](crate::documentation::operating#event-types), since it may be a renamed one. A name says that the
+    /// type is known. Here, too, a name comes before a group: of `invoice.*`, all but `invoice.created` are
+    /// handled above.
+    ///
+    /// # Panics
+    ///
+    /// As [`on`](Self::on).
+    #[track_caller]
+    pub fn ignore<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
+        for name in event_types {
+            named("ignore", &mut self.ignored, &self.types, name.into());
+        }
         self
     }
 
@@ -162,7 +188,7 @@ where
             "`Events` has no handler, so that all events would be ignored: add one with `on`"
         );
         EventHandlers {
-            wanted: WantedEvents::new(self.types, true),
+            wanted: WantedEvents::new(self.types, &self.ignored, true),
             handlers: self.handlers,
             other: None,
         }
@@ -175,7 +201,7 @@ where
         T: 'static,
     {
         EventHandlers {
-            wanted: WantedEvents::new(self.types, false),
+            wanted: WantedEvents::new(self.types, &self.ignored, false),
             handlers: self.handlers,
             other: Some(any(handler)),
         }
@@ -184,7 +210,22 @@ where
 
 impl<S> fmt::Debug for Events<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Events").field(&self.types).finish()
+        f.debug_struct("Events")
+            .field("on", &self.types)
+            .field("ignore", &self.ignored)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Adds a name to a list, which must not be in another one.
+#[expect(
+    clippy::panic,
+    reason = "it is a mistake of the program, as two routes of one path are"
+)]
+#[track_caller]
+fn named(method: &str, types: &mut EventTypes, others: &EventTypes, name: String) {
+    if let Err(error) = add(types, others, name.clone()) {
+        panic!("`Events::{method}({name:?}, ..)`: {error}");
     }
 }
 
@@ -231,7 +272,7 @@ where
 
     /// The names of the types and groups that have a handler, to be compared with what the provider sends.
     pub fn event_types(&self) -> impl Iterator<Item = &str> {
-        self.wanted.names().iter().map(String::as_str)
+        self.wanted.handled().iter().map(String::as_str)
     }
 }
 

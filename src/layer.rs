@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 use tower_layer::Layer;
 
-use crate::activity::report_last_authentic;
+use crate::activity::{report_last_authentic, report_types};
 use crate::delivery::check_text;
 #[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
@@ -116,7 +116,8 @@ impl IdempotentWebhook {
     /// ```
     ///
     /// A name is that of a type, or a group such as `invoice.*`. An event whose type cannot be read is
-    /// not ignored. What is ignored is counted, but not stored: a type that is added later comes from then
+    /// not ignored. A type that is ignored and that the endpoint never had before is
+    /// [told once](crate::documentation::operating#event-types). What is ignored is counted, but not stored: a type that is added later comes from then
     /// on. What was sent before is brought by [`Reconcile::run_once`](crate::Reconcile::run_once), as far back as it
     /// looks, or by the provider on request.
     ///
@@ -126,15 +127,32 @@ impl IdempotentWebhook {
     /// a list.
     #[track_caller]
     pub fn only<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
+        let is_first = self.0.verification.listed_events().is_none();
         self.0.verification.only(event_types);
+        self.report_types(is_first);
         self
     }
 
     #[cfg(feature = "axum")]
     #[track_caller]
     pub(crate) fn with_events(mut self, wanted: WantedEvents) -> Self {
+        let is_first = self.0.verification.listed_events().is_none();
         self.0.verification.set_events(wanted);
+        self.report_types(is_first);
         self
+    }
+
+    /// Once for all clones.
+    fn report_types(&self, is_first: bool) {
+        let Verification {
+            endpoint, metrics, ..
+        } = &self.0.verification;
+        if cfg!(feature = "metrics")
+            && is_first
+            && let Some(events) = self.0.verification.listed_events()
+        {
+            report_types(endpoint, &self.0.store, metrics, events);
+        }
     }
 
     /// The handler claims the delivery itself, by [`LateClaim`](crate::LateClaim): what it does before needs no
@@ -418,7 +436,8 @@ impl IdempotentWebhook {
     /// A request only adds to a number in memory. The layer writes its numbers every 5 seconds, in one
     /// short transaction, if there are any. A process that is killed loses those of its last 5 seconds;
     /// [`drained`](Self::drained) writes them. Beside its first numbers, and then hourly, a process writes
-    /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`.
+    /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`. With a table of event types,
+    /// `idempotent_webhook.event_types` has when each type came: without that, no type is new or has stopped.
     /// [`Retention`](crate::Retention) deletes old rows.
     ///
     /// For each cause of rejections, the last reason is stored, up to 300 characters. It has nothing that a

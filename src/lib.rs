@@ -119,6 +119,7 @@
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
 //! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), that of any process, which is read every 30 seconds |
 //! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |
+//! | `idempotent_webhook_event_types` | gauge | `state`: `new`, `stopped`. The [event types](documentation::operating#event-types) that are new or have stopped, at most 11 new ones; read every 30 seconds by each process whose layer has a table of types |
 //! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |

@@ -129,6 +129,7 @@ mod facade {
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const LAST_AUTHENTIC: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
     const EXPECTED_EVERY: &str = "idempotent_webhook_expected_every_seconds";
+    const EVENT_TYPES: &str = "idempotent_webhook_event_types";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
     /// The outcome of an attempt that has reached no layer.
@@ -230,6 +231,11 @@ mod facade {
             "Longest time between two authentic requests, as the application says"
         );
         describe_gauge!(
+            EVENT_TYPES,
+            Unit::Count,
+            "Event types that are new or have stopped, by state"
+        );
+        describe_gauge!(
             WAITERS,
             Unit::Count,
             "Duplicates that wait for a delivery in flight in this process"
@@ -299,6 +305,12 @@ mod facade {
 
         pub(crate) fn expected_every(&self, time: Duration) {
             gauge!(EXPECTED_EVERY, self.labels([])).set(time.as_secs_f64());
+        }
+
+        /// How many event types are new or have stopped.
+        pub(crate) fn event_types(&self, state: &'static str, count: i64) {
+            let labels = self.labels([Label::new("state", state)]);
+            gauge!(EVENT_TYPES, labels).set(count as f64);
         }
 
         /// Why a request was rejected.
@@ -391,6 +403,8 @@ mod facade {
         pub(super) fn last_authentic(&self, _: u64) {}
 
         pub(crate) fn expected_every(&self, _: Duration) {}
+
+        pub(crate) fn event_types(&self, _: &'static str, _: i64) {}
 
         pub(crate) fn rejection(&self, _: &'static str) {}
 

@@ -45,6 +45,7 @@ impl Activity {
         let mut statements = Vec::new();
         statements.extend(statements::add_counts(endpoint, version, &taken.numbers));
         statements.extend(statements::add_rejections(endpoint, &taken.numbers));
+        statements.extend(statements::add_types(endpoint, &taken.numbers));
         if statements.is_empty() {
             return Ok(());
         }

@@ -9,6 +9,7 @@ mod last_authentic;
 mod numbers;
 mod renamed;
 mod statements;
+mod type_problems;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,8 @@ use crate::background::Background;
 use crate::transaction::Store;
 pub(crate) use last_authentic::report_last_authentic;
 pub(crate) use numbers::Source;
-use numbers::{Numbers, Types, bucket};
+use numbers::{Numbers, OfTable, Types, bucket};
+pub(crate) use type_problems::report_types;
 
 /// The activity of a layer. Clones share it.
 #[derive(Clone, Debug)]
@@ -87,11 +89,26 @@ impl Activity {
         self.count(Source::Handler, bucket(took));
     }
 
-    /// The same for an ignored event. Its type is stored, unless it is not to be trusted.
-    pub(crate) fn count_ignored(&self, event_type: Option<&str>) {
+    /// The same for an event that is ignored by this name of the table.
+    pub(crate) fn count_ignored_by_name(&self, name: &str) {
+        let mut state = self.counting();
+        state
+            .numbers
+            .add(Source::Ignored, name.to_owned().into(), 1);
+    }
+
+    /// The same for an event that no name of the table matches. A sender may have chosen its type, so there is a bound on
+    /// what is stored of types.
+    pub(crate) fn count_ignored(&self, event_type: &str) {
         let mut state = self.counting();
         let name = state.types.name(event_type);
+        state.numbers.see(&name, OfTable::No);
         state.numbers.add(Source::Ignored, name, 1);
+    }
+
+    /// Notes that an event has come whose handler has this name in the table.
+    pub(crate) fn see_handled(&self, name: &str) {
+        self.counting().numbers.see(name, OfTable::Yes);
     }
 
     /// The same for a rejected request. Its reason is stored, so it must have nothing of the request.

@@ -57,9 +57,8 @@ pub(super) fn bucket(took: Duration) -> &'static str {
     bucket.map_or("inf", |(name, _)| name)
 }
 
-/// The types of ignored events whose name is not stored: it is not signed, a tenant may have chosen it, or there are
-/// too many.
-pub(crate) const OTHER_TYPES: &str = "*";
+/// The types of ignored events whose names are not stored, since there are too many.
+const OTHER_TYPES: &str = "*";
 
 /// The most names of ignored types that a layer stores.
 const MAX_TYPES: usize = 100;
@@ -75,6 +74,15 @@ const MAX_REASON: usize = 300;
 pub(super) struct Numbers {
     counts: BTreeMap<(Source, Cow<'static, str>), u64>,
     rejections: BTreeMap<&'static str, Rejected>,
+    /// The types that came.
+    seen: BTreeMap<String, OfTable>,
+}
+
+/// Whether a type is told by a name of the table of types. Otherwise, a sender may have chosen it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfTable {
+    Yes,
+    No,
 }
 
 /// Rejected requests of one cause, which is one of a few names.
@@ -96,6 +104,12 @@ impl Numbers {
         self.rejections.insert(cause, Rejected { count, reason });
     }
 
+    pub(super) fn see(&mut self, name: &str, of_table: OfTable) {
+        if !self.seen.contains_key(name) {
+            self.seen.insert(name.to_owned(), of_table);
+        }
+    }
+
     /// Adds numbers that were taken before, and could not be written.
     pub(super) fn give_back(&mut self, taken: Self) {
         for ((source, outcome), count) in taken.counts {
@@ -109,6 +123,13 @@ impl Numbers {
                 .and_modify(|known| known.count += count)
                 .or_insert(taken);
         }
+        self.seen.extend(taken.seen);
+    }
+
+    pub(super) fn seen(&self) -> impl Iterator<Item = (&str, OfTable)> {
+        self.seen
+            .iter()
+            .map(|(name, of_table)| (&**name, *of_table))
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (Source, &str, u64)> {
@@ -130,10 +151,8 @@ pub(super) struct Types(HashSet<String>);
 
 impl Types {
     /// The name under which a type is counted.
-    pub(super) fn name(&mut self, event_type: Option<&str>) -> Cow<'static, str> {
-        let Some(name) = event_type.map(|name| stored(name, MAX_TYPE)) else {
-            return OTHER_TYPES.into();
-        };
+    pub(super) fn name(&mut self, event_type: &str) -> Cow<'static, str> {
+        let name = stored(event_type, MAX_TYPE);
         if !self.0.contains(&name) {
             if self.0.len() == MAX_TYPES {
                 return OTHER_TYPES.into();
@@ -186,14 +205,13 @@ mod tests {
     fn names_of_ignored_types_are_bounded_in_number_and_length() {
         let mut types = Types::default();
         let long = format!("ab{}", "é".repeat(98));
-        assert_eq!(types.name(Some(&format!("a\0b{}", "é".repeat(400)))), long);
-        assert_eq!(types.name(None), "*");
+        assert_eq!(types.name(&format!("a\0b{}", "é".repeat(400))), long);
         for number in 0..1000 {
-            types.name(Some(&format!("type {number}")));
+            types.name(&format!("type {number}"));
         }
-        assert_eq!(types.name(Some("type 98")), "type 98");
-        assert_eq!(types.name(Some("type 99")), "*");
-        assert_eq!(types.name(Some(&long)), long);
+        assert_eq!(types.name("type 98"), "type 98");
+        assert_eq!(types.name("type 99"), "*");
+        assert_eq!(types.name(&long), long);
     }
 
     #[test]
@@ -202,10 +220,13 @@ mod tests {
         numbers.add(Source::Request, "processed".into(), 1);
         numbers.add_rejection("no_match", "first");
         numbers.add_rejection("too_old", "old");
+        numbers.see("invoice.paid", OfTable::Yes);
         let taken = std::mem::take(&mut numbers);
         numbers.add(Source::Request, "processed".into(), 1);
         numbers.add_rejection("no_match", "second");
         numbers.give_back(taken);
+        let seen: Vec<_> = numbers.seen().collect();
+        assert_eq!(seen, [("invoice.paid", OfTable::Yes)]);
         let counts: Vec<_> = numbers
             .counts()
             .map(|(_, outcome, n)| (outcome, n))

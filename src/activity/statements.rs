@@ -5,7 +5,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 
 use super::Told;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, OfTable};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
@@ -32,6 +32,43 @@ const ADD_REJECTIONS: &str = "
         last_at = excluded.last_at,
         reason = excluded.reason
 ";
+
+/// Types of the table always have a row. Of the others, as many as make `$4` rows of the endpoint, and those beyond are `*`:
+/// a process has a bound of its own, and there are many processes one after the other.
+///
+/// A row is written once a minute at most.
+const ADD_TYPES: &str = "
+    with seen as (
+        select name, of_table or exists (
+            select
+            from idempotent_webhook.event_types as known
+            where known.endpoint = $1 and known.event_type = seen.name
+        ) as has_room
+        from unnest($2::text[], $3::bool[]) as seen (name, of_table)
+    ),
+    numbered as (
+        select name, has_room, row_number() over (partition by has_room order by name) as number
+        from seen
+    )
+    insert into idempotent_webhook.event_types as known (endpoint, event_type)
+    select distinct $1, case
+        when has_room or number <= $4 - (
+            select count(*) from idempotent_webhook.event_types as there where there.endpoint = $1
+        ) then name
+        else '*'
+    end as event_type
+    from numbered
+    order by event_type
+    on conflict (endpoint, event_type) do update
+    set last_at = now(),
+        longest_pause = greatest(known.longest_pause, now() - known.last_at),
+        days = known.days
+            + ((now() at time zone 'UTC')::date <> (known.last_at at time zone 'UTC')::date)::integer
+    where known.last_at not between now() - interval '1 minute' and now()
+";
+
+/// The most types of an endpoint that are told by name, if a sender may have chosen them.
+const MAX_TYPES: i64 = 200;
 
 /// Endpoints of the same provider that are none of these, the last one that had requests first.
 const OF_ITS_PROVIDER: &str = "
@@ -90,6 +127,21 @@ pub(super) fn add_rejections<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Opt
             .bind(causes)
             .bind(counts)
             .bind(reasons)
+    })
+}
+
+/// Notes which types came, if any did.
+pub(super) fn add_types<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<Statement<'q>> {
+    let (names, of_table): (Vec<_>, Vec<_>) = numbers
+        .seen()
+        .map(|(name, of_table)| (name, of_table == OfTable::Yes))
+        .unzip();
+    (!names.is_empty()).then(|| {
+        sqlx::query(ADD_TYPES)
+            .bind(endpoint)
+            .bind(names)
+            .bind(of_table)
+            .bind(MAX_TYPES)
     })
 }
 

@@ -133,6 +133,8 @@ pub(super) enum State {
     Behind,
     Paused,
     Unreconciled,
+    TypeStopped,
+    NewType,
     Mixed,
     Quiet,
     Fine,
@@ -149,6 +151,8 @@ impl State {
             Self::Behind => "behind",
             Self::Paused => "paused",
             Self::Unreconciled => "not reconciled",
+            Self::TypeStopped => "event type stopped",
+            Self::NewType => "new event type",
             Self::Mixed => "mixed",
             Self::Quiet => "quiet",
             Self::Fine => "fine",
@@ -180,6 +184,12 @@ impl State {
             Self::Unreconciled => {
                 "Reconciliation has failed, has left something out, or is late by more than an hour. \
                  Deliveries that never came may be missing."
+            }
+            Self::TypeStopped => {
+                "Events of a type that has a handler do not come any more. Its page says of which."
+            }
+            Self::NewType => {
+                "Events are ignored of a type that the endpoint never had before. Its page says of which."
             }
             Self::Mixed => {
                 "Attempts failed or requests were rejected in this hour or the one before. Others have \
@@ -214,6 +224,10 @@ pub(super) struct Endpoint {
     /// Whether the state would be that if it were not a worse one.
     #[serde(rename = "not_reconciled")]
     pub(super) is_unreconciled: bool,
+    #[serde(rename = "event_type_stopped")]
+    pub(super) has_type_stopped: bool,
+    #[serde(rename = "new_event_type")]
+    pub(super) has_new_type: bool,
     /// Why a list is not reconciled, for those who look at a page. Programs have all lists of an endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
@@ -265,6 +279,8 @@ pub(super) async fn read(
             is_paused: row.try_get("paused")?,
             is_probing: problems.contains(&"probing"),
             is_unreconciled: problems.contains(&"not reconciled"),
+            has_type_stopped: problems.contains(&"event type stopped"),
+            has_new_type: problems.contains(&"new event type"),
             why_unreconciled: why_unreconciled(row, access)?,
             silence: silence(row)?.filter(|_| problems.contains(&"silent")),
             due: number("due")?,
@@ -340,6 +356,10 @@ fn state(
         State::Behind
     } else if has("not reconciled") {
         State::Unreconciled
+    } else if has("event type stopped") {
+        State::TypeStopped
+    } else if has("new event type") {
+        State::NewType
     } else if has_failed || was_rejected {
         State::Mixed
     } else if all.total() == 0 && all.accepted == 0 && all.missed == 0 {

@@ -5,6 +5,7 @@ select create_distributed_table('idempotent_webhook.subjects', 'subject');
 -- So that each node has them, if the application connects to several.
 select create_reference_table('idempotent_webhook.redelivery_windows');
 select create_reference_table('idempotent_webhook.activity');
+select create_reference_table('idempotent_webhook.event_types');
 select create_reference_table('idempotent_webhook.rejections');
 select create_reference_table('idempotent_webhook.endpoint_settings');
 -- What is kept is on the coordinator. A claim through a worker looks for it, too, and finds nothing.

@@ -16,6 +16,7 @@ update idempotent_webhook.sent_again set endpoint = 'payments' where endpoint = 
 update idempotent_webhook.redelivery_requests set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.pruned set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.activity set endpoint = 'payments' where endpoint = 'billing';
+update idempotent_webhook.event_types set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.rejections set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.endpoint_settings set endpoint = 'payments' where endpoint = 'billing';
 delete from idempotent_webhook.problems where endpoint = 'billing';

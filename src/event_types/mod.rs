@@ -2,7 +2,7 @@
 
 mod wanted_events;
 
-pub(crate) use wanted_events::{Matched, Wanted, WantedEvents, add};
+pub(crate) use wanted_events::{Ignored, Matched, Wanted, WantedEvents, add};
 
 /// Names of event types, as a provider has them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,9 @@ use super::EventTypes;
 /// The event types that a layer is for, and what becomes of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedEvents {
-    types: EventTypes,
+    handled: EventTypes,
+    /// Those, and after them the ones that are ignored by name.
+    all: EventTypes,
     ignores_others: bool,
 }
 
@@ -20,16 +22,36 @@ pub(crate) enum Matched {
 }
 
 /// What an event of a layer with a table is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Yes(Matched),
-    Ignored,
+    Ignored(Ignored),
+}
+
+/// An event that is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ignored {
+    /// By this name of the table.
+    Named(String),
+    /// No name of the table matches its type. With what qualifies it, if the table makes a difference of that.
+    Other(String),
+}
+
+impl Ignored {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Named(name) | Self::Other(name) => name,
+        }
+    }
 }
 
 impl WantedEvents {
-    pub(crate) fn new(types: EventTypes, ignores_others: bool) -> Self {
+    /// No name is in both lists.
+    pub(crate) fn new(handled: EventTypes, ignored: &EventTypes, ignores_others: bool) -> Self {
+        let all = handled.names().iter().chain(ignored.names()).cloned();
         Self {
-            types,
+            all: EventTypes::new(all),
+            handled,
             ignores_others,
         }
     }
@@ -38,30 +60,39 @@ impl WantedEvents {
     pub(crate) fn check(&self, event_type: &str, qualified: Option<&str>) -> Wanted {
         let qualified = qualified.unwrap_or(event_type);
         let of_this_type = |place: &usize| {
-            let name = self.types.names().get(*place);
+            let name = self.names().get(*place);
             name.is_some_and(|name| is_within(name, event_type))
         };
         let place = self
-            .types
+            .all
             .find_exact(qualified)
-            .or_else(|| self.types.find_group(qualified).filter(of_this_type))
-            .or_else(|| self.types.find(event_type));
+            .or_else(|| self.all.find_group(qualified).filter(of_this_type))
+            .or_else(|| self.all.find(event_type));
         match place {
-            Some(place) => Wanted::Yes(Matched::Type(place)),
-            None if self.ignores_others => Wanted::Ignored,
+            Some(place) if place < self.handled().len() => Wanted::Yes(Matched::Type(place)),
+            Some(place) => {
+                let name = self.names().get(place).cloned();
+                Wanted::Ignored(Ignored::Named(name.unwrap_or_default()))
+            }
+            None if self.ignores_others => {
+                let is_told_apart = self.qualify(event_type);
+                let name = if is_told_apart { qualified } else { event_type };
+                Wanted::Ignored(Ignored::Other(name.to_owned()))
+            }
             None => Wanted::Yes(Matched::Other),
         }
     }
 
     /// Whether what qualifies the type makes a difference.
     pub(crate) fn qualify(&self, event_type: &str) -> bool {
-        let mut names = self.types.names().iter();
+        let mut names = self.names().iter();
         names.any(|name| is_within(name, event_type))
     }
 
     /// Whether an event of the type would be ignored whatever qualifies it.
     pub(crate) fn ignore_all_of(&self, event_type: &str) -> bool {
-        self.check(event_type, None) == Wanted::Ignored && !self.qualify(event_type)
+        let is_ignored = matches!(self.check(event_type, None), Wanted::Ignored(_));
+        is_ignored && !self.qualify(event_type)
     }
 
     /// The name that is this type but for its case and for what is between its words.
@@ -72,20 +103,31 @@ impl WantedEvents {
             Some(group) => found_words.starts_with(&words(group)),
             None => found == letters(name),
         };
-        let names = self.types.names().iter();
+        let names = self.names().iter();
         names
             .filter(|_| !found.is_empty())
             .find(is_similar)
             .map(String::as_str)
     }
 
+    /// All names: the handled ones, and then those that are ignored.
     pub(crate) fn names(&self) -> &[String] {
-        self.types.names()
+        self.all.names()
     }
 
-    /// The names, if others are ignored.
+    /// In the order of the places.
+    pub(crate) fn handled(&self) -> &[String] {
+        self.handled.names()
+    }
+
+    pub(crate) fn ignored(&self) -> &[String] {
+        let ignored = self.names().get(self.handled().len()..);
+        ignored.unwrap_or_default()
+    }
+
+    /// The handled names, if others are ignored.
     pub(crate) fn types(&self) -> Option<&EventTypes> {
-        self.ignores_others.then_some(&self.types)
+        self.ignores_others.then_some(&self.handled)
     }
 }
 
@@ -141,8 +183,12 @@ fn is_group(name: &str) -> bool {
     words.is_some_and(|words| !words.is_empty() && !words.contains('*'))
 }
 
-/// Adds a name, if it is one.
-pub(crate) fn add(types: &mut EventTypes, name: String) -> Result<(), NameError> {
+/// Adds a name, if it is one, and is not among the others.
+pub(crate) fn add(
+    types: &mut EventTypes,
+    others: &EventTypes,
+    name: String,
+) -> Result<(), NameError> {
     let star = name.find('*');
     if name.is_empty() {
         return Err(NameError::Empty);
@@ -153,7 +199,11 @@ pub(crate) fn add(types: &mut EventTypes, name: String) -> Result<(), NameError>
     if star.is_some() && !is_group(&name) {
         return Err(NameError::Group);
     }
-    if types.find_exact(&name).is_some() {
+    if types
+        .find_exact(&name)
+        .or(others.find_exact(&name))
+        .is_some()
+    {
         return Err(NameError::Twice);
     }
     types.push(name);
@@ -165,7 +215,20 @@ mod tests {
     use super::*;
 
     fn wanted(names: &[&str]) -> WantedEvents {
-        WantedEvents::new(EventTypes::new(names.iter().copied()), true)
+        with_ignored(names, &[])
+    }
+
+    fn with_ignored(names: &[&str], ignored: &[&str]) -> WantedEvents {
+        let types = |names: &[&str]| EventTypes::new(names.iter().copied());
+        WantedEvents::new(types(names), &types(ignored), true)
+    }
+
+    fn other(name: &str) -> Wanted {
+        Wanted::Ignored(Ignored::Other(name.to_owned()))
+    }
+
+    fn named(name: &str) -> Wanted {
+        Wanted::Ignored(Ignored::Named(name.to_owned()))
     }
 
     #[test]
@@ -180,14 +243,51 @@ mod tests {
         assert_eq!(check("pull_request", "closed"), place(0));
         assert_eq!(check("issues", "opened"), place(2));
         assert_eq!(events.check("push", None), place(3));
-        assert_eq!(events.check("issues", None), Wanted::Ignored);
-        assert_eq!(check("star", "created"), Wanted::Ignored);
+        assert_eq!(events.check("issues", None), other("issues"));
+        assert_eq!(check("star", "created"), other("star"));
         assert!(events.ignore_all_of("star"));
         for some in ["pull_request", "issues", "push"] {
             assert!(!events.ignore_all_of(some), "{some}");
         }
         assert!(!wanted(&["pull_request.opened"]).ignore_all_of("pull_request"));
         assert!(!wanted(&["customer.*"]).ignore_all_of("customer.subscription"));
+    }
+
+    #[test]
+    fn y1_what_is_ignored_by_name_is_matched_as_what_is_handled() {
+        let events = with_ignored(
+            &["invoice.*", "pull_request.opened"],
+            &[
+                "invoice.created",
+                "customer.*",
+                "pull_request.closed",
+                "star",
+            ],
+        );
+        let place = |place| Wanted::Yes(Matched::Type(place));
+        assert_eq!(events.check("invoice.paid", None), place(0));
+        assert_eq!(
+            events.check("invoice.created", None),
+            named("invoice.created")
+        );
+        assert_eq!(events.check("customer.deleted", None), named("customer.*"));
+        assert_eq!(events.check("charge.failed", None), other("charge.failed"));
+        let check = |event_type, action: &str| {
+            let qualified = format!("{event_type}.{action}");
+            events.check(event_type, Some(&qualified))
+        };
+        assert_eq!(check("pull_request", "opened"), place(1));
+        assert_eq!(
+            check("pull_request", "closed"),
+            named("pull_request.closed")
+        );
+        assert_eq!(
+            check("pull_request", "locked"),
+            other("pull_request.locked")
+        );
+        assert_eq!(check("star", "created"), named("star"));
+        assert_eq!(events.handled(), ["invoice.*", "pull_request.opened"]);
+        assert_eq!(events.ignored().len(), 4);
     }
 
     #[test]
@@ -233,8 +333,8 @@ mod tests {
 
     #[test]
     fn a_name_that_could_match_nothing_is_refused() {
-        let mut types = EventTypes::new(["push"]);
-        let mut add = |name: &str| super::add(&mut types, name.to_owned());
+        let (mut types, others) = (EventTypes::new(["push"]), EventTypes::new(["star"]));
+        let mut add = |name: &str| super::add(&mut types, &others, name.to_owned());
         assert_eq!(add(""), Err(NameError::Empty));
         assert_eq!(add("*"), Err(NameError::All));
         for group in [
@@ -249,6 +349,7 @@ mod tests {
             assert_eq!(add(group), Err(NameError::Group), "{group}");
         }
         assert_eq!(add("push"), Err(NameError::Twice));
+        assert_eq!(add("star"), Err(NameError::Twice));
         for group in ["invoice.*", "orders/*", "repo:*", "transfers#*"] {
             assert_eq!(add(group), Ok(()), "{group}");
         }

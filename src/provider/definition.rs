@@ -278,9 +278,14 @@ impl Provider {
         self.identity.event_type().is_some()
     }
 
+    /// Whether an action qualifies its event types.
+    pub(crate) fn has_event_action(&self) -> bool {
+        self.identity.event_action().is_some()
+    }
+
     /// Why no event of the provider has a name of `Events` or [`only`](crate::IdempotentWebhook::only).
     pub(crate) fn never_matches(&self, name: &str) -> Option<String> {
-        let has_action = self.identity.event_action().is_some();
+        let has_action = self.has_event_action();
         let is_separator = |c| self.event_type_separator == Some(c) || (c == '.' && has_action);
         let (types, action) = match (self.event_type_separator, has_action) {
             (Some(separator), false) => (format!("`{separator}`"), ""),

@@ -121,11 +121,12 @@ impl<S: EventSource> Rounds<'_, S> {
                     settings
                         .verification
                         .check(events, Some(event_type), &listed.head, body);
-                wanted == Wanted::Ignored
+                matches!(wanted, Wanted::Ignored(_))
             }
             (Content::Redelivery(_), Some(action)) => {
                 let qualified = format!("{event_type}.{action}");
-                events.check(event_type, Some(&qualified)) == Wanted::Ignored
+                let wanted = events.check(event_type, Some(&qualified));
+                matches!(wanted, Wanted::Ignored(_))
             }
             // It may have one that is wanted.
             (Content::Redelivery(_), None) => events.ignore_all_of(event_type),

@@ -36,10 +36,16 @@ pub enum Problem {
     Silent,
     /// [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour.
     NotReconciled,
+    /// Events of a type are ignored that the endpoint never had before, and that no name of its table matches
+    /// ([which types are new](crate::documentation::operating#event-types)).
+    NewEventType,
+    /// Events of a type that has a handler do not come any more
+    /// ([when a type has stopped](crate::documentation::operating#event-types)).
+    EventTypeStopped,
 }
 
 impl Problem {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Failing,
         Self::Probing,
         Self::Unreached,
@@ -47,6 +53,8 @@ impl Problem {
         Self::OtherFormat,
         Self::Silent,
         Self::NotReconciled,
+        Self::NewEventType,
+        Self::EventTypeStopped,
     ];
 
     /// The name in the log, such as `not reconciled`.
@@ -59,6 +67,8 @@ impl Problem {
             Self::OtherFormat => "other format",
             Self::Silent => "silent",
             Self::NotReconciled => "not reconciled",
+            Self::NewEventType => "new event type",
+            Self::EventTypeStopped => "event type stopped",
         }
     }
 
@@ -85,11 +95,19 @@ impl Problem {
             Self::NotReconciled => {
                 "the provider's list of events was not read as a whole, or is late"
             }
+            Self::NewEventType => {
+                "events of a type that this endpoint never had before are ignored: was one renamed? Give it a \
+                 handler, or name it in `Events::ignore`"
+            }
+            Self::EventTypeStopped => {
+                "events of a type that has a handler do not come any more: was it renamed, or is the \
+                 subscription at the provider another one?"
+            }
         }
     }
 
     /// The names of all. A later version may know more.
-    fn names() -> [&'static str; 7] {
+    fn names() -> [&'static str; 9] {
         Self::ALL.map(Self::as_str)
     }
 
@@ -116,6 +134,9 @@ pub struct EndpointChange {
     pub endpoint: String,
     /// What is wrong, or was.
     pub problem: Problem,
+    /// What the problem is about, if that is not the endpoint: the event type. `*` stands for those that are not told by
+    /// name, and ` (unverified)` is at the end of one that a sender may have chosen.
+    pub subject: Option<String>,
     /// When it was seen first.
     pub since: SystemTime,
     /// Whether it is over.
@@ -127,6 +148,7 @@ impl EndpointChange {
         Ok(Self {
             endpoint: row.try_get("endpoint")?,
             problem: Problem::read(row.try_get("problem")?)?,
+            subject: Some(row.try_get("subject")?).filter(|subject: &String| !subject.is_empty()),
             since: from_unix_time(row.try_get("since")?),
             is_over: row.try_get("is_over")?,
         })
@@ -134,12 +156,13 @@ impl EndpointChange {
 
     fn log(&self) {
         let (endpoint, problem) = (&*self.endpoint, self.problem.as_str());
+        let subject = self.subject.as_deref();
         if self.is_over {
             let seconds = self.since.elapsed().unwrap_or_default().as_secs();
-            tracing::info!(endpoint, problem, seconds, "webhook problem over");
+            tracing::info!(endpoint, problem, subject, seconds, "webhook problem over");
         } else {
             let meaning = self.problem.meaning();
-            tracing::warn!(endpoint, problem, meaning, "webhook problem");
+            tracing::warn!(endpoint, problem, subject, meaning, "webhook problem");
         }
     }
 }
@@ -212,6 +235,7 @@ pub(super) async fn tell_changes(
                 .bind(change.problem.as_str())
                 .bind(!change.is_over)
                 .bind(calls)
+                .bind(change.subject.as_deref().unwrap_or_default())
         };
         store.run_on_any(told).await?;
     }

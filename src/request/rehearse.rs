@@ -78,7 +78,7 @@ where
             head.extensions.insert(matched);
             None
         }
-        Some(Wanted::Ignored) => delivery.event_type().map(str::to_owned),
+        Some(Wanted::Ignored(_)) => delivery.event_type().map(str::to_owned),
         None => None,
     };
     let admitted = Admitted {

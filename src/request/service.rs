@@ -129,13 +129,19 @@ where
         wanted,
     } = authentic;
     identified(&Span::current(), &delivery);
-    if let Some(Wanted::Yes(matched)) = wanted {
-        head.extensions.insert(matched);
+    let mut ignored = None;
+    match wanted {
+        Some(Wanted::Yes(matched)) => {
+            if attempt.is_none()
+                && let Some(name) = settings.verification.handled_name(matched)
+            {
+                settings.counts.handled_type(name);
+            }
+            head.extensions.insert(matched);
+        }
+        Some(Wanted::Ignored(_)) => ignored = delivery.event_type().map(str::to_owned),
+        None => {}
     }
-    let ignored = match wanted {
-        Some(Wanted::Ignored) => delivery.event_type().map(str::to_owned),
-        Some(Wanted::Yes(_)) | None => None,
-    };
     let origin = match attempt {
         Some(attempt) => {
             // Of the first attempt.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use crate::activity::Told;
+use crate::event_types::WantedEvents;
 use crate::presets::switched_off;
 use crate::recovery::What;
 
@@ -27,12 +28,23 @@ impl Settings {
         let keep = self.keeper.as_ref().map(|keeper| &keeper.settings);
         let tolerance = provider.tolerance.past();
         let signature_header = provider.signature_header();
+        let events = self.verification.listed_events();
+        let names = |names: fn(&WantedEvents) -> &[String]| {
+            let names = names(events?).iter().map(|name| storable(name));
+            Some(names.collect::<Vec<_>>()).filter(|names| !names.is_empty())
+        };
         let retry_delays = keep.map(|keep| keep.schedule.delays());
         json!({
-            // Postgres cannot store NUL.
-            "provider": provider.name().replace('\0', ""),
+            "provider": storable(provider.name()),
             "switched_off_by_provider": switched_off(provider.name()),
             "signature_header": signature_header.as_ref().map(HeaderName::as_str),
+            // `idempotent_webhook.event_type_problems` reads these.
+            "event_types": names(WantedEvents::handled),
+            "ignored_event_types": names(WantedEvents::ignored),
+            "ignores_other_events": events.map(|events| events.types().is_some()),
+            "event_actions": events.map(|_| provider.has_event_action()),
+            "event_types_verified":
+                events.map(|_| provider.signs_event_type() && !provider.has_tenants()),
             "tolerance_seconds": tolerance.filter(|_| provider.signs_time()).map(seconds),
             "redelivery_window_seconds": seconds(provider.redelivery_window),
             "body_limit_bytes": provider.body_limit,
@@ -58,6 +70,11 @@ impl Settings {
             "processed_for_seconds": keep.and_then(|keep| keep.archived_for).map(seconds),
         })
     }
+}
+
+/// Postgres cannot store NUL.
+fn storable(name: &str) -> String {
+    name.replace('\0', "")
 }
 
 /// Whole seconds without a fraction.

@@ -111,8 +111,8 @@ where
         }
     }
     let wanted = verification.wanted(event_type, head, &body);
-    if let (Some(Wanted::Ignored), Some(event_type)) = (wanted, event_type) {
-        return Err(Unhandled::Ignored(event_type.to_owned()));
+    if let Some(Wanted::Ignored(ignored)) = wanted {
+        return Err(Unhandled::Ignored(ignored));
     }
     let verified = verified.map_err(|error| {
         rejected(match error {

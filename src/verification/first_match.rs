@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tracing::warn;
 
-use crate::event_types::{Matched, Wanted, WantedEvents};
+use crate::event_types::{Ignored, Matched, Wanted, WantedEvents};
 
 /// So many events are ignored before it is said that no name has matched. Some providers send fifty for one that is
 /// wanted.
@@ -22,14 +22,14 @@ pub(super) struct FirstMatch {
 }
 
 impl FirstMatch {
-    pub(super) fn note(&self, wanted: Wanted, events: &WantedEvents, event_type: Option<&str>) {
+    pub(super) fn note(&self, wanted: &Wanted, events: &WantedEvents) {
         if self.is_settled.load(Ordering::Relaxed) {
             return;
         }
-        match (wanted, event_type) {
-            (Wanted::Yes(Matched::Type(_)), _) => self.is_settled.store(true, Ordering::Relaxed),
-            (Wanted::Ignored, Some(event_type)) => self.note_ignored(events, event_type),
-            (Wanted::Ignored | Wanted::Yes(Matched::Other), _) => {}
+        match wanted {
+            Wanted::Yes(Matched::Type(_)) => self.is_settled.store(true, Ordering::Relaxed),
+            Wanted::Ignored(Ignored::Other(event_type)) => self.note_ignored(events, event_type),
+            Wanted::Ignored(Ignored::Named(_)) | Wanted::Yes(Matched::Other) => {}
         }
     }
 

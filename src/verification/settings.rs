@@ -75,10 +75,11 @@ impl Verification {
     #[track_caller]
     #[expect(clippy::panic, reason = "it is a mistake of the program")]
     pub(crate) fn only<T: Into<String>>(&mut self, event_types: impl IntoIterator<Item = T>) {
-        let mut types = EventTypes::new(Vec::<String>::new());
+        let none = EventTypes::new(Vec::<String>::new());
+        let mut types = none.clone();
         for name in event_types {
             let name = name.into();
-            if let Err(error) = add(&mut types, name.clone()) {
+            if let Err(error) = add(&mut types, &none, name.clone()) {
                 panic!("`only`, {name:?}: {error}");
             }
         }
@@ -86,7 +87,7 @@ impl Verification {
             !types.names().is_empty(),
             "`only`: the list is empty, so that all events would be ignored"
         );
-        self.set_events(WantedEvents::new(types, true));
+        self.set_events(WantedEvents::new(types, &none, true));
     }
 
     /// Takes the table of event types.
@@ -125,6 +126,17 @@ impl Verification {
         self.events_of_clones.get()
     }
 
+    /// The name of the table that has matched an event, if one has.
+    pub(crate) fn handled_name(&self, matched: Matched) -> Option<&str> {
+        match matched {
+            Matched::Type(place) => {
+                let handled = self.events.as_ref()?.handled();
+                handled.get(place).map(String::as_str)
+            }
+            Matched::Other => None,
+        }
+    }
+
     /// What becomes of an event by its type, if the layer has a table of types.
     pub(crate) fn wanted(
         &self,
@@ -134,7 +146,7 @@ impl Verification {
     ) -> Option<Wanted> {
         let events = self.events.as_ref()?;
         let wanted = self.check(events, event_type, head, body);
-        self.first_match.note(wanted, events, event_type);
+        self.first_match.note(&wanted, events);
         Some(wanted)
     }
 
@@ -156,7 +168,7 @@ impl Verification {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
             Err(Unreadable) => match events.check(event_type, None) {
                 // It may be one that is wanted.
-                Wanted::Ignored => Wanted::Yes(Matched::Other),
+                Wanted::Ignored(_) => Wanted::Yes(Matched::Other),
                 wanted => wanted,
             },
         }

@@ -11,6 +11,7 @@ use super::rejection::{Rejected, Rejection};
 use super::response::{LATER, acknowledge, finish, plain, retry_later, says_when, unavailable};
 use super::settings::Verification;
 use crate::error_chain::{BoxError, ErrorChain};
+use crate::event_types::Ignored;
 use crate::handler_error::FailureReason;
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
@@ -22,7 +23,7 @@ pub(crate) enum Unhandled {
     Rejected(Rejected),
     Handshake(Handshake),
     /// It is authentic, and the layer ignores its event type.
-    Ignored(String),
+    Ignored(Ignored),
     /// The tenant's secrets could not be looked up.
     NoSecrets(BoxError),
     /// The secret of a handshake could not be kept, or the address that confirms it could not be visited.
@@ -105,7 +106,8 @@ impl Unhandled {
     pub(crate) fn log(&self, verification: &Verification) {
         match self {
             Self::Handshake(_) => info!("webhook handshake answered"),
-            Self::Ignored(event_type) => {
+            Self::Ignored(ignored) => {
+                let event_type = ignored.name();
                 debug!(event_type, "webhook ignored: no handler for its type");
             }
             Self::NoSecrets(_) | Self::HandshakeFailed(_) => error!(

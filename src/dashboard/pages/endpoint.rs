@@ -13,6 +13,7 @@ use super::super::rows::{self, grouped};
 use super::super::view::View;
 use super::super::{Access, Shared};
 use super::groups::{self, Groups};
+use super::handled::{self, HandledType};
 use super::ignored::{self, IgnoredType};
 use super::overview;
 use super::reconciliation::{self, List};
@@ -28,6 +29,7 @@ pub(in crate::dashboard) struct EndpointPage {
     by_hour: Vec<HourOf>,
     by_version: Vec<Version>,
     rejected: Vec<Cause>,
+    handled: Vec<HandledType>,
     ignored: Vec<IgnoredType>,
     reconciliation: Vec<List>,
     #[serde(flatten)]
@@ -112,6 +114,7 @@ pub(in crate::dashboard) async fn read(
     let first = beginnings.first().copied().unwrap_or_default();
     let history = History::read(&mut reading, name, first).await?;
     let rejected = rejected::causes(&mut reading, &names, first).await?;
+    let handled = handled::types(&mut reading, name).await?;
     let ignored = ignored::types(&mut reading, name, first).await?;
     let reconciliation = reconciliation::read(&mut reading, access, name).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
@@ -158,6 +161,7 @@ pub(in crate::dashboard) async fn read(
         by_hour: by_hour.collect(),
         by_version,
         rejected,
+        handled,
         ignored,
         reconciliation,
         failing,
@@ -212,6 +216,10 @@ impl View for EndpointPage {
                 (empty("Nothing in this time."))
             } @else {
                 (rejected::table(&self.rejected, self.now))
+            }
+            @if !self.handled.is_empty() {
+                h2 { "What has a handler" }
+                (handled::table(&self.handled, self.now))
             }
             @if !self.ignored.is_empty() {
                 h2 { "What is ignored" }

@@ -4,18 +4,28 @@ use maud::{Markup, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
-use super::super::html::{Timestamp, visible};
+use super::super::html::{Timestamp, state, visible};
 use super::super::rows::grouped;
+use crate::recovery::Problem;
 
 const TYPES: &str = "
     select
-        outcome as type, sum(count)::int8 as count,
-        extract(epoch from max(last_at))::float8 as last_at
-    from idempotent_webhook.activity
-    where endpoint = $1 and hour >= to_timestamp($2) and source = 'ignored'
-    group by outcome
-    order by sum(count) desc, outcome
-    limit 100
+        counted.type, counted.count, extract(epoch from counted.last_at)::float8 as last_at,
+        new.event_type is not null as is_new,
+        told.settings -> 'ignored_event_types' ? counted.type as is_named,
+        told.settings ->> 'event_types_verified' <> 'false' as is_verified
+    from (
+        select outcome as type, sum(count)::int8 as count, max(last_at) as last_at
+        from idempotent_webhook.activity
+        where endpoint = $1 and hour >= to_timestamp($2) and source = 'ignored'
+        group by outcome
+        order by sum(count) desc, outcome
+        limit 100
+    ) as counted
+    left join idempotent_webhook.endpoint_settings as told on told.endpoint = $1
+    left join idempotent_webhook.event_type_problems(array[$1]) as new
+        on new.event_type = counted.type and new.problem = $3
+    order by is_new desc, counted.count desc, counted.type
 ";
 
 /// A type that no handler is for.
@@ -26,6 +36,15 @@ pub(super) struct IgnoredType {
     name: String,
     events: i64,
     last: Timestamp,
+    /// The endpoint did not have it before.
+    #[serde(rename = "new")]
+    is_new: bool,
+    /// The table of the layer has the name.
+    #[serde(rename = "named")]
+    is_named: bool,
+    /// No sender can have chosen the name.
+    #[serde(rename = "verified")]
+    is_verified: bool,
 }
 
 pub(super) async fn types(
@@ -33,11 +52,19 @@ pub(super) async fn types(
     endpoint: &str,
     since: i64,
 ) -> sqlx::Result<Vec<IgnoredType>> {
-    let rows = sqlx::query(TYPES).bind(endpoint).bind(since);
+    let rows = sqlx::query(TYPES)
+        .bind(endpoint)
+        .bind(since)
+        .bind(Problem::NewEventType.as_str());
     let rows = rows.fetch_all(connection).await?;
     rows.iter()
         .map(|row| {
+            let is_named = row.try_get::<Option<_>, _>("is_named")?.unwrap_or(false);
+            let is_verified: Option<bool> = row.try_get("is_verified")?;
             Ok(IgnoredType {
+                is_new: row.try_get("is_new")?,
+                is_named,
+                is_verified: is_named || is_verified.unwrap_or(true),
                 name: row.try_get("type")?,
                 events: row.try_get("count")?,
                 last: Timestamp(row.try_get("last_at")?),
@@ -51,6 +78,10 @@ pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
         p {
             "Events of types that no handler is for. The provider need not send them: compare its \
              subscription."
+            @if types.iter().any(|ignored| !ignored.is_verified) {
+                " Names that are not verified may be chosen by a sender: the signature does not cover them, or one of many \
+                 tenants knows its secret."
+            }
         }
         div.scroll {
             table.stacked.numbers {
@@ -66,10 +97,13 @@ pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
                         tr {
                             th scope="row" {
                                 @if ignored.name == "*" {
-                                    span.muted { "not told by name: the signature does not cover it, there are many tenants, or too many types" }
+                                    span.muted { "further types, not told by name" }
                                 } @else {
                                     (visible(&ignored.name))
+                                    @if ignored.is_named { " " span.muted { "named" } }
+                                    @if !ignored.is_verified { " " span.muted { "not verified" } }
                                 }
+                                @if ignored.is_new { " " (state("new")) }
                             }
                             td.number data-label="Events" { (grouped(ignored.events)) }
                             td data-label="Last" { (ignored.last.with_age(now)) }

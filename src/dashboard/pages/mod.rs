@@ -9,6 +9,7 @@ pub(super) mod endpoint;
 mod failing;
 mod filters;
 mod groups;
+mod handled;
 mod ignored;
 pub(super) mod lookup;
 pub(super) mod overview;

@@ -158,6 +158,10 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         @if also(endpoint.is_unreconciled, State::Unreconciled) {
             " " (state(State::Unreconciled.name()))
         }
+        @if also(endpoint.has_type_stopped, State::TypeStopped) {
+            " " (state(State::TypeStopped.name()))
+        }
+        @if also(endpoint.has_new_type, State::NewType) { " " (state(State::NewType.name())) }
         @if also(endpoint.silence.is_some(), State::Silent) { " " (state(State::Silent.name())) }
         @if let Some((silence, every)) = endpoint.silence {
             " " span.why {

@@ -18,7 +18,7 @@ const BATCH: usize = 1000;
 /// What is deleted in one transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The activity and the settings of this age and, after a year at least, the actions of operators,
+    /// The activity and the settings of this age and, after a year at least, the event types, the actions of operators,
     /// the positions of lists, and what providers were asked for. After a day, which deliveries came again.
     Records(Duration),
     /// What is kept of an endpoint's deliveries that were processed since. A failure that was
@@ -226,6 +226,12 @@ const DELETE_ACTIVITY: &str = "
     where hour < now() - $1
 ";
 
+/// Late, so that a type that comes once a year is not new.
+const DELETE_EVENT_TYPES: &str = "
+    delete from idempotent_webhook.event_types
+    where last_at < now() - greatest($1, interval '1 year')
+";
+
 const DELETE_REJECTIONS: &str = "
     delete from idempotent_webhook.rejections
     where hour < now() - $1
@@ -284,6 +290,7 @@ impl Step {
             Self::Records(age) => {
                 for sql in [
                     DELETE_ACTIVITY,
+                    DELETE_EVENT_TYPES,
                     DELETE_REJECTIONS,
                     DELETE_SETTINGS,
                     DELETE_RECONCILIATIONS,

@@ -31,7 +31,7 @@ known as materialized (
     where endpoint is not null
 ),
 there as materialized (
-    select endpoint, problem, true as is_there
+    select endpoint, problem, subject, true as is_there
     from idempotent_webhook.endpoint_problems(array(select endpoint from known), $1) as found
     join known using (endpoint)
     where case problem when 'unserved' then $2 else is_served end
@@ -39,19 +39,19 @@ there as materialized (
 -- A full join is never a nested loop, however wrong the planner's numbers are.
 compared as materialized (
     select
-        endpoint, problem, there.is_there is not null as is_there,
+        endpoint, problem, subject, there.is_there is not null as is_there,
         coalesce(noted.is_there, false) as was_there
     from there
-    full join idempotent_webhook.problems as noted using (endpoint, problem)
+    full join idempotent_webhook.problems as noted using (endpoint, problem, subject)
 ),
 begun as (
-    insert into idempotent_webhook.problems as noted (endpoint, problem, is_there)
-    select endpoint, problem, true
+    insert into idempotent_webhook.problems as noted (endpoint, problem, subject, is_there)
+    select endpoint, problem, subject, true
     from compared
     where is_there and not was_there
-    on conflict (endpoint, problem) do update
+    on conflict (endpoint, problem, subject) do update
     set is_there = true, since = now()
-    returning endpoint, problem, since
+    returning endpoint, problem, subject, since
 ),
 ended as (
     update idempotent_webhook.problems as noted
@@ -61,6 +61,7 @@ ended as (
         and not compared.is_there
         and noted.endpoint = compared.endpoint
         and noted.problem = compared.problem
+        and noted.subject = compared.subject
         and noted.problem = any($3)
         and ($2 or exists (
             select
@@ -68,7 +69,7 @@ ended as (
             where state.endpoint = noted.endpoint
                 and state.served_at > now() - interval '10 minutes'
         ))
-    returning noted.endpoint, noted.problem, noted.since
+    returning noted.endpoint, noted.problem, noted.subject, noted.since
 ),
 -- What has begun and ended before a hook was called.
 forgotten as (
@@ -78,10 +79,11 @@ forgotten as (
         and not compared.is_there
         and noted.endpoint = compared.endpoint
         and noted.problem = compared.problem
+        and noted.subject = compared.subject
         and not noted.is_told
         and noted.telling_until is null
 )
-select endpoint, problem, extract(epoch from since)::float8 as since, false as is_over from begun
+select endpoint, problem, subject, extract(epoch from since)::float8 as since, false as is_over from begun
 union all
-select endpoint, problem, extract(epoch from since)::float8 as since, true as is_over from ended
-order by since, endpoint, problem
+select endpoint, problem, subject, extract(epoch from since)::float8 as since, true as is_over from ended
+order by since, endpoint, problem, subject

@@ -8,16 +8,16 @@
 update idempotent_webhook.problems as noted
 set telling_until = now() + $2, tellings = tellings + 1
 from (
-    select endpoint, problem
+    select endpoint, problem, subject
     from idempotent_webhook.problems
     where (is_there <> is_told or telling_until is not null)
         and problem = any($1)
         and coalesce(telling_until not between now() and now() + 2 * $2, true)
-    order by since, endpoint, problem
+    order by since, endpoint, problem, subject
     limit 1
     for update skip locked
 ) as chosen
-where noted.endpoint = chosen.endpoint and noted.problem = chosen.problem
+where noted.endpoint = chosen.endpoint and noted.problem = chosen.problem and noted.subject = chosen.subject
 returning
-    noted.endpoint, noted.problem, extract(epoch from noted.since)::float8 as since,
+    noted.endpoint, noted.problem, noted.subject, extract(epoch from noted.since)::float8 as since,
     not noted.is_there as is_over, noted.tellings

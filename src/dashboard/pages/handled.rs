@@ -1,0 +1,102 @@
+//! The types of an endpoint that have a handler, by the table of its layer, and when they came.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::{PgConnection, Row};
+
+use super::super::html::{Timestamp, duration, state, visible};
+use crate::recovery::Problem;
+
+const TYPES: &str = "
+    select
+        named.name as type,
+        extract(epoch from seen.first_at)::float8 as first_at,
+        extract(epoch from seen.last_at)::float8 as last_at,
+        extract(epoch from seen.longest_pause)::float8 as longest_pause,
+        stopped.event_type is not null as has_stopped
+    from idempotent_webhook.endpoint_settings as told
+    cross join lateral jsonb_path_query(told.settings -> 'event_types', '$[*]') as element
+    cross join lateral (select element #>> '{}' as name) as named
+    left join idempotent_webhook.event_types as seen
+        on seen.endpoint = told.endpoint and seen.event_type = named.name
+    left join idempotent_webhook.event_type_problems(array[$1]) as stopped
+        on stopped.event_type = named.name and stopped.problem = $2
+    where told.endpoint = $1 and named.name is not null
+    order by has_stopped desc, seen.last_at nulls first, named.name
+    limit 100
+";
+
+/// A name of the table.
+#[derive(Serialize)]
+pub(super) struct HandledType {
+    #[serde(rename = "type")]
+    name: String,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    longest_pause_seconds: Option<f64>,
+    #[serde(rename = "stopped")]
+    has_stopped: bool,
+}
+
+pub(super) async fn types(
+    connection: &mut PgConnection,
+    endpoint: &str,
+) -> sqlx::Result<Vec<HandledType>> {
+    let rows = sqlx::query(TYPES)
+        .bind(endpoint)
+        .bind(Problem::EventTypeStopped.as_str());
+    let rows = rows.fetch_all(connection).await?;
+    rows.iter()
+        .map(|row| {
+            let time = |column| -> sqlx::Result<_> {
+                Ok(row.try_get::<Option<f64>, _>(column)?.map(Timestamp))
+            };
+            Ok(HandledType {
+                name: row.try_get("type")?,
+                first: time("first_at")?,
+                last: time("last_at")?,
+                longest_pause_seconds: row.try_get("longest_pause")?,
+                has_stopped: row.try_get("has_stopped")?,
+            })
+        })
+        .collect()
+}
+
+pub(super) fn table(types: &[HandledType], now: Timestamp) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked.numbers {
+                thead {
+                    tr {
+                        th scope="col" { "Type" }
+                        th scope="col" { "First" }
+                        th scope="col" { "Last" }
+                        th scope="col" { "Longest pause" }
+                    }
+                }
+                tbody {
+                    @for handled in types {
+                        tr {
+                            th scope="row" {
+                                (visible(&handled.name))
+                                @if handled.has_stopped { " " (state("stopped")) }
+                            }
+                            td data-label="First" {
+                                @match handled.first {
+                                    Some(at) => { (at) }
+                                    None => { span.muted { "none has come" } }
+                                }
+                            }
+                            td data-label="Last" {
+                                @if let Some(at) = handled.last { (at.with_age(now)) }
+                            }
+                            td data-label="Longest pause" {
+                                @if let Some(seconds) = handled.longest_pause_seconds { (duration(seconds)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
