@@ -517,7 +517,7 @@ async fn e2_tenants_have_one_table() {
 }
 
 #[tokio::test]
-async fn what_is_ignored_is_counted_by_the_types_that_are_signed() {
+async fn what_is_ignored_is_counted_by_type() {
     let database = Database::new().await;
     let pool = &database.pool;
     let stripe_layer = IdempotentWebhook::new(pool.clone(), "stripe", presets::stripe(secret()))
@@ -563,7 +563,13 @@ async fn what_is_ignored_is_counted_by_the_types_that_are_signed() {
         [
             row("stripe", "ignored", "charge.failed", 2),
             row("stripe", "request", "ignored", 2),
-            row("test", "ignored", "*", 2),
+            row(
+                "test",
+                "ignored",
+                "chosen by whoever has captured a body",
+                1
+            ),
+            row("test", "ignored", "star", 1),
             row("test", "request", "ignored", 2),
         ]
     );
@@ -590,6 +596,39 @@ async fn e3_a_type_has_one_handler() {
     let _ = Events::<()>::new()
         .on("push", write_effect)
         .on("push", write_effect);
+}
+
+#[tokio::test]
+#[should_panic(expected = "`Events::ignore(\"push\", ..)`: it is there twice")]
+async fn y1_a_type_is_handled_or_ignored() {
+    let _ = Events::<()>::new()
+        .on("push", write_effect)
+        .ignore(["push"]);
+}
+
+#[tokio::test]
+async fn y1_what_is_named_is_ignored_beside_a_handler_of_the_others() {
+    let database = Database::new().await;
+    let events = Events::new()
+        .on("issues.*", write_effect)
+        .ignore(["star", "issues.closed"])
+        .otherwise(|tx: DedupeTx, delivery: Delivery| async { ran(tx, delivery, "other").await });
+    assert_eq!(events.event_types().collect::<Vec<_>>(), ["issues.*"]);
+    let router: Router = Router::new().route("/", post(events.layer(layer_of(&database.pool))));
+    for (id, event_type, action, outcome) in [
+        ("a", "star", "created", "ignored"),
+        ("b", "issues", "closed", "ignored"),
+        ("c", "issues", "opened", "processed"),
+        ("d", "push", "", "processed"),
+    ] {
+        let sent = send(&router, event(id, event_type, action).request()).await;
+        assert_eq!(
+            (sent.status, &*sent.outcome),
+            (200, outcome),
+            "{event_type}"
+        );
+    }
+    assert_rows!(database, claims: 2, effects: 2);
 }
 
 #[tokio::test]

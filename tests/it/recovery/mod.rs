@@ -4,6 +4,7 @@ pub mod accept;
 mod archive;
 mod bad_input;
 mod breaker;
+mod event_types;
 mod faults;
 mod handles;
 pub mod keep;
