@@ -23,7 +23,7 @@ use idempotent_webhook::dashboard::{Access, Dashboard};
 use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Secret, presets,
+    DedupeTx, Delivery, Endpoint, Events, HandlerError, IdempotentWebhook, Keep, Secret, presets,
 };
 use serde_json::Value;
 use sqlx::postgres::PgPoolOptions;

@@ -469,6 +469,91 @@ async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
     found.shows("Never received, or rejected: <a href=\"rejected\">3 in the last 24 hours</a>");
 }
 
+#[tokio::test]
+async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
+    let database = Database::new().await;
+    let github = || presets::github(secret());
+    let start = || {
+        let events = Events::new()
+            .on("push", write_effect)
+            .on("release", write_effect)
+            .on("never_subscribed", write_effect)
+            .ignore(["star"])
+            .ignore_others();
+        // It keeps nothing, so that nothing is told.
+        let layer = IdempotentWebhook::new(database.pool.clone(), "test", github());
+        let router: Router = Router::new().route("/", post(events.layer(layer.clone())));
+        (layer, router)
+    };
+    let (layer, router) = start();
+    let get = async |event_type: &str| {
+        let delivery = TestDelivery::new(&github()).id(event_type);
+        let delivery = delivery.event_type(event_type).body("{}");
+        let sent = send(&router, delivery.request()).await;
+        assert_eq!(sent.status, 200, "{event_type}");
+        layer.drained().await;
+    };
+    for event_type in ["push", "release", "star", "fork"] {
+        get(event_type).await;
+    }
+    database
+        .run(
+            "update idempotent_webhook.event_types
+             set days = 9, first_at = first_at - interval '9 days', last_at = last_at - interval '25 hours'",
+        )
+        .await;
+    get("<b>push</b>").await;
+    get("push").await;
+    let board = Board::operator(&database.pool);
+    let json = board.json("endpoint?endpoint=test").await;
+    let of = |list: &str, what: &[&str]| -> Vec<(String, Vec<bool>)> {
+        let types = json[list].as_array().unwrap().iter();
+        types
+            .map(|one| {
+                let what = what.iter().map(|what| one[what].as_bool().unwrap());
+                (one["type"].as_str().unwrap().to_owned(), what.collect())
+            })
+            .collect()
+    };
+    let row = |name: &str, what: &[bool]| (name.to_owned(), what.to_vec());
+    assert_eq!(
+        of("handled", &["stopped"]),
+        [
+            row("release", &[true]),
+            row("never_subscribed", &[false]),
+            row("push", &[false]),
+        ]
+    );
+    assert_eq!(
+        of("ignored", &["new", "named", "verified"]),
+        [
+            row("<b>push</b>", &[true, false, false]),
+            row("fork", &[false, false, false]),
+            row("star", &[false, true, true]),
+        ]
+    );
+    assert_eq!(json["state"], "event type stopped");
+    assert_eq!(
+        (&json["new_event_type"], &json["event_type_stopped"]),
+        (&true.into(), &true.into())
+    );
+    let page = board.page("endpoint?endpoint=test").await;
+    for shown in [
+        "&lt;b&gt;push&lt;/b&gt;",
+        "data-state=\"new\"",
+        "data-state=\"stopped\"",
+        "data-state=\"new event type\"",
+        "none has come",
+        "not verified",
+    ] {
+        page.shows(shown);
+    }
+    page.hides("<b>push</b>");
+    let overview = board.page("overview").await;
+    overview.shows("data-state=\"event type stopped\"");
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
 /// So that somebody sees what to unsubscribe from.
 #[tokio::test]
 async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {

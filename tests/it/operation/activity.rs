@@ -274,6 +274,9 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
              values
                 ('test', '{}', now() - interval '44 days'),
                 ('left', '{}', now() - interval '46 days');
+             insert into idempotent_webhook.event_types (endpoint, event_type, last_at)
+             select 'test', age, now() - age
+             from unnest(array[interval '300 days', interval '400 days']) as age;
              insert into idempotent_webhook.operator_actions (action, endpoint, began_at)
              select 'retry', 'test', now() - age
              from unnest(array[interval '40 days', interval '300 days', interval '400 days']) as age;
@@ -306,6 +309,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
         .until(
             "(select count(*) from idempotent_webhook.rejections) = 1
              and (select array_agg(endpoint) from idempotent_webhook.endpoint_settings) = '{test}'
+             and (select array_agg(event_type) from idempotent_webhook.event_types) = array['300 days']
              -- Of the action of 40 days.
              and (select count(*) from idempotent_webhook.operator_action_deliveries) = 2",
         )

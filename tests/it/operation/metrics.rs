@@ -463,3 +463,53 @@ async fn q4_a_request_of_another_process_is_no_silence() {
         .await;
     }
 }
+
+/// No recovery looks for its problems.
+#[tokio::test]
+async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    database
+        .run(
+            r#"insert into idempotent_webhook.endpoint_settings (endpoint, settings, told_at)
+             values ('typed', '{"event_types": ["push"], "ignores_other_events": true}', now());
+             insert into idempotent_webhook.event_types (endpoint, event_type, first_at, last_at, days)
+             values ('typed', 'push', now() - interval '9 days', now() - interval '2 days', 7),
+                 ('typed', 'fork', now() - interval '9 days', now(), 1),
+                 ('typed', 'star', now(), now(), 1), ('typed', 'watch', now(), now(), 1)"#,
+        )
+        .await;
+    let provider = presets::github(secret());
+    let layer = IdempotentWebhook::new(database.pool.clone(), "typed", provider).only(["push"]);
+    let gauge = |state: &str, count: u32| {
+        format!(
+            "idempotent_webhook_event_types\
+             {{endpoint=\"typed\",provider=\"github\",state=\"{state}\"}} {count}\n"
+        )
+    };
+    for (new, stopped) in [(2, 1), (1, 0)] {
+        let_pass(Duration::from_secs(31)).await;
+        soon(async {
+            loop {
+                let rendered = exporter.render();
+                if [gauge("new", new), gauge("stopped", stopped)]
+                    .iter()
+                    .all(|line| rendered.contains(line))
+                {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        database
+            .run(
+                "update idempotent_webhook.event_types set last_at = now() where event_type = 'push';
+                 delete from idempotent_webhook.event_types where event_type = 'star'",
+            )
+            .await;
+    }
+    drop(layer);
+}

@@ -268,9 +268,9 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
     first.gets("push").await;
     time_passes(&database, "25 hours").await;
     // One process after the other, each with 100 names at most.
-    for number in 0..3 {
+    for (number, names) in [1000, 150, 150].into_iter().enumerate() {
         let process = Process::start(&database, provider(), &told, &["push"], &[]).await;
-        for name in 0..1000 {
+        for name in 0..names {
             process.get(&format!("name-{number}-{name}")).await;
         }
         process.gets("push").await;
@@ -410,4 +410,24 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     .await
     .unwrap();
     assert_eq!((days, pauses.round()), (8, 7.0));
+}
+
+/// What is known of types is written beside the requests, with the other numbers.
+#[tokio::test(flavor = "multi_thread")]
+async fn y1_no_request_waits_for_what_is_known_of_types() {
+    let database = Database::new().await;
+    let told = Told::default();
+    let process = Process::stripe(&database, &told, &["a"], &[]).await;
+    database
+        .run("alter table idempotent_webhook.event_types rename to away")
+        .await;
+    process.gets("a").await;
+    process.gets("b").await;
+    assert_rows!(database, claims: 1, effects: 1);
+    database
+        .run("alter table idempotent_webhook.away rename to event_types")
+        .await;
+    process.gets("a").await;
+    assert_eq!(types(&database).await, ["a", "b"]);
+    assert_rows!(database, claims: 2, effects: 2);
 }
