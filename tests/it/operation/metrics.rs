@@ -489,6 +489,8 @@ async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
              {{endpoint=\"typed\",provider=\"github\",state=\"{state}\"}} {count}\n"
         )
     };
+    // Its wait begins.
+    tokio::task::yield_now().await;
     for (new, stopped) in [(2, 1), (1, 0)] {
         let_pass(Duration::from_secs(31)).await;
         soon(async {
