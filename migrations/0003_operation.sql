@@ -183,7 +183,9 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
         new as (
             select
                 seen.endpoint, seen.event_type, seen.settings ->> 'event_types_verified' = 'true' as is_verified,
-                row_number() over (partition by seen.endpoint order by seen.first_at, seen.event_type) as number
+                row_number() over (
+                    partition by seen.endpoint order by seen.event_type = '*', seen.first_at, seen.event_type
+                ) as number
             from seen
             where seen.first_at > now() - interval '7 days'
                 and seen.first_at > seen.began_at + interval '1 day'

@@ -655,6 +655,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         .database_timeout(seconds(4))
         .expect_every(Duration::from_secs(86400))
         .retry_after(seconds(9))
+        .only(["invoice.*"])
         .replay_guard();
     send(&route(&layer, write_effect), github_delivery().request()).await;
     unfinished.drained().await;
@@ -673,6 +674,11 @@ async fn the_settings_of_the_finished_layer_are_told() {
             "handler_timeout_seconds": 12,
             "in_flight_timeout_seconds": 7,
             "database_timeout_seconds": 4,
+            "event_types": ["invoice.*"],
+            "ignored_event_types": null,
+            "ignores_other_events": true,
+            "event_actions": false,
+            "event_types_verified": true,
             "expected_every_seconds": 86400,
             "retry_after_seconds": 9,
             "replay_guard": true,
