@@ -170,6 +170,8 @@ mod activity;
 mod transaction;
 #[cfg(feature = "postgres")]
 mod in_flight;
+#[cfg(feature = "testing")]
+mod capture;
 mod verification;
 pub mod presets;
 pub mod provider;

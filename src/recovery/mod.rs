@@ -3,6 +3,8 @@
 
 mod acceptance_writer;
 mod breaker;
+#[cfg(feature = "testing")]
+pub(crate) mod captures;
 mod dead;
 mod failed_attempt;
 mod hook;

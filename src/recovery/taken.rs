@@ -202,6 +202,16 @@ pub(super) fn request_of(
     row: &PgRow,
     mark: impl Clone + Send + Sync + 'static,
 ) -> sqlx::Result<Option<Request<Full<Bytes>>>> {
+    let request = kept_request_of(row)?.map(|request| {
+        let mut request = request.map(Full::from);
+        request.extensions_mut().insert(mark);
+        request
+    });
+    Ok(request)
+}
+
+/// The same without a mark.
+pub(super) fn kept_request_of(row: &PgRow) -> sqlx::Result<Option<Request<Bytes>>> {
     let method: String = row.try_get("method")?;
     let uri: String = row.try_get("uri")?;
     let headers: Vec<u8> = row.try_get("headers")?;
@@ -213,11 +223,10 @@ pub(super) fn request_of(
     ) else {
         return Ok(None);
     };
-    let mut request = Request::new(Full::from(body));
+    let mut request = Request::new(Bytes::from(body));
     *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
-    request.extensions_mut().insert(mark);
     Ok(Some(request))
 }
 

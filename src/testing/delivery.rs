@@ -1,6 +1,7 @@
 //! A delivery as the provider sends it.
 
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Uri};
 
+use super::Capture;
 use super::draft::Draft;
 use super::sign::sign;
 use crate::provider::{Provider, Secret};
@@ -87,6 +89,46 @@ impl TestDelivery {
             body: None,
             at: At::Now,
             fault: Fault::None,
+        }
+    }
+
+    /// The captured request of a file, of this provider, signed anew: the URI, the headers and the body of
+    /// [`Capture::into_request`](super::Capture::into_request), with the signature, the times that it covers and what else
+    /// the scheme writes as if the provider sent it now. A line break behind a form is that of an editor.
+    ///
+    /// ```no_run
+    /// use idempotent_webhook::testing::TestDelivery;
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
+    /// let paid = TestDelivery::from_capture(&stripe, "tests/captures/invoice.paid.http");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the file cannot be read, or is no captured request.
+    #[expect(clippy::panic, reason = "a test names the file, and should fail")]
+    pub fn from_capture(provider: &Provider, file: impl AsRef<Path>) -> Self {
+        let file = file.as_ref();
+        let read = std::fs::read(file).map_err(|error| error.to_string());
+        let capture =
+            read.and_then(|text| Capture::parse(&text).map_err(|error| error.to_string()));
+        match capture {
+            Ok(capture) => Self::of_capture(provider, capture),
+            Err(error) => panic!("{}: {error}", file.display()),
+        }
+    }
+
+    fn of_capture(provider: &Provider, capture: Capture) -> Self {
+        let (head, mut body) = capture.into_request().into_parts();
+        let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if content_type.is_some_and(|text| text.starts_with(b"application/x-www-form-urlencoded")) {
+            body = body.slice_ref(body.trim_ascii_end());
+        }
+        Self {
+            head,
+            body: Some(body),
+            ..Self::new(provider)
         }
     }
 

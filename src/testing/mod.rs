@@ -1,5 +1,5 @@
-//! A kit to test webhook handlers with: requests signed as the provider signs them, and an
-//! assertion that a handler is idempotent. Feature `testing`.
+//! A kit to test webhook handlers with: requests signed as the provider signs them, captures of what really came, and
+//! an assertion that a handler is idempotent. Feature `testing`.
 //!
 //! A test of a handler:
 //!
@@ -35,6 +35,7 @@ mod delivery;
 mod draft;
 mod sign;
 
+pub use crate::capture::{Capture, CaptureError, Pseudonyms};
 #[cfg(feature = "postgres")]
 pub use assertion::assert_idempotent;
 pub use delivery::{TestDelivery, TestDeliveryError};

@@ -4,9 +4,19 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
+use idempotent_webhook::testing::Capture;
+
 /// Whether a file stands for standard input.
 pub fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
+}
+
+/// The captured request of a file, or of standard input for `-`.
+pub fn read_capture(file: &Path) -> Result<Capture, String> {
+    Capture::parse(&read(file)?).map_err(|error| match is_stdin(file) {
+        true => format!("standard input is {error}"),
+        false => format!("{} is {error}", file.display()),
+    })
 }
 
 /// The whole of a file, or of standard input for `-`.

@@ -1,6 +1,5 @@
-//! Sends, replays and verifies webhooks, at a shell: `webhook --help`.
+//! Sends, records, replays and verifies webhooks, at a shell: `webhook --help`.
 
-mod capture;
 mod expectation;
 mod input;
 mod load;
@@ -8,6 +7,7 @@ mod message;
 mod plan;
 mod preset;
 mod providers;
+mod record;
 mod replay;
 mod report;
 mod secret;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Sends, replays and verifies webhooks, for 152 providers.
+/// Sends, records, replays and verifies webhooks, for 152 providers.
 #[derive(Parser)]
 #[command(name = "webhook", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Arguments {
@@ -34,6 +34,8 @@ struct Arguments {
 enum Command {
     /// Sends a delivery, signed as the provider signs it
     Send(send::Send),
+    /// Receives deliveries, and writes captures of them for tests
+    Record(record::Record),
     /// Sends a captured request again, as it is or signed anew
     Replay(replay::Replay),
     /// Says why a captured request is a 401
@@ -53,6 +55,7 @@ was answered.";
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Command::Send(send) => send.run(),
+        Command::Record(record) => record.run(),
         Command::Replay(replay) => replay.run(),
         Command::Verify(verify) => verify.run(),
         Command::Providers(providers) => providers.run(),

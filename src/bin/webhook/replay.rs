@@ -7,7 +7,6 @@ use idempotent_webhook::Secret;
 use idempotent_webhook::provider::PublicUrl;
 
 use crate::Ended;
-use crate::capture::Capture;
 use crate::expectation::Expectation;
 use crate::input;
 use crate::load::Load;
@@ -53,7 +52,7 @@ impl Replay {
         if self.secret.is_stdin() && input::is_stdin(&self.capture) {
             return Err("standard input cannot be both the secret and the capture".to_owned());
         }
-        let capture = Capture::read(&self.capture)?;
+        let capture = input::read_capture(&self.capture)?;
         let mut load = self.load;
         load.to = load.to.with_default_path(capture.uri());
         let mut request = capture.into_request();

@@ -4,6 +4,7 @@
 mod bulk;
 mod filter;
 mod list;
+mod newest;
 mod operation;
 
 use sqlx::{PgConnection, PgPool};
@@ -18,6 +19,7 @@ pub use list::KeptDelivery;
 #[cfg(feature = "dashboard")]
 pub(crate) use list::count;
 pub(crate) use list::list;
+pub(crate) use newest::{Chosen, newest};
 pub(crate) use operation::{Applied, Operation, Running, run};
 
 /// Waits for whoever changes what is kept of the deliveries, as a reprocess does.

@@ -1,11 +1,12 @@
 //! Rehearsals: kept deliveries are run through a router, and rolled back.
 
 mod attempt;
-mod choose;
 mod report;
 mod run;
 mod settings;
 
 pub(crate) use attempt::{Refused, RehearsalAttempt, RehearsalResult};
 pub use report::{RefusedEndpoint, RehearsalReport, RehearsedDelivery, RehearsedType};
+#[cfg(feature = "testing")]
+pub(super) use run::TO_REHEARSE;
 pub use settings::Rehearsal;

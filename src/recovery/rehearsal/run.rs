@@ -11,19 +11,19 @@ use tokio::time::error::Elapsed;
 use tower_service::Service;
 
 use super::attempt::{Refused, RehearsalAttempt, RehearsalResult};
-use super::choose::{Chosen, newest};
 use super::report::{Findings, RehearsalReport};
 use super::settings::Rehearsal;
 use crate::delivery::{Delivery, Past};
 use crate::pg_time::from_unix_time;
 use crate::recovery::kept_request::FORMAT;
+use crate::recovery::operator::{Chosen, Of, newest};
 use crate::recovery::router::Router;
 use crate::recovery::served_endpoints::Served;
 use crate::recovery::taken::{request_of, tenant_of, verified_of};
 use crate::recovery::task::{Recovery, share_of};
 use crate::transaction::{DatabaseError, Store};
 
-const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
+pub(in crate::recovery) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
 
 /// A delivery that was rehearsed.
 struct Rehearsed {
@@ -104,8 +104,12 @@ impl Recovery {
             .concurrency
             .unwrap_or_else(|| share_of(store.pool(), 4));
         let at_once = at_once.clamp(1, most);
-        let endpoint = &*served.endpoint;
-        let mut chosen = newest(store.pool(), endpoint, rehearsal).await?.into_iter();
+        let of = Of {
+            endpoint: &served.endpoint,
+            tenant: None,
+        };
+        let chosen = newest(store.pool(), of, &rehearsal.filters(), rehearsal.limit);
+        let mut chosen = chosen.await?.into_iter();
         // Dropping it aborts what runs.
         let mut running = JoinSet::new();
         loop {

@@ -15,7 +15,6 @@ use idempotent_webhook::provider::PublicUrl;
 use self::case::Case;
 use self::report::Report;
 use crate::Ended;
-use crate::capture::Capture;
 use crate::input;
 use crate::preset::Provider;
 use crate::secret::{Masked, SecretArguments};
@@ -67,7 +66,7 @@ impl Verify {
             return Err("standard input cannot be both the secret and the capture".to_owned());
         }
         let secret = self.secret.read()?;
-        let capture = Capture::read(&self.capture)?;
+        let capture = input::read_capture(&self.capture)?;
         let remark = capture.remark().map(str::to_owned);
         let (head, body) = capture.into_received().into_parts();
         let mut case = Case {

@@ -1,20 +1,67 @@
-//! A captured request: the request line, the headers, an empty line, and the body.
+//! Captured requests: files that can be read and written by hand, and what is in place of what is personal in them.
 
-use std::path::Path;
+mod json;
+mod name;
+mod permutation;
+mod pseudonyms;
+mod text;
+
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
-use crate::input;
+pub use pseudonyms::Pseudonyms;
 
+/// A captured request, as a file has it: the request line, the headers, an empty line, and the body.
+///
+/// [`Pseudonyms`] makes one of a request, [`Endpoint::captures`](crate::Endpoint::captures) makes them of kept deliveries,
+/// and [`TestDelivery::from_capture`](super::testing::TestDelivery::from_capture) sends one.
+///
+/// ```
+/// use idempotent_webhook::testing::Capture;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let capture = Capture::parse(b"POST /webhooks/github HTTP/1.1\nX-GitHub-Event: push\n\n{}")?;
+/// assert_eq!(capture.uri(), "/webhooks/github");
+/// assert_eq!(capture.into_request().headers()["x-github-event"], "push");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
 pub struct Capture {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
     remark: Option<String>,
+    event_type: Option<String>,
+    replaced: Vec<String>,
 }
+
+/// Why there is no capture.
+#[derive(Clone, Debug)]
+pub struct CaptureError(String);
+
+impl CaptureError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+/// How many files of one name there are at most.
+const MAX_FILES: usize = 10_000;
 
 /// Those that belong to the connection it came on, and those that are written anew.
 const NOT_SENT: [&str; 11] = [
@@ -32,14 +79,16 @@ const NOT_SENT: [&str; 11] = [
 ];
 
 impl Capture {
-    pub fn read(file: &Path) -> Result<Self, String> {
-        Self::parse(&input::read(file)?).map_err(|error| match input::is_stdin(file) {
-            true => format!("standard input is no captured request: {error}"),
-            false => format!("{} is no captured request: {error}", file.display()),
-        })
+    /// Reads the bytes of a file. Lines end with LF or CRLF, and the body is the exact rest.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError`] if it is no captured request.
+    pub fn parse(text: &[u8]) -> Result<Self, CaptureError> {
+        Self::parsed(text).map_err(|reason| CaptureError(format!("no captured request: {reason}")))
     }
 
-    fn parse(text: &[u8]) -> Result<Self, String> {
+    fn parsed(text: &[u8]) -> Result<Self, String> {
         let mut rest = text;
         let first = line(&mut rest).ok_or("it is empty")?;
         let (method, uri) = request_line(first)
@@ -67,19 +116,85 @@ impl Capture {
             headers,
             body: Bytes::copy_from_slice(body),
             remark,
+            event_type: None,
+            replaced: Vec::new(),
         })
     }
 
+    /// The path and the query, or the URL.
     pub fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// How the length of the body differs from what was announced.
+    /// How the length of the body differs from what `Content-Length` announced.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
     }
 
-    /// To be sent again.
+    /// Where [`Pseudonyms`] have replaced something: `$.data.object.email`, `$.items[].id`, `header x-id`, `query.token`
+    /// or `path`, sorted. It has nothing of the values.
+    pub fn replaced(&self) -> &[String] {
+        &self.replaced
+    }
+
+    /// Writes it into a new file of this folder, which is made if it is not there, and returns its path. The file is named
+    /// after the event type: `invoice.paid.http`, or `invoice.paid-2.http` if that is there.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the file system.
+    pub fn write_to(&self, folder: impl AsRef<Path>) -> std::io::Result<PathBuf> {
+        let folder = folder.as_ref();
+        std::fs::create_dir_all(folder)?;
+        let name = self.file_name();
+        for number in 1..MAX_FILES {
+            let file = folder.join(match number {
+                1 => format!("{name}.http"),
+                number => format!("{name}-{number}.http"),
+            });
+            match std::fs::File::create_new(&file) {
+                Ok(mut opened) => {
+                    opened.write_all(&self.to_bytes())?;
+                    return Ok(file);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let message = format!("{} has {MAX_FILES} files of {name}", folder.display());
+        Err(std::io::Error::other(message))
+    }
+
+    /// Of the event type, what any file system takes.
+    fn file_name(&self) -> String {
+        let event_type = self.event_type.as_deref().unwrap_or_default();
+        let plain = |char: char| match char {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => char,
+            _ => '_',
+        };
+        let name: String = event_type.chars().take(100).map(plain).collect();
+        match name.trim_matches('.') {
+            "" => "capture".to_owned(),
+            name => name.to_owned(),
+        }
+    }
+
+    /// The bytes of a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut text = format!("{} {path} HTTP/1.1\n", self.method).into_bytes();
+        for (name, value) in &self.headers {
+            text.extend_from_slice(name.as_str().as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(value.as_bytes());
+            text.push(b'\n');
+        }
+        text.push(b'\n');
+        text.extend_from_slice(&self.body);
+        text
+    }
+
+    /// To be sent again: without the headers that belong to the connection it came on.
     pub fn into_request(self) -> Request<Bytes> {
         let mut request = self.into_received();
         let headers = request.headers_mut();
@@ -100,13 +215,20 @@ impl Capture {
         request
     }
 
-    /// As the server has received it.
+    /// As the server has received it, with all headers.
     pub fn into_received(self) -> Request<Bytes> {
         let mut request = Request::new(self.body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.headers_mut() = self.headers;
         request
+    }
+}
+
+/// The text of a file, with replacements for what is none.
+impl fmt::Display for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.to_bytes()))
     }
 }
 
@@ -169,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_with_lf_or_crlf_and_the_body_is_the_exact_rest() -> Result<(), String> {
+    fn lines_end_with_lf_or_crlf_and_the_body_is_the_exact_rest() -> Result<(), CaptureError> {
         for text in [
             &b"POST /a?b HTTP/1.1\r\nHost: c\r\nX-D:  e \r\n\r\n{\r\n}\n"[..],
             b"POST https://c/a?b HTTP/2\nX-D:e\n\n{\r\n}\n",
@@ -196,7 +318,8 @@ mod tests {
             ("POST /a HTTP/1.1\nno header\n\n", "line 2"),
             ("POST /a HTTP/1.1\nA: b\n", "the empty line"),
         ] {
-            let error = Capture::parse(text.as_bytes()).err().unwrap_or_default();
+            let error = Capture::parse(text.as_bytes()).err();
+            let error = error.map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(reason), "{text:?}: {error}");
         }
     }

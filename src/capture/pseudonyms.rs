@@ -1,0 +1,522 @@
+//! `Pseudonyms`: what a capture has in place of what came.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Uri};
+
+use super::json::{Value, read};
+use super::name::Name;
+use super::permutation::Permutation;
+use super::text::{Texts, number_stays, text_stays};
+use super::{Capture, CaptureError};
+use crate::provider::Provider;
+
+/// Parts of names of headers that are in no capture, whoever names them.
+const NEVER: [&str; 10] = [
+    "api-key",
+    "apikey",
+    "authorization",
+    "cookie",
+    "hmac",
+    "password",
+    "secret",
+    "signature",
+    "token",
+    "traceparent",
+];
+
+/// As deep as `serde_json` reads.
+const DEEPEST: usize = 128;
+
+/// Makes captures of requests: without signatures, and with pseudonyms for what is personal or secret.
+///
+/// # What stays
+///
+/// Of the headers, the content type, and those with the delivery id or the event type. Of the body, a JSON document or a
+/// form, all members, in their order, and these values:
+///
+/// - the event type, booleans, `null` and empty texts;
+/// - a single word of a member whose name ends in one of these: `action`, `brand`, `country`, `currency`, `event`,
+///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
+///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts
+///   as well, as in `currency_code`;
+/// - a time with its date, and a date since 2015, but no date of birth;
+/// - a number of up to seven digits or a Unix time, also as a text, unless its member is named for an identifier (`id`,
+///   `number`, `code` and the like), a person or a place (`phone`, `zip`, `latitude` and the like).
+///
+/// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case. The
+/// same word gets the same pseudonym wherever it is, another one gets another one, and punctuation stays. So a UUID stays
+/// a UUID, and ids still join. `evt_1NG8Du2eZvKYlo2C` keeps its prefix. The domain of a mail address or URL ends in
+/// `.example`, and a phone number begins with `+999`: nobody has them. JSON within a text, in base64 as well, is
+/// read likewise. A name of a member that looks like an id or an address is replaced, too.
+///
+/// What your handler compares and this does not know, such as `billing_scheme`, is [kept](Self::keep) by name.
+///
+/// # The key
+///
+/// The pseudonyms follow from a key, which is random for each `new`. Without it they cannot be told from guesses, by
+/// trying out names either. What they do show is the shape of a text, and which ones are the same. Read a capture
+/// before you publish it.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::Request;
+/// use idempotent_webhook::testing::Pseudonyms;
+/// use idempotent_webhook::{Secret, presets};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let stripe = presets::stripe(Secret::new("whsec_live")?);
+/// let body = r#"{"id": "evt_1", "type": "invoice.paid", "data": {"object": {"email": "ada@example.com", "total": 4200}}}"#;
+/// let request = Request::post("/webhooks/stripe")
+///     .header("stripe-signature", "t=1,v1=00")
+///     .body(Bytes::from(body))?;
+/// let capture = Pseudonyms::new().capture(&stripe, &request)?;
+/// assert_eq!(capture.replaced(), ["$.data.object.email", "$.id"]);
+/// assert!(!capture.to_string().contains("ada"));
+/// assert!(!capture.to_string().contains("signature"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "`capture` uses it"]
+pub struct Pseudonyms {
+    texts: Texts,
+    kept: BTreeSet<String>,
+    replaced: BTreeSet<String>,
+}
+
+impl Pseudonyms {
+    /// With a random key: the same for all captures of this value and its clones.
+    pub fn new() -> Self {
+        Self::with(Permutation::random())
+    }
+
+    /// With a key, for the same pseudonyms in another process or on another day. It is as secret as what it hides: let it
+    /// be long and random.
+    pub fn with_key(key: impl AsRef<[u8]>) -> Self {
+        Self::with(Permutation::new(key.as_ref()))
+    }
+
+    fn with(permutation: Permutation) -> Self {
+        Self {
+            texts: Texts::new(permutation),
+            kept: BTreeSet::new(),
+            replaced: BTreeSet::new(),
+        }
+    }
+
+    /// Keeps the value of a member as it is, with all that is in it. It is named by its name, or by its path as
+    /// [`Capture::replaced`] lists it, as `$.line_items[].sku`. A form has fields in place of members. A header is
+    /// named by its name in lower case.
+    pub fn keep(mut self, name: impl Into<String>) -> Self {
+        self.kept.insert(name.into());
+        self
+    }
+
+    /// Replaces each text and number of a member that would stay, and of all that is in it. It is named as with
+    /// [`keep`](Self::keep). The inner one of two counts, and this one if there are both of one member.
+    pub fn replace(mut self, name: impl Into<String>) -> Self {
+        self.replaced.insert(name.into());
+        self
+    }
+
+    /// A capture of a request of this provider, which need not be authentic. Only its headers and its event type are
+    /// asked of the provider.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError`] if what the body says cannot be read: it is compressed, no text, or neither JSON nor a form.
+    pub fn capture(
+        &self,
+        provider: &Provider,
+        request: &Request<Bytes>,
+    ) -> Result<Capture, CaptureError> {
+        let (head, body) = request.clone().into_parts();
+        let identity = provider.identity();
+        let sources = [identity.event_type(), identity.event_action()];
+        let said = sources.into_iter().flatten();
+        let event_type = said
+            .filter_map(|source| source.read_alone(&head, &body).ok()?)
+            .collect::<Vec<_>>();
+        let mut headers = HeaderMap::new();
+        for (name, value) in &head.headers {
+            let is_identifying = provider.identifying_headers().any(|known| known == name);
+            if is_identifying || *name == CONTENT_ENCODING || self.kept.contains(name.as_str()) {
+                headers.append(name, value.clone());
+            }
+        }
+        if let Some(value) = head.headers.get(CONTENT_TYPE) {
+            headers.insert(CONTENT_TYPE, value.clone());
+        }
+        let uri = provider.without_secrets(&head.uri.to_string());
+        let uri = uri.parse().unwrap_or(head.uri);
+        let mut received = Request::new(body);
+        *received.method_mut() = head.method;
+        *received.uri_mut() = uri;
+        *received.headers_mut() = headers;
+        self.write(&received, &event_type)
+    }
+
+    /// The same for a request that was kept: without a signature, and without a header that is not needed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of_kept(
+        &self,
+        request: &Request<Bytes>,
+        event_type: Option<String>,
+    ) -> Result<Capture, CaptureError> {
+        self.write(request, event_type.as_slice())
+    }
+
+    fn write(
+        &self,
+        request: &Request<Bytes>,
+        event_type: &[String],
+    ) -> Result<Capture, CaptureError> {
+        let mut writer = Writer {
+            pseudonyms: self,
+            event_type,
+            found: BTreeSet::new(),
+        };
+        let uri = writer.uri(request.uri());
+        let headers = writer.headers(request.headers());
+        let body = writer.body(request.headers(), request.body())?;
+        Ok(Capture {
+            method: request.method().clone(),
+            uri,
+            headers,
+            body: body.into(),
+            remark: None,
+            event_type: (!event_type.is_empty()).then(|| event_type.join(".")),
+            replaced: writer.found.into_iter().collect(),
+        })
+    }
+}
+
+impl Default for Pseudonyms {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Without the key.
+impl std::fmt::Debug for Pseudonyms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pseudonyms")
+            .field("kept", &self.kept)
+            .field("replaced", &self.replaced)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is to be done with a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Keep,
+    Replace,
+    /// It depends on the value.
+    Judge,
+}
+
+/// A value's place.
+#[derive(Clone)]
+struct Place {
+    path: String,
+    depth: usize,
+    /// Of the member that it is the value of, or in.
+    name: Name,
+    rule: Rule,
+}
+
+impl Place {
+    fn root(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            depth: 0,
+            name: Name::default(),
+            rule: Rule::Judge,
+        }
+    }
+
+    fn element(&self) -> Self {
+        Self {
+            path: format!("{}[]", self.path),
+            depth: self.depth + 1,
+            ..self.clone()
+        }
+    }
+}
+
+/// Writes one capture.
+struct Writer<'a> {
+    pseudonyms: &'a Pseudonyms,
+    event_type: &'a [String],
+    /// Where something was replaced.
+    found: BTreeSet<String>,
+}
+
+impl Writer<'_> {
+    fn headers(&mut self, received: &HeaderMap) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in received {
+            // The body is written without.
+            let is_left_out =
+                *name == CONTENT_ENCODING || NEVER.iter().any(|part| name.as_str().contains(part));
+            let written = match value.to_str() {
+                Ok(text) if *name == CONTENT_TYPE => HeaderValue::try_from(text),
+                Ok(text) => HeaderValue::try_from(self.header(name, text)),
+                // It is no text, so it cannot be replaced.
+                Err(_) => continue,
+            };
+            if let (false, Ok(value)) = (is_left_out, written) {
+                headers.append(name, value);
+            }
+        }
+        headers
+    }
+
+    fn header(&mut self, name: &HeaderName, text: &str) -> String {
+        let name = name.as_str();
+        let place = Place {
+            path: format!("header {name}"),
+            depth: 0,
+            name: Name::new(name),
+            rule: self.rule(name, name, Rule::Judge),
+        };
+        self.text(&place, text)
+    }
+
+    fn uri(&mut self, uri: &Uri) -> Uri {
+        let mut written: Vec<_> = Vec::new();
+        for segment in uri.path().split('/') {
+            let digits = segment.bytes().filter(u8::is_ascii_digit).count();
+            // What a route has is short, or a word. An id or a token is not.
+            let stays = !segment.contains(['@', '%']) && (digits == 0 || segment.len() < 8);
+            written.push(match stays {
+                true => segment.to_owned(),
+                false => {
+                    self.found.insert("path".to_owned());
+                    self.pseudonyms.texts.text(&Name::default(), segment)
+                }
+            });
+        }
+        let mut written = written.join("/");
+        if let Some(query) = uri.query() {
+            let place = Place::root("query");
+            written = format!("{written}?{}", self.form(&place, query.as_bytes()));
+        }
+        // What is replaced in a path or a query can be in one.
+        written.parse().unwrap_or_default()
+    }
+
+    fn body(&mut self, headers: &HeaderMap, body: &[u8]) -> Result<String, CaptureError> {
+        if let Some(encoding) = headers.get(CONTENT_ENCODING)
+            && encoding != "identity"
+        {
+            return Err(CaptureError::new("its body is compressed"));
+        }
+        let text = std::str::from_utf8(body)
+            .map_err(|_| CaptureError::new("its body is no text in UTF-8"))?;
+        // RFC 8259 lets a reader skip a byte order mark.
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
+            return Ok(String::new());
+        }
+        if let Ok(value) = read(text) {
+            let mut written = String::with_capacity(text.len());
+            self.value(&Place::root("$"), &value, Some(0), &mut written)?;
+            written.push('\n');
+            return Ok(written);
+        }
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .and_then(|text| text.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
+        if content_type.starts_with("application/x-www-form-urlencoded") {
+            return Ok(self.form(&Place::root("$"), text.trim_end().as_bytes()));
+        }
+        Err(CaptureError::new("its body is neither JSON nor a form"))
+    }
+
+    fn form(&mut self, place: &Place, text: &[u8]) -> String {
+        let mut written = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(text) {
+            let (name, place) = self.member(place, &name);
+            written.append_pair(&name, &self.text(&place, &value));
+        }
+        written.finish()
+    }
+
+    /// Writes a value, with lines and an indent, or on one line.
+    fn value(
+        &mut self,
+        place: &Place,
+        value: &Value<'_>,
+        indent: Option<usize>,
+        written: &mut String,
+    ) -> Result<(), CaptureError> {
+        if place.depth > DEEPEST {
+            return Err(CaptureError::new("its JSON is nested too deep"));
+        }
+        let deeper = indent.map(|indent| indent + 1);
+        match value {
+            Value::Literal(literal) => written.push_str(literal),
+            Value::Number(number) => written.push_str(&self.number(place, number)),
+            Value::Text(text) => written.push_str(&quoted(&self.text(place, text))),
+            Value::Array(elements) if elements.is_empty() => written.push_str("[]"),
+            Value::Object(members) if members.is_empty() => written.push_str("{}"),
+            Value::Array(elements) => {
+                written.push('[');
+                for (i, element) in elements.iter().enumerate() {
+                    next(i, deeper, written);
+                    self.value(&place.element(), &read(element.get())?, deeper, written)?;
+                }
+                line(indent, written);
+                written.push(']');
+            }
+            Value::Object(members) => {
+                written.push('{');
+                for (i, (name, member)) in members.iter().enumerate() {
+                    next(i, deeper, written);
+                    let (name, place) = self.member(place, name);
+                    written.push_str(&quoted(&name));
+                    written.push_str(if indent.is_some() { ": " } else { ":" });
+                    self.value(&place, &read(member.get())?, deeper, written)?;
+                }
+                line(indent, written);
+                written.push('}');
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of a member as it is written, and its place.
+    fn member(&mut self, parent: &Place, name: &str) -> (String, Place) {
+        let is_data = is_data(name);
+        let step = match name {
+            _ if is_data => ".*".to_owned(),
+            _ if is_plain(name) => format!(".{name}"),
+            _ => format!("['{name}']"),
+        };
+        let path = format!("{}{step}", parent.path);
+        let place = Place {
+            rule: self.rule(name, &path, parent.rule),
+            name: Name::new(name),
+            depth: parent.depth + 1,
+            path,
+        };
+        if is_data && place.rule != Rule::Keep {
+            self.found.insert(place.path.clone());
+            let texts = &self.pseudonyms.texts;
+            return (texts.text(&Name::default(), name), place);
+        }
+        (name.to_owned(), place)
+    }
+
+    fn rule(&self, name: &str, path: &str, inherited: Rule) -> Rule {
+        let names = |named: &BTreeSet<String>| named.contains(name) || named.contains(path);
+        if names(&self.pseudonyms.replaced) {
+            Rule::Replace
+        } else if names(&self.pseudonyms.kept) {
+            Rule::Keep
+        } else {
+            inherited
+        }
+    }
+
+    fn number(&mut self, place: &Place, number: &str) -> String {
+        let stays = match place.rule {
+            Rule::Keep => true,
+            Rule::Replace => false,
+            Rule::Judge => number_stays(&place.name, number),
+        };
+        let replaced = match stays {
+            true => number.to_owned(),
+            false => self.pseudonyms.texts.number(number),
+        };
+        self.note(place, number, &replaced);
+        replaced
+    }
+
+    fn text(&mut self, place: &Place, text: &str) -> String {
+        if place.rule == Rule::Keep {
+            return text.to_owned();
+        }
+        if let Some(nested) = self.nested(place, text) {
+            return nested;
+        }
+        let is_event_type = || self.event_type.iter().any(|known| known == text);
+        if place.rule == Rule::Judge && (is_event_type() || text_stays(&place.name, text)) {
+            return text.to_owned();
+        }
+        let replaced = self.pseudonyms.texts.text(&place.name, text);
+        self.note(place, text, &replaced);
+        replaced
+    }
+
+    fn note(&mut self, place: &Place, value: &str, replaced: &str) {
+        if value != replaced {
+            self.found.insert(place.path.clone());
+        }
+    }
+
+    /// A JSON document within a text, as it is or in base64.
+    fn nested(&mut self, place: &Place, text: &str) -> Option<String> {
+        if text.starts_with(['{', '[']) {
+            let mut written = String::with_capacity(text.len());
+            self.value(place, &read(text).ok()?, None, &mut written)
+                .ok()?;
+            return Some(written);
+        }
+        // `{"`, or `[{`, or with white space.
+        if !text.starts_with(['e', 'W', 'I', 'C']) {
+            return None;
+        }
+        let (engine, bytes) = [&STANDARD, &URL_SAFE_NO_PAD]
+            .into_iter()
+            .find_map(|engine| Some((engine, engine.decode(text).ok()?)))?;
+        let document = String::from_utf8(bytes).ok()?;
+        let document = document.trim_start();
+        if !document.starts_with(['{', '[']) {
+            return None;
+        }
+        let mut written = String::with_capacity(document.len());
+        self.value(place, &read(document).ok()?, None, &mut written)
+            .ok()?;
+        Some(engine.encode(written))
+    }
+}
+
+/// Whether a name is one of a map, and not of a schema.
+fn is_data(name: &str) -> bool {
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    name.contains('@') && name.contains('.') || digits >= 6 || name.len() > 64
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn next(i: usize, indent: Option<usize>, written: &mut String) {
+    if i > 0 {
+        written.push(',');
+    }
+    line(indent, written);
+}
+
+fn line(indent: Option<usize>, written: &mut String) {
+    if let Some(indent) = indent {
+        written.push('\n');
+        written.extend(std::iter::repeat_n("  ", indent));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,39 @@
+//! Captures of kept requests.
+
+use sqlx::{PgPool, Row};
+
+use super::kept_request::FORMAT;
+use super::operator::{Filter, Of, newest};
+use super::rehearsal::TO_REHEARSE;
+use super::taken::kept_request_of;
+use crate::capture::{Capture, CaptureError, Pseudonyms};
+use crate::transaction::ShortTx;
+
+/// Those of the newest deliveries, the newest first.
+pub(crate) async fn captures(
+    pool: &PgPool,
+    of: Of<'_>,
+    filter: &Filter,
+    limit: usize,
+    pseudonyms: &Pseudonyms,
+) -> sqlx::Result<Vec<Result<Capture, CaptureError>>> {
+    let mut captures = Vec::new();
+    for chosen in newest(pool, of, std::slice::from_ref(filter), limit).await? {
+        let row = ShortTx::run(pool, async |tx| {
+            let read = sqlx::query(TO_REHEARSE)
+                .bind(of.endpoint)
+                .bind(&chosen.tenant)
+                .bind(&chosen.delivery_id)
+                .bind(FORMAT);
+            read.fetch_optional(tx).await
+        });
+        // It may be gone since it was chosen.
+        let Some(row) = row.await? else { continue };
+        let event_type: Option<String> = row.try_get("event_type")?;
+        captures.push(match kept_request_of(&row)? {
+            Some(request) => pseudonyms.of_kept(&request, event_type),
+            None => Err(CaptureError::new("what was kept of it cannot be read")),
+        });
+    }
+    Ok(captures)
+}
