@@ -39,7 +39,7 @@ const DEEPEST: usize = 128;
 /// Of the headers, the content type, and those with the delivery id or the event type. Of the body, a JSON document or a
 /// form, all members, in their order, and these values:
 ///
-/// - the event type, booleans, `null` and empty texts;
+/// - the event type, booleans, `null`, zeros and empty texts;
 /// - a single word of a member whose name ends in one of these: `action`, `brand`, `country`, `currency`, `event`,
 ///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
 ///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts

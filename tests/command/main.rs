@@ -11,6 +11,7 @@
 mod capture;
 mod guide;
 mod mistakes;
+mod record;
 mod run;
 mod sending;
 mod usage;

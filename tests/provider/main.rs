@@ -8,6 +8,7 @@
     reason = "a test that fails may panic"
 )]
 
+mod captures;
 mod corpora;
 mod facts;
 mod fetched_keys;

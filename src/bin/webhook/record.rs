@@ -19,7 +19,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use idempotent_webhook::provider::PublicUrl;
-use idempotent_webhook::testing::Pseudonyms;
+use idempotent_webhook::testing::{CaptureError, Pseudonyms};
 use idempotent_webhook::{OUTCOME_HEADER, Provider as Preset, Secret, VerifiedWebhook};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -83,6 +83,9 @@ A body that is compressed, or neither JSON nor a form, is not recorded and answe
 
 /// The longest time for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest time for the answers that are under way at the end.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
 
 impl Record {
     pub fn run(self) -> Result<Ended, String> {
@@ -148,9 +151,12 @@ impl Record {
                 break;
             }
         }
-        // The sender of the last one gets its answer.
+        // The sender of the last one gets its answer. A connection on which nothing comes is not waited for.
         drop(listener);
-        connections.join_all().await;
+        let _ = tokio::time::timeout(LAST_ANSWER, connections.join_all()).await;
+        while let Ok(line) = written.try_recv() {
+            say(&line?)?;
+        }
         Ok(Ended {
             text: String::new(),
             is_right: true,
@@ -194,13 +200,9 @@ impl Receiver {
             let (receiver, refused) = (self.clone(), refused.clone());
             async move {
                 let response = receiver.answer(request).await;
-                if !response.status().is_success() {
-                    let outcome = response.headers().get(OUTCOME_HEADER);
-                    let outcome = outcome.and_then(|outcome| outcome.to_str().ok());
-                    let status = response.status().as_u16();
-                    let outcome = outcome.unwrap_or_default();
+                if let Some(why) = why_not(&response) {
                     // It is there for as long as the connection.
-                    let _ = refused.send(format!("not recorded: {status} {outcome}"));
+                    let _ = refused.send(format!("not recorded: {why}"));
                 }
                 Ok::<_, Infallible>(response)
             }
@@ -233,6 +235,20 @@ impl Receiver {
     }
 }
 
+/// Why a request is not recorded, by what is answered to it.
+fn why_not(response: &Response<Full<Bytes>>) -> Option<String> {
+    if let Some(error) = response.extensions().get::<CaptureError>() {
+        return Some(error.to_string());
+    }
+    let outcome = response.headers().get(OUTCOME_HEADER);
+    let outcome = outcome.and_then(|outcome| outcome.to_str().ok());
+    match (outcome, response.status()) {
+        (Some("verified"), status) if status.is_success() => None,
+        (Some(outcome), status) => Some(format!("{} {outcome}", status.as_u16())),
+        (None, status) => Some(status.to_string()),
+    }
+}
+
 fn plain(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
@@ -252,10 +268,14 @@ struct Recording {
 }
 
 impl Recording {
-    fn write(&self, request: &Request<Bytes>) -> StatusCode {
+    fn write(&self, request: &Request<Bytes>) -> Response<Full<Bytes>> {
         let capture = match self.pseudonyms.capture(&self.provider, request) {
             Ok(capture) => capture,
-            Err(_) => return StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Err(error) => {
+                let mut response = plain(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+                response.extensions_mut().insert(error);
+                return response;
+            }
         };
         let written = capture.write_to(&self.folder);
         let status = match &written {
@@ -271,7 +291,7 @@ impl Recording {
         };
         // It ends with the command.
         let _ = self.written.send(line);
-        status
+        plain(status)
     }
 }
 
@@ -290,7 +310,7 @@ impl Service<Request<Full<Bytes>>> for Recorder {
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await;
             let request = Request::from_parts(head, body.to_bytes());
-            Ok(plain(recording.write(&request)))
+            Ok(recording.write(&request))
         })
     }
 }

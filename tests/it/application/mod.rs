@@ -1,6 +1,7 @@
 //! The application around the layer: its mistakes, its types and its own tests.
 
 mod auto_traits;
+mod captures;
 mod command;
 mod extractors;
 mod mistakes;

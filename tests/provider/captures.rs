@@ -1,0 +1,507 @@
+//! Captures: what they hide, what they keep, and what the presets make of them.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderName, Request};
+use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::provider::Verified;
+use idempotent_webhook::testing::{Capture, CaptureError, Pseudonyms, TestDelivery};
+use idempotent_webhook::{JsonPath, Provider, Secret, Source};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::support::{a_secret_of, cases_of, verify, with_test_keys};
+
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+
+fn stripe() -> Provider {
+    presets::stripe(Secret::new("whsec_4f9c1e").unwrap())
+}
+
+fn post(body: impl Into<Bytes>) -> Request<Bytes> {
+    Request::post("/webhooks").body(body.into()).unwrap()
+}
+
+fn form(body: &str) -> Request<Bytes> {
+    let mut request = post(body.to_owned());
+    request.headers_mut().insert(CONTENT_TYPE, FORM);
+    request
+}
+
+fn keyed() -> Pseudonyms {
+    Pseudonyms::with_key("a key of the tests")
+}
+
+fn captured(body: impl Into<Bytes>) -> Capture {
+    keyed().capture(&stripe(), &post(body)).unwrap()
+}
+
+fn body_of(capture: &Capture) -> String {
+    let body = capture.clone().into_request().into_body();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+fn json_of(capture: &Capture) -> Value {
+    serde_json::from_str(&body_of(capture)).unwrap()
+}
+
+/// What a text of a member becomes.
+fn text(name: &str, text: &str) -> String {
+    let capture = captured(json!({ name: text }).to_string());
+    json_of(&capture)[name].as_str().unwrap().to_owned()
+}
+
+/// Letters by `a` and `A`, digits by `0`.
+fn shape(text: &str) -> String {
+    let kind = |char: char| match char {
+        'a'..='z' => 'a',
+        'A'..='Z' => 'A',
+        '0'..='9' => '0',
+        other => other,
+    };
+    text.chars().map(kind).collect()
+}
+
+#[test]
+fn z3_what_is_structure_stays() {
+    for (name, value) in [
+        ("type", "invoice.paid"),
+        ("status", "requires_payment_method"),
+        ("billing_state", "CA"),
+        ("currency_code", "USD"),
+        ("api_version", "2025-03-31.basil"),
+        ("content_type", "application/json"),
+        ("updated", "2026-01-02T03:04:05.678+02:00"),
+        ("period_end", "2026-01-31"),
+        ("total_price", "199.00"),
+        ("sent", "1750000000"),
+        ("anything", ""),
+        ("paid", "true"),
+        ("before", "0000000000000000000000000000000000000000"),
+    ] {
+        assert_eq!(text(name, value), value, "{name}");
+    }
+    let body = r#"{"amount":4200,"created":1750000000,"ms":1750000000123,"rate":1.50,"paid":true,"tax":null}"#;
+    let capture = captured(body);
+    assert_eq!(capture.replaced(), [""; 0]);
+    assert_eq!(body_of(&capture).replace([' ', '\n'], ""), body);
+}
+
+#[test]
+fn z3_each_other_text_and_number_is_replaced_by_one_of_its_shape() {
+    for (name, value) in [
+        ("name", "Ada Lovelace"),
+        ("city", "berlin"),
+        ("status", "gone to Berlin"),
+        ("billing_scheme", "per_unit"),
+        ("phone", "(030) 1234567"),
+        ("zip", "10115"),
+        ("last4", "4242"),
+        ("card", "4242 4242 4242 4242"),
+        ("date_of_birth", "2001-02-03"),
+        ("born", "1815-12-10"),
+        ("order", "450789469123"),
+        ("token", "sk_live_51NG8Du2eZvKYlo2C"),
+        ("type", "ada_1234"),
+    ] {
+        let replaced = text(name, value);
+        assert_ne!(replaced, value, "{name}");
+        assert_eq!(shape(&replaced), shape(value), "{name}");
+    }
+    let capture = captured(r#"{"id":279147437,"phone":4915112345678,"lat":52.5200,"code":482913}"#);
+    assert_eq!(
+        capture.replaced(),
+        ["$.code", "$.id", "$.lat", "$.phone"]
+    );
+    for original in ["279147437", "4915112345678", "52.52", "482913"] {
+        assert!(!body_of(&capture).contains(original), "{original}");
+    }
+}
+
+#[test]
+fn z3_what_a_program_reads_can_be_read_as_before() {
+    let uuid = text("id", "3fa85f64-5717-4562-b3fc-2c963f66afa6");
+    assert_eq!(uuid.len(), 36);
+    assert_eq!((&uuid[14..15], &uuid[19..20]), ("4", "b"));
+    assert!(uuid.replace('-', "").bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let commit = text("after", "6113728f27ae82c7b1a177c8d03f9e96e0adf246");
+    assert!(commit.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert_eq!(commit.len(), 40);
+    assert!(text("id", "evt_1NG8Du2eZvKYlo2C").starts_with("evt_"));
+    assert!(text("id", "cs_test_a1B2c3D4e5F6g7H8").starts_with("cs_test_"));
+    assert!(!text("client_secret", "pi_1_secret_Dm43xiq1k0ywrRRjD").contains("secret"));
+    assert!(!text("login", "ada_lovelace_1815").contains("ada_"));
+    let mail = text("email", "ada.lovelace+orders@mail.example.com");
+    assert!(mail.ends_with(".example"), "{mail}");
+    assert_eq!(mail.split('@').count(), 2);
+    let url = text("url", "https://shop.example.com/orders/12345?key=abc");
+    assert!(url.starts_with("https://"), "{url}");
+    let host = url[8..].split('/').next().unwrap();
+    assert!(host.ends_with(".example"), "{url}");
+    let phone = text("phone", "+49 151 2345678");
+    assert!(phone.starts_with("+999"), "{phone}");
+    assert!(text("ip", "203.0.113.7").parse::<std::net::Ipv4Addr>().is_ok());
+    assert!(text("ip", "2001:db8::1").parse::<std::net::Ipv6Addr>().is_ok());
+    let birth = text("birth_date", "1815-12-10");
+    assert!(humantime::parse_rfc3339(&format!("{birth}T00:00:00Z")).is_ok());
+    // Those that fit into 32 bits still do.
+    for id in [1_u32, 9, 10, 2_147_483_647, 4_294_967_295] {
+        let capture = captured(json!({ "id": id }).to_string());
+        let read: u64 = json_of(&capture)["id"].as_u64().unwrap();
+        assert!(u32::try_from(read).is_ok(), "{id}: {read}");
+        assert_eq!(i32::try_from(read).is_ok(), i32::try_from(id).is_ok());
+    }
+    let names = text("title", "Crème brûlée 抹茶 김치");
+    assert_eq!(names.chars().count(), "Crème brûlée 抹茶 김치".chars().count());
+}
+
+#[test]
+fn z3_joins_survive() {
+    let capture = captured(
+        json!({
+            "customer": "cus_9s6XKzkNRiz8i3",
+            "name": "Ada Lovelace",
+            "first": "Ada",
+            "id": 450789469,
+            "text": "450789469",
+            "url": "https://example.com/c/cus_9s6XKzkNRiz8i3",
+            "more": [{"customer": "cus_9s6XKzkNRiz8i3"}],
+        })
+        .to_string(),
+    );
+    let body = json_of(&capture);
+    let customer = body["customer"].as_str().unwrap();
+    assert_eq!(body["more"][0]["customer"], customer);
+    assert!(body["url"].as_str().unwrap().ends_with(customer));
+    assert_eq!(body["text"], body["id"].to_string());
+    let first = body["first"].as_str().unwrap();
+    assert!(body["name"].as_str().unwrap().starts_with(first));
+    // With another key, all of it is different.
+    let other = Pseudonyms::new().capture(&stripe(), &post(r#"{"a":"cus_9s6XKzkNRiz8i3"}"#));
+    assert_ne!(json_of(&other.unwrap())["a"], customer);
+}
+
+#[test]
+fn z3_json_in_texts_and_in_forms_is_read_likewise() {
+    let payload = r#"{"user":{"name":"ada"},"type":"block_actions"}"#;
+    let body = form_urlencoded::Serializer::new(String::new())
+        .append_pair("payload", payload)
+        .append_pair("status", "paid")
+        .append_pair("from", "ada@example.com")
+        .finish();
+    let capture = keyed().capture(&stripe(), &form(&body)).unwrap();
+    let fields: BTreeMap<_, _> = form_urlencoded::parse(body_of(&capture).as_bytes())
+        .into_owned()
+        .collect();
+    assert_eq!(fields["status"], "paid");
+    assert!(fields["from"].ends_with(".example"));
+    let inner: Value = serde_json::from_str(&fields["payload"]).unwrap();
+    assert_eq!(inner["type"], "block_actions");
+    assert_ne!(inner["user"]["name"], "ada");
+    assert_eq!(capture.replaced(), ["$.from", "$.payload.user.name"]);
+
+    let data = BASE64.encode(payload);
+    let capture = captured(json!({"message": {"data": data}}).to_string());
+    let data = json_of(&capture)["message"]["data"].clone();
+    let inner = BASE64.decode(data.as_str().unwrap()).unwrap();
+    let inner: Value = serde_json::from_slice(&inner).unwrap();
+    assert_eq!(inner["type"], "block_actions");
+    assert_ne!(inner["user"]["name"], "ada");
+    assert_eq!(capture.replaced(), ["$.message.data.user.name"]);
+}
+
+#[test]
+fn z3_a_member_can_be_kept_or_replaced_by_name_or_path() {
+    let body = r#"{"plan":{"tier":"gold","name":"ada"},"items":[{"sku":"a-b"}],"status":"paid","n":7}"#;
+    let pseudonyms = keyed()
+        .keep("plan")
+        .keep("$.items[].sku")
+        .replace("status")
+        .replace("$.plan.name")
+        .replace("n");
+    let capture = pseudonyms.capture(&stripe(), &post(body)).unwrap();
+    let read = json_of(&capture);
+    assert_eq!(read["plan"]["tier"], "gold");
+    assert_eq!(read["items"][0]["sku"], "a-b");
+    assert_ne!(read["status"], "paid");
+    assert_ne!(read["plan"]["name"], "ada");
+    assert!(read["n"].is_u64());
+    let listed = capture.replaced();
+    assert!(listed.contains(&"$.plan.name".to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"$.items[].sku".to_owned()), "{listed:?}");
+}
+
+#[test]
+fn z3_names_that_are_data_are_replaced_and_not_listed() {
+    let capture = captured(r#"{"seen":{"ada@example.com":true,"279147437000":"x"}}"#);
+    assert_eq!(capture.replaced(), ["$.seen.*"]);
+    for hidden in ["ada@", "279147437000"] {
+        assert!(!capture.to_string().contains(hidden), "{capture}");
+    }
+}
+
+#[test]
+fn z3_members_stay_in_order_and_numbers_as_they_are_written() {
+    let capture = captured(r#"{"b":1.10,"a":1e3,"big":9007199,"b2":[],"c":{}}"#);
+    assert_eq!(
+        body_of(&capture),
+        "{\n  \"b\": 1.10,\n  \"a\": 1e3,\n  \"big\": 9007199,\n  \"b2\": [],\n  \"c\": {}\n}\n"
+    );
+}
+
+#[test]
+fn z3_only_headers_that_are_needed_stay_and_no_signature() {
+    let github = presets::github(Secret::new("a secret").unwrap());
+    let request = Request::post("https://ada@hooks.example.com/github/9f8e7d6c5b4a?token=abc&x=1")
+        .header("authorization", "Bearer s3cr3t")
+        .header("cookie", "session=s3cr3t")
+        .header("content-type", "application/json; charset=utf-8")
+        .header("user-agent", "GitHub-Hookshot/044aadd")
+        .header("x-forwarded-for", "203.0.113.7")
+        .header("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
+        .header("x-github-event", "push")
+        .header("x-hub-signature-256", "sha256=s3cr3t")
+        .header("x-plan", "gold")
+        .header("x-plan-token", "s3cr3t")
+        .body(Bytes::from("{}"))
+        .unwrap();
+    let pseudonyms = keyed().keep("x-plan").keep("x-plan-token");
+    let capture = pseudonyms.capture(&github, &request).unwrap();
+    let written = capture.to_string();
+    for hidden in ["s3cr3t", "ada", "example.com", "203.0", "9f8e7d6c5b4a", "72d3162e", "Hookshot", "abc"] {
+        assert!(!written.contains(hidden), "{hidden}: {written}");
+    }
+    let received = capture.clone().into_received();
+    let names: Vec<_> = received.headers().keys().map(HeaderName::as_str).collect();
+    let expected = ["content-type", "x-github-delivery", "x-github-event", "x-plan"];
+    assert_eq!(BTreeMap::from_iter(names.iter().map(|name| (*name, ()))).into_keys().collect::<Vec<_>>(), expected);
+    assert_eq!(received.headers()["x-github-event"], "push");
+    assert_eq!(received.headers()["x-plan"], "gold");
+    assert!(received.uri().path().starts_with("/github/"));
+    assert_eq!(
+        capture.replaced(),
+        ["header x-github-delivery", "path", "query.token"]
+    );
+}
+
+#[test]
+fn z3_a_body_that_cannot_be_read_is_refused() {
+    let refused = |request: &Request<Bytes>| -> String {
+        let error: CaptureError = keyed().capture(&stripe(), request).unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(refused(&post(&b"\xff"[..])), "its body is no text in UTF-8");
+    assert_eq!(refused(&post("name=ada")), "its body is neither JSON nor a form");
+    assert_eq!(refused(&post("<name>ada</name>")), "its body is neither JSON nor a form");
+    let mut request = post("{}");
+    request.headers_mut().insert("content-encoding", HeaderValue::from_static("gzip"));
+    assert_eq!(refused(&request), "its body is compressed");
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    assert_eq!(refused(&post(deep)), "its JSON is nested too deep");
+    // Far deeper, and it does not end the process.
+    assert!(!refused(&post("[".repeat(1_000_000))).is_empty());
+    assert!(!refused(&post(r#"{"a":"\ud800"}"#)).is_empty());
+    assert_eq!(body_of(&captured("")), "");
+}
+
+/// One that is neither JSON nor a form, or a text that the provider has signed by itself.
+const NOT_CAPTURED: [(&str, &str); 0] = [];
+
+/// A delivery of the preset through a file, and signed anew.
+fn through_a_file(
+    provider: &Provider,
+    request: &Request<Bytes>,
+) -> Result<Request<Bytes>, CaptureError> {
+    let capture = keyed().capture(provider, request)?;
+    let folder = tempfile::tempdir().unwrap();
+    let file = capture.write_to(folder.path()).unwrap();
+    Ok(TestDelivery::from_capture(provider, file)
+        .at(SystemTime::now())
+        .try_request()
+        .unwrap_or_else(|error| panic!("{error}: {capture}")))
+}
+
+fn provider_of(preset: &Preset) -> Provider {
+    with_test_keys(preset.provider(a_secret_of(preset)))
+        .public_url("https://example.com".parse().unwrap())
+}
+
+#[test]
+fn z3_a_capture_of_each_preset_has_an_id_and_the_event_type() {
+    for preset in presets::ALL {
+        let name = preset.name();
+        let provider = provider_of(preset);
+        let delivery = TestDelivery::new(&provider)
+            .uri("/webhooks?a=b")
+            .at(SystemTime::now());
+        let request = delivery.request();
+        let event_type = |request: Request<Bytes>| match verify(&provider, request) {
+            Ok(Verified::Delivery(delivery)) => delivery.event_type().map(str::to_owned),
+            other => panic!("{name}: {other:?}"),
+        };
+        let through = match through_a_file(&provider, &request) {
+            Ok(through) => through,
+            Err(error) => {
+                let known = NOT_CAPTURED.iter().find(|(known, _)| *known == name);
+                assert_eq!(known.map(|(_, why)| *why), Some(&*error.to_string()), "{name}");
+                continue;
+            }
+        };
+        assert_eq!(event_type(through), event_type(request), "{name}");
+    }
+}
+
+/// Cases of `tests/vectors` as providers send them.
+#[test]
+fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
+    let (mut captured, mut refused) = (0, BTreeMap::new());
+    for preset in presets::ALL {
+        let name = preset.name();
+        let provider = provider_of(preset);
+        for case in cases_of(preset) {
+            if !case.is_to_be_accepted() || case.expect_delivery_id.is_none() {
+                continue;
+            }
+            let request = Request::from_parts(case.head().unwrap(), Bytes::from(case.body().unwrap()));
+            let through = match through_a_file(&provider, &request) {
+                Ok(through) => through,
+                Err(error) => {
+                    refused.insert(name, error.to_string());
+                    continue;
+                }
+            };
+            let delivery = match verify(&provider, through) {
+                Ok(Verified::Delivery(delivery)) => delivery,
+                other => panic!("{name} {}: {other:?}", case.name),
+            };
+            assert_eq!(
+                delivery.event_type(),
+                case.expect_event_type.as_deref(),
+                "{name} {}",
+                case.name
+            );
+            captured += 1;
+        }
+    }
+    println!("{captured} captured, refused: {refused:#?}");
+    assert!(captured > 500, "{captured}");
+}
+
+fn leaf() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-zA-Z0-9 @._+-]{0,20}".prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ]
+}
+
+fn document() -> impl Strategy<Value = Value> {
+    leaf().prop_recursive(5, 64, 5, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map("[a-z_]{1,8}|id|status|email|.{0,6}", inner, 0..4)
+                .prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+/// Arrays and objects by their sizes, and the kind of each value.
+fn structure(value: &Value) -> Value {
+    match value {
+        Value::Array(elements) => elements.iter().map(structure).collect(),
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.values().map(structure).collect();
+            members.sort_by_key(Value::to_string);
+            json!({ "members": members })
+        }
+        Value::Null | Value::Bool(_) => value.clone(),
+        Value::Number(number) => json!(if number.is_f64() { 1 } else { 0 }),
+        Value::String(_) => json!("text"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn z3_a_document_stays_one_of_the_same_structure(document in document()) {
+        prop_assume!(document.is_array() || document.is_object());
+        let capture = captured(document.to_string());
+        prop_assert_eq!(structure(&json_of(&capture)), structure(&document));
+        // The same document has the same pseudonyms.
+        let again = captured(document.to_string());
+        prop_assert_eq!(again.to_bytes(), capture.to_bytes());
+    }
+
+    /// Whatever they are, and however short.
+    #[test]
+    fn z3_different_texts_get_different_pseudonyms(
+        one in "[a-zA-Z0-9_. @+-]{1,12}|[0-9]{1,4}|[a-f0-9]{16}|.{1,6}",
+        other in "[a-zA-Z0-9_. @+-]{1,12}|[0-9]{1,4}|[a-f0-9]{16}|.{1,6}",
+    ) {
+        prop_assume!(one != other);
+        let capture = captured(json!({"name": one, "street": other}).to_string());
+        let read = json_of(&capture);
+        prop_assert_ne!(&read["name"], &read["street"]);
+    }
+
+    #[test]
+    fn z3_different_numbers_get_different_pseudonyms(one in 0..=9999_u64, other in any::<u64>()) {
+        prop_assume!(one != other);
+        let capture = captured(json!({"ids": [one, other]}).to_string());
+        let read = json_of(&capture);
+        prop_assert_ne!(&read["ids"][0], &read["ids"][1]);
+        prop_assert!(read["ids"][1].is_u64());
+    }
+
+    /// Whatever the bytes are.
+    #[test]
+    fn z3_no_body_ends_the_process(body in proptest::collection::vec(any::<u8>(), 0..100)) {
+        let _ = keyed().capture(&stripe(), &post(body.clone()));
+        let mut request = post(body);
+        request.headers_mut().insert(CONTENT_TYPE, FORM);
+        let _ = keyed().capture(&stripe(), &request);
+    }
+}
+
+/// All texts of four digits: a permutation of them.
+#[test]
+fn z3_pseudonyms_are_a_permutation() {
+    let texts: Vec<String> = (0..10_000).map(|number| format!("{number:04}")).collect();
+    let capture = captured(json!({ "pin": texts }).to_string());
+    let mut replaced: Vec<String> = serde_json::from_value(json_of(&capture)["pin"].clone()).unwrap();
+    let moved = replaced.iter().zip(&texts).filter(|(new, old)| new != old);
+    assert!(moved.count() > 8000);
+    replaced.sort();
+    assert_eq!(replaced, texts);
+}
+
+/// An id of a custom provider is in a member that no rule knows.
+#[test]
+fn z3_the_event_type_of_a_custom_provider_stays_wherever_it_is() {
+    let path = |path: &str| -> JsonPath { path.parse().unwrap() };
+    let provider = Provider::custom("acme")
+        .signature(
+            idempotent_webhook::provider::signature::Hmac::hex(HeaderName::from_static("x-sig")),
+            Secret::new("secret").unwrap(),
+        )
+        .delivery_id(Source::json(path("$.nr")))
+        .event_type(Source::json(path("$.what")));
+    let body = r#"{"nr":"a-1","what":"Order Completed","note":"Order Completed today"}"#;
+    let capture = keyed().capture(&provider, &post(body)).unwrap();
+    let read = json_of(&capture);
+    assert_eq!(read["what"], "Order Completed");
+    assert_eq!(capture.replaced(), ["$.note", "$.nr"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = capture.write_to(folder.path()).unwrap();
+    assert!(file.ends_with("Order_Completed.http"));
+    let second = capture.write_to(folder.path()).unwrap();
+    assert!(second.ends_with("Order_Completed-2.http"));
+}
