@@ -88,11 +88,17 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .uri("/webhooks/stripe")
         .body(PAID);
     let production = app(&pool, "billing", secret);
-    step("an invoice", send(&production, &came).await?, "200 processed")?;
+    step(
+        "an invoice",
+        send(&production, &came).await?,
+        "200 processed",
+    )?;
 
     println!("The archive has it, and a capture of it");
     let folder = tempfile::tempdir()?;
-    let archive = Filter::new().state(KeptState::Processed).event_type("invoice.paid");
+    let archive = Filter::new()
+        .state(KeptState::Processed)
+        .event_type("invoice.paid");
     let billing = Endpoint::new(pool.clone(), "billing");
     let captures = billing.captures(&archive, 5, &Pseudonyms::new()).await?;
     step("captures", captures.len(), "1")?;
@@ -102,7 +108,9 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let file = folder.path().join("invoice.paid.http");
     let written = std::fs::read_to_string(&file)?;
     println!("{written}");
-    let names_ada = ["Ada", "lovelace", "23456789"].iter().any(|part| written.contains(part));
+    let names_ada = ["Ada", "lovelace", "23456789"]
+        .iter()
+        .any(|part| written.contains(part));
     step("whether it names anybody", names_ada, "false")?;
 
     println!("A test signs it anew, with the secret of the test");

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 

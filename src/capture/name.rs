@@ -161,6 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documentation_lists_the_words_of_structure() {
+        let documentation = include_str!("pseudonyms.rs").replace("\n///  ", "");
+        let words = STRUCTURE.map(|word| format!("`{word}`")).join(", ");
+        assert!(documentation.contains(&words), "{words}");
+    }
+
+    #[test]
     fn a_name_says_what_its_value_is() {
         for name in [
             "status",

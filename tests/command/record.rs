@@ -56,7 +56,10 @@ impl Recorder {
             folder,
         };
         let line = recorder.line();
-        recorder.address = line.strip_prefix("listening at http://").unwrap().to_owned();
+        recorder.address = line
+            .strip_prefix("listening at http://")
+            .unwrap()
+            .to_owned();
         recorder
     }
 
@@ -89,7 +92,10 @@ impl Recorder {
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8(answer).unwrap();
         let status = answer.split(' ').nth(1);
-        status.unwrap_or_else(|| panic!("{answer}")).parse().unwrap()
+        status
+            .unwrap_or_else(|| panic!("{answer}"))
+            .parse()
+            .unwrap()
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -112,7 +118,9 @@ impl Recorder {
 }
 
 fn delivery(provider: &Provider) -> TestDelivery {
-    TestDelivery::new(provider).uri("/webhooks/test").at(SystemTime::now())
+    TestDelivery::new(provider)
+        .uri("/webhooks/test")
+        .at(SystemTime::now())
 }
 
 fn text(file: &Path) -> String {
@@ -133,10 +141,23 @@ fn z3_what_verifies_is_recorded_with_pseudonyms_and_without_its_signature() {
     );
     let files = recorder.files();
     let written = text(&files[0]);
-    for hidden in ["Ada", "Lovelace", "lovelace", "1NG8Du2eZvKYlo2C", "signature", SECRET] {
+    for hidden in [
+        "Ada",
+        "Lovelace",
+        "lovelace",
+        "1NG8Du2eZvKYlo2C",
+        "signature",
+        SECRET,
+    ] {
         assert!(!written.contains(hidden), "{written}");
     }
-    for kept in ["POST /webhooks/test HTTP/1.1", "invoice.paid", "4200", "1750000000", "evt_"] {
+    for kept in [
+        "POST /webhooks/test HTTP/1.1",
+        "invoice.paid",
+        "4200",
+        "1750000000",
+        "evt_",
+    ] {
         assert!(written.contains(kept), "{written}");
     }
 
@@ -152,7 +173,9 @@ fn z3_what_verifies_is_recorded_with_pseudonyms_and_without_its_signature() {
 fn z3_what_does_not_verify_is_not_recorded() {
     let github = preset("github", SECRET);
     let mut recorder = Recorder::start("github", &[]);
-    let push = delivery(&github).event_type("push").body(r#"{"ref":"main"}"#);
+    let push = delivery(&github)
+        .event_type("push")
+        .body(r#"{"ref":"main"}"#);
     assert_eq!(recorder.send(&push.tampered().request()), 401);
     assert_eq!(recorder.line(), "not recorded: 401 rejected");
     assert_eq!(recorder.send(&push.unsigned().request()), 401);
@@ -175,15 +198,21 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
         let name = HeaderName::from_static("content-type");
         delivery(&github).header(name, content_type).body(body)
     };
-    assert_eq!(recorder.send(&of("application/json", b"{\"a\":\"\xff\"}").request()), 415);
-    assert_eq!(recorder.line(), "not recorded: its body is no text in UTF-8");
+    assert_eq!(
+        recorder.send(&of("application/json", b"{\"a\":\"\xff\"}").request()),
+        415
+    );
+    assert_eq!(
+        recorder.line(),
+        "not recorded: its body is no text in UTF-8"
+    );
     assert_eq!(recorder.send(&of("text/plain", b"Ada").request()), 415);
     assert_eq!(
         recorder.line(),
         "not recorded: its body is neither JSON nor a form"
     );
-    let compressed = of("application/json", b"{}")
-        .header(HeaderName::from_static("content-encoding"), "gzip");
+    let compressed =
+        of("application/json", b"{}").header(HeaderName::from_static("content-encoding"), "gzip");
     assert_eq!(recorder.send(&compressed.request()), 415);
     assert_eq!(recorder.line(), "not recorded: its body is compressed");
 
@@ -212,7 +241,14 @@ fn z3_members_are_kept_and_replaced_by_name_and_a_key_is_for_several_runs() {
     let stripe = preset("stripe", SECRET);
     let paid = delivery(&stripe).body(PAID);
     let options = [
-        "--count", "1", "--keep", "customer_name", "--replace", "total", "--key-env", "PSEUDONYMS",
+        "--count",
+        "1",
+        "--keep",
+        "customer_name",
+        "--replace",
+        "total",
+        "--key-env",
+        "PSEUDONYMS",
     ];
     let written = [(); 2].map(|()| {
         let recorder = Recorder::start("stripe", &options);
@@ -231,7 +267,9 @@ fn z3_members_are_kept_and_replaced_by_name_and_a_key_is_for_several_runs() {
 fn z3_a_recorded_file_can_be_replayed_and_verified() {
     let github = preset("github", SECRET);
     let mut recorder = Recorder::start("github", &[]);
-    let push = delivery(&github).event_type("push").body(r#"{"ref":"main"}"#);
+    let push = delivery(&github)
+        .event_type("push")
+        .body(r#"{"ref":"main"}"#);
     assert_eq!(recorder.send(&push.request()), 200);
     recorder.line();
     recorder.line();
@@ -253,7 +291,11 @@ fn z3_wrong_usage_of_record_is_told() {
     std::fs::write(&file, "").unwrap();
     let of = |provider: &str, more: &[&str]| {
         let folder = folder.path().to_str().unwrap();
-        webhook(SECRET, &[&["record", provider, folder][..], more].concat(), b"")
+        webhook(
+            SECRET,
+            &[&["record", provider, folder][..], more].concat(),
+            b"",
+        )
     };
     of("strip", &[]).is_error("is it stripe?");
     of("stripe", &["--count", "0"]).is_error("'--count <N>'");

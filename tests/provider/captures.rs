@@ -114,10 +114,7 @@ fn z3_each_other_text_and_number_is_replaced_by_one_of_its_shape() {
         assert_eq!(shape(&replaced), shape(value), "{name}");
     }
     let capture = captured(r#"{"id":279147437,"phone":4915112345678,"lat":52.5200,"code":482913}"#);
-    assert_eq!(
-        capture.replaced(),
-        ["$.code", "$.id", "$.lat", "$.phone"]
-    );
+    assert_eq!(capture.replaced(), ["$.code", "$.id", "$.lat", "$.phone"]);
     for original in ["279147437", "4915112345678", "52.52", "482913"] {
         assert!(!body_of(&capture).contains(original), "{original}");
     }
@@ -128,7 +125,11 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
     let uuid = text("id", "3fa85f64-5717-4562-b3fc-2c963f66afa6");
     assert_eq!(uuid.len(), 36);
     assert_eq!((&uuid[14..15], &uuid[19..20]), ("4", "b"));
-    assert!(uuid.replace('-', "").bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert!(
+        uuid.replace('-', "")
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit())
+    );
     let commit = text("after", "6113728f27ae82c7b1a177c8d03f9e96e0adf246");
     assert!(commit.bytes().all(|byte| byte.is_ascii_hexdigit()));
     assert_eq!(commit.len(), 40);
@@ -145,8 +146,16 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
     assert!(host.ends_with(".example"), "{url}");
     let phone = text("phone", "+49 151 2345678");
     assert!(phone.starts_with("+999"), "{phone}");
-    assert!(text("ip", "203.0.113.7").parse::<std::net::Ipv4Addr>().is_ok());
-    assert!(text("ip", "2001:db8::1").parse::<std::net::Ipv6Addr>().is_ok());
+    assert!(
+        text("ip", "203.0.113.7")
+            .parse::<std::net::Ipv4Addr>()
+            .is_ok()
+    );
+    assert!(
+        text("ip", "2001:db8::1")
+            .parse::<std::net::Ipv6Addr>()
+            .is_ok()
+    );
     let birth = text("birth_date", "1815-12-10");
     assert!(humantime::parse_rfc3339(&format!("{birth}T00:00:00Z")).is_ok());
     // Those that fit into 32 bits still do.
@@ -157,7 +166,10 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
         assert_eq!(i32::try_from(read).is_ok(), i32::try_from(id).is_ok());
     }
     let names = text("title", "Crème brûlée 抹茶 김치");
-    assert_eq!(names.chars().count(), "Crème brûlée 抹茶 김치".chars().count());
+    assert_eq!(
+        names.chars().count(),
+        "Crème brûlée 抹茶 김치".chars().count()
+    );
 }
 
 #[test]
@@ -217,7 +229,8 @@ fn z3_json_in_texts_and_in_forms_is_read_likewise() {
 
 #[test]
 fn z3_a_member_can_be_kept_or_replaced_by_name_or_path() {
-    let body = r#"{"plan":{"tier":"gold","name":"ada"},"items":[{"sku":"a-b"}],"status":"paid","n":7}"#;
+    let body =
+        r#"{"plan":{"tier":"gold","name":"ada"},"items":[{"sku":"a-b"}],"status":"paid","n":7}"#;
     let pseudonyms = keyed()
         .keep("plan")
         .keep("$.items[].sku")
@@ -273,13 +286,32 @@ fn z3_only_headers_that_are_needed_stay_and_no_signature() {
     let pseudonyms = keyed().keep("x-plan").keep("x-plan-token");
     let capture = pseudonyms.capture(&github, &request).unwrap();
     let written = capture.to_string();
-    for hidden in ["s3cr3t", "ada", "example.com", "203.0", "9f8e7d6c5b4a", "72d3162e", "Hookshot", "abc"] {
+    for hidden in [
+        "s3cr3t",
+        "ada",
+        "example.com",
+        "203.0",
+        "9f8e7d6c5b4a",
+        "72d3162e",
+        "Hookshot",
+        "abc",
+    ] {
         assert!(!written.contains(hidden), "{hidden}: {written}");
     }
     let received = capture.clone().into_received();
     let names: Vec<_> = received.headers().keys().map(HeaderName::as_str).collect();
-    let expected = ["content-type", "x-github-delivery", "x-github-event", "x-plan"];
-    assert_eq!(BTreeMap::from_iter(names.iter().map(|name| (*name, ()))).into_keys().collect::<Vec<_>>(), expected);
+    let expected = [
+        "content-type",
+        "x-github-delivery",
+        "x-github-event",
+        "x-plan",
+    ];
+    assert_eq!(
+        BTreeMap::from_iter(names.iter().map(|name| (*name, ())))
+            .into_keys()
+            .collect::<Vec<_>>(),
+        expected
+    );
     assert_eq!(received.headers()["x-github-event"], "push");
     assert_eq!(received.headers()["x-plan"], "gold");
     assert!(received.uri().path().starts_with("/github/"));
@@ -296,10 +328,18 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
         error.to_string()
     };
     assert_eq!(refused(&post(&b"\xff"[..])), "its body is no text in UTF-8");
-    assert_eq!(refused(&post("name=ada")), "its body is neither JSON nor a form");
-    assert_eq!(refused(&post("<name>ada</name>")), "its body is neither JSON nor a form");
+    assert_eq!(
+        refused(&post("name=ada")),
+        "its body is neither JSON nor a form"
+    );
+    assert_eq!(
+        refused(&post("<name>ada</name>")),
+        "its body is neither JSON nor a form"
+    );
     let mut request = post("{}");
-    request.headers_mut().insert("content-encoding", HeaderValue::from_static("gzip"));
+    request
+        .headers_mut()
+        .insert("content-encoding", HeaderValue::from_static("gzip"));
     assert_eq!(refused(&request), "its body is compressed");
     let deep = "[".repeat(200) + &"]".repeat(200);
     assert_eq!(refused(&post(deep)), "its JSON is nested too deep");
@@ -348,7 +388,11 @@ fn z3_a_capture_of_each_preset_has_an_id_and_the_event_type() {
             Ok(through) => through,
             Err(error) => {
                 let known = NOT_CAPTURED.iter().find(|(known, _)| *known == name);
-                assert_eq!(known.map(|(_, why)| *why), Some(&*error.to_string()), "{name}");
+                assert_eq!(
+                    known.map(|(_, why)| *why),
+                    Some(&*error.to_string()),
+                    "{name}"
+                );
                 continue;
             }
         };
@@ -367,7 +411,8 @@ fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
             if !case.is_to_be_accepted() || case.expect_delivery_id.is_none() {
                 continue;
             }
-            let request = Request::from_parts(case.head().unwrap(), Bytes::from(case.body().unwrap()));
+            let request =
+                Request::from_parts(case.head().unwrap(), Bytes::from(case.body().unwrap()));
             let through = match through_a_file(&provider, &request) {
                 Ok(through) => through,
                 Err(error) => {
@@ -476,7 +521,8 @@ proptest! {
 fn z3_pseudonyms_are_a_permutation() {
     let texts: Vec<String> = (0..10_000).map(|number| format!("{number:04}")).collect();
     let capture = captured(json!({ "pin": texts }).to_string());
-    let mut replaced: Vec<String> = serde_json::from_value(json_of(&capture)["pin"].clone()).unwrap();
+    let mut replaced: Vec<String> =
+        serde_json::from_value(json_of(&capture)["pin"].clone()).unwrap();
     let moved = replaced.iter().zip(&texts).filter(|(new, old)| new != old);
     assert!(moved.count() > 8000);
     replaced.sort();

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,11 +19,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use idempotent_webhook::provider::PublicUrl;
-use idempotent_webhook::testing::{CaptureError, Pseudonyms};
+use idempotent_webhook::testing::{Capture, Pseudonyms};
 use idempotent_webhook::{OUTCOME_HEADER, Provider as Preset, Secret, VerifiedWebhook};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -84,9 +83,6 @@ A body that is compressed, or neither JSON nor a form, is not recorded and answe
 /// The longest time for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest time for the answers that are under way at the end.
-const LAST_ANSWER: Duration = Duration::from_secs(1);
-
 impl Record {
     pub fn run(self) -> Result<Ended, String> {
         let secret = Secret::exact(self.secret.read()?).map_err(|error| error.to_string())?;
@@ -94,7 +90,10 @@ impl Record {
         if let Some(url) = self.public_url.clone() {
             provider = provider.public_url(url);
         } else if provider.signs_url() {
-            return Err(format!("{} signs the URL: give --public-url", self.provider));
+            return Err(format!(
+                "{} signs the URL: give --public-url",
+                self.provider
+            ));
         }
         provider
             .check_secrets()
@@ -116,46 +115,29 @@ impl Record {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         say(&format!("listening at http://{address}"))?;
 
-        let (files, mut written) = unbounded_channel();
+        let (ended, mut requests) = unbounded_channel();
         let receiver = Receiver {
             body_limit: provider.description().body_limit,
             recorder: Recorder(Arc::new(Recording {
                 provider: provider.clone(),
                 pseudonyms,
                 folder: self.folder.clone(),
-                written: files,
             })),
             layer: VerifiedWebhook::new("record", provider),
         };
-        let mut connections = JoinSet::new();
+        tokio::spawn(receiver.receive(listener, ended));
         let mut left = self.count;
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => {
-                    // The next one may do better.
-                    if let Ok((stream, _)) = accepted {
-                        connections.spawn(receiver.clone().serve(stream));
-                    }
-                }
-                Some(said) = connections.join_next() => {
-                    if let Ok(Some(refused)) = said {
-                        say(&refused)?;
-                    }
-                }
-                Some(line) = written.recv() => {
-                    say(&line?)?;
+        while left != Some(0)
+            && let Some(request) = requests.recv().await
+        {
+            match request {
+                Received::Recorded(file) => {
+                    say(&file)?;
                     left = left.map(|left| left - 1);
                 }
+                Received::Refused(why) => say(&format!("not recorded: {why}"))?,
+                Received::Failed(error) => return Err(error),
             }
-            if left == Some(0) {
-                break;
-            }
-        }
-        // The sender of the last one gets its answer. A connection on which nothing comes is not waited for.
-        drop(listener);
-        let _ = tokio::time::timeout(LAST_ANSWER, connections.join_all()).await;
-        while let Ok(line) = written.try_recv() {
-            say(&line?)?;
         }
         Ok(Ended {
             text: String::new(),
@@ -184,6 +166,17 @@ fn say(line: &str) -> Result<(), String> {
     said.map_err(|error| error.to_string())
 }
 
+/// What has become of a request.
+#[derive(Clone)]
+enum Received {
+    /// The file, and what was replaced.
+    Recorded(String),
+    /// Why it was not recorded.
+    Refused(String),
+    /// No other one will be recorded either.
+    Failed(String),
+}
+
 /// Receives requests as an application does.
 #[derive(Clone)]
 struct Receiver {
@@ -193,27 +186,47 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Serves one request. Returns what is to be said if it was not recorded.
-    async fn serve(self, stream: TcpStream) -> Option<String> {
-        let (refused, mut why) = unbounded_channel();
+    /// Nobody is told of what comes after the last file.
+    async fn receive(self, listener: TcpListener, ended: UnboundedSender<Received>) {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    let _ = ended.send(Received::Failed(format!("cannot listen: {error}")));
+                    return;
+                }
+            };
+            let (receiver, ended) = (self.clone(), ended.clone());
+            tokio::spawn(async move {
+                if let Some(request) = receiver.serve(stream).await {
+                    let _ = ended.send(request);
+                }
+            });
+        }
+    }
+
+    /// Serves one request. It is answered when this ends.
+    async fn serve(self, stream: TcpStream) -> Option<Received> {
+        let (answered, mut answers) = unbounded_channel();
         let answer = |request: Request<Incoming>| {
-            let (receiver, refused) = (self.clone(), refused.clone());
+            let (receiver, answered) = (self.clone(), answered.clone());
             async move {
                 let response = receiver.answer(request).await;
-                if let Some(why) = why_not(&response) {
-                    // It is there for as long as the connection.
-                    let _ = refused.send(format!("not recorded: {why}"));
-                }
+                // It is there for as long as the connection.
+                let _ = answered.send(received(&response));
                 Ok::<_, Infallible>(response)
             }
         };
         let connection = http1::Builder::new()
             .keep_alive(false)
             .serve_connection(TokioIo::new(stream), service_fn(answer));
-        match tokio::time::timeout(TIMEOUT, connection).await {
-            Ok(Ok(())) => why.try_recv().ok(),
-            Ok(Err(error)) => Some(format!("not recorded: {error}")),
-            Err(_) => Some("not recorded: the time was up".to_owned()),
+        let ended = tokio::time::timeout(TIMEOUT, connection).await;
+        let because = |why: String| Some(Received::Refused(why));
+        match (answers.try_recv(), ended) {
+            (Ok(received), _) => Some(received),
+            (Err(_), Ok(Ok(()))) => None,
+            (Err(_), Ok(Err(error))) => because(error.to_string()),
+            (Err(_), Err(_)) => because("the time was up".to_owned()),
         }
     }
 
@@ -235,18 +248,17 @@ impl Receiver {
     }
 }
 
-/// Why a request is not recorded, by what is answered to it.
-fn why_not(response: &Response<Full<Bytes>>) -> Option<String> {
-    if let Some(error) = response.extensions().get::<CaptureError>() {
-        return Some(error.to_string());
+/// What has become of a request, by its answer.
+fn received(response: &Response<Full<Bytes>>) -> Received {
+    if let Some(received) = response.extensions().get::<Received>() {
+        return received.clone();
     }
     let outcome = response.headers().get(OUTCOME_HEADER);
     let outcome = outcome.and_then(|outcome| outcome.to_str().ok());
-    match (outcome, response.status()) {
-        (Some("verified"), status) if status.is_success() => None,
-        (Some(outcome), status) => Some(format!("{} {outcome}", status.as_u16())),
-        (None, status) => Some(status.to_string()),
-    }
+    Received::Refused(match outcome {
+        Some(outcome) => format!("{} {outcome}", response.status().as_u16()),
+        None => response.status().to_string(),
+    })
 }
 
 fn plain(status: StatusCode) -> Response<Full<Bytes>> {
@@ -263,36 +275,41 @@ struct Recording {
     provider: Preset,
     pseudonyms: Pseudonyms,
     folder: PathBuf,
-    /// A line for each, or why the files cannot be written.
-    written: UnboundedSender<Result<String, String>>,
 }
 
 impl Recording {
     fn write(&self, request: &Request<Bytes>) -> Response<Full<Bytes>> {
-        let capture = match self.pseudonyms.capture(&self.provider, request) {
-            Ok(capture) => capture,
-            Err(error) => {
-                let mut response = plain(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-                response.extensions_mut().insert(error);
-                return response;
-            }
+        let (status, received) = match self.pseudonyms.capture(&self.provider, request) {
+            Err(error) => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                Received::Refused(error.to_string()),
+            ),
+            Ok(capture) => match capture.write_to(&self.folder) {
+                Ok(file) => (
+                    StatusCode::OK,
+                    Received::Recorded(recorded(&file, &capture)),
+                ),
+                Err(error) => (
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    Received::Failed(format!(
+                        "cannot write to {}: {error}",
+                        self.folder.display()
+                    )),
+                ),
+            },
         };
-        let written = capture.write_to(&self.folder);
-        let status = match &written {
-            Ok(_) => StatusCode::OK,
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let line = match written {
-            Ok(file) => Ok(match capture.replaced() {
-                [] => format!("{}\n  nothing was replaced", file.display()),
-                replaced => format!("{}\n  replaced: {}", file.display(), replaced.join(" ")),
-            }),
-            Err(error) => Err(format!("cannot write to {}: {error}", self.folder.display())),
-        };
-        // It ends with the command.
-        let _ = self.written.send(line);
-        plain(status)
+        let mut response = plain(status);
+        response.extensions_mut().insert(received);
+        response
     }
+}
+
+fn recorded(file: &Path, capture: &Capture) -> String {
+    let replaced = match capture.replaced() {
+        [] => "nothing was replaced".to_owned(),
+        replaced => format!("replaced: {}", replaced.join(" ")),
+    };
+    format!("{}\n  {replaced}", file.display())
 }
 
 impl Service<Request<Full<Bytes>>> for Recorder {

@@ -108,8 +108,9 @@ impl Recovery {
             endpoint: &served.endpoint,
             tenant: None,
         };
-        let chosen = newest(store.pool(), of, &rehearsal.filters(), rehearsal.limit);
-        let mut chosen = chosen.await?.into_iter();
+        let filters = rehearsal.filters();
+        let chosen = newest(store.pool(), of, &filters, rehearsal.limit).await?;
+        let mut chosen = chosen.into_iter();
         // Dropping it aborts what runs.
         let mut running = JoinSet::new();
         loop {

@@ -13,9 +13,7 @@ use idempotent_webhook::{Keep, Provider, Secret, presets};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::support::{
-    TestApp, assert_rows, endpoint, github_delivery, write_effect,
-};
+use crate::support::{TestApp, assert_rows, endpoint, github_delivery, write_effect};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -29,7 +27,8 @@ const PERSON: &str = r#"{
 
 /// What is in no capture.
 const HIDDEN: [&str; 12] = [
-    "Ada", "ada@", "ovelace", "23456789", "James", "ondon", "SW1Y", "4242", "s3cr3t", "sha256=", "v1=", "t=17",
+    "Ada", "ada@", "ovelace", "23456789", "James", "ondon", "SW1Y", "4242", "s3cr3t", "sha256=",
+    "v1=", "t=17",
 ];
 
 /// A provider, the body of a delivery, and the header that has its type, if it has one.
@@ -136,7 +135,10 @@ fn samples() -> Vec<Sample> {
         ),
         form(
             "mandrill",
-            &[("mandrill_events", r#"[{"event":"send","_id":"exampleaaaaaaaaaaaaaaaaaaaaaaaaa","msg":PERSON}]"#)],
+            &[(
+                "mandrill_events",
+                r#"[{"event":"send","_id":"exampleaaaaaaaaaaaaaaaaaaaaaaaaa","msg":PERSON}]"#,
+            )],
             "%22event%22%3A%22send%22",
         ),
     ]
@@ -154,9 +156,12 @@ impl Sample {
     fn secret(&self) -> String {
         let name = self.preset.replace('-', "_");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/vectors/{name}.json"));
-        let cases: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let cases: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         let is_wanted = |case: &&serde_json::Value| {
-            let signs = self.preset != "discord" || case["name"] == "private-key" || case["name"] == "key-pair";
+            let signs = self.preset != "discord"
+                || case["name"] == "private-key"
+                || case["name"] == "key-pair";
             case["expect"] == "accept" && signs
         };
         let case = cases.as_array().unwrap().iter().find(is_wanted).unwrap();
@@ -165,7 +170,9 @@ impl Sample {
 
     /// As the provider sends it, to the root.
     fn delivery(&self, provider: &Provider) -> TestDelivery {
-        let mut delivery = TestDelivery::new(provider).body(&self.body).at(SystemTime::now());
+        let mut delivery = TestDelivery::new(provider)
+            .body(&self.body)
+            .at(SystemTime::now());
         if self.is_form {
             delivery = delivery.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         }
@@ -206,7 +213,14 @@ async fn record(sample: &Sample, request: Request<Bytes>, folder: &Path) -> Path
     let mut running = Command::new(env!("CARGO_BIN_EXE_webhook"))
         .args(["record", sample.preset])
         .arg(folder)
-        .args(["--count", "1", "--key-env", "PSEUDONYMS", "--public-url", "https://example.com"])
+        .args([
+            "--count",
+            "1",
+            "--key-env",
+            "PSEUDONYMS",
+            "--public-url",
+            "https://example.com",
+        ])
         .env("WEBHOOK_SECRET", sample.secret())
         .env("PSEUDONYMS", KEY)
         .stdout(Stdio::piped())
@@ -221,7 +235,12 @@ async fn record(sample: &Sample, request: Request<Bytes>, folder: &Path) -> Path
         .post(format!("{address}{}", head.uri))
         .headers(head.headers)
         .body(body);
-    assert_eq!(sent.send().await.unwrap().status(), StatusCode::OK, "{}", sample.preset);
+    assert_eq!(
+        sent.send().await.unwrap().status(),
+        StatusCode::OK,
+        "{}",
+        sample.preset
+    );
     let file = lines.next_line().await.unwrap().unwrap();
     assert!(running.wait().await.unwrap().success());
     PathBuf::from(file)
@@ -244,7 +263,12 @@ async fn z3_captures_of_twelve_providers_are_processed_and_say_nothing_of_anybod
             write_effect,
         )
         .await;
-        assert_eq!(app.send(sent.request()).await.outcome, "processed", "{}", sample.preset);
+        assert_eq!(
+            app.send(sent.request()).await.outcome,
+            "processed",
+            "{}",
+            sample.preset
+        );
         let archive = Filter::new().state(KeptState::Processed);
         let pseudonyms = Pseudonyms::with_key(KEY);
         let captures = endpoint(&app).captures(&archive, 10, &pseudonyms).await;
@@ -268,7 +292,9 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
     let app = TestApp::keeping_all(|keep| keep.processed_for(DAY), write_effect).await;
     for id in ["d-1", "d-2", "d-3"] {
         let push = github_delivery().event_type(if id == "d-1" { "ping" } else { "push" });
-        let answer = app.send(push.id(id).body(format!(r#"{{"n":"{id}"}}"#)).request()).await;
+        let answer = app
+            .send(push.id(id).body(format!(r#"{{"n":"{id}"}}"#)).request())
+            .await;
         assert_eq!(answer.outcome, "processed");
     }
     let compressed = github_delivery().id("d-4").event_type("push").body("{}");
@@ -281,7 +307,10 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
     let pushes = archive.clone().event_type("push");
     let pseudonyms = Pseudonyms::with_key(KEY).keep("n");
     let export = async |filter: &Filter, limit| -> Vec<String> {
-        let captures = endpoint(&app).captures(filter, limit, &pseudonyms).await.unwrap();
+        let captures = endpoint(&app)
+            .captures(filter, limit, &pseudonyms)
+            .await
+            .unwrap();
         let texts = captures.into_iter().map(|capture| match capture {
             Ok(capture) => capture.to_string().split('"').nth(3).unwrap().to_owned(),
             Err(error) => error.to_string(),
@@ -291,7 +320,10 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
     let compressed = "its body is compressed";
     assert_eq!(export(&pushes, 10).await, [compressed, "d-3", "d-2"]);
     assert_eq!(export(&pushes, 2).await, [compressed, "d-3"]);
-    assert_eq!(export(&archive, 10).await, [compressed, "d-3", "d-2", "d-1"]);
+    assert_eq!(
+        export(&archive, 10).await,
+        [compressed, "d-3", "d-2", "d-1"]
+    );
     // Of what is not processed there is nothing.
     assert_eq!(export(&Filter::new(), 10).await, [""; 0]);
     assert_eq!(app.database.rows().await, before);
