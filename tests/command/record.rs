@@ -220,7 +220,7 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
     let mut bare: Request<Bytes> = of("text/plain", br#"{"action":"opened"}"#).request();
     bare.headers_mut().remove("content-type");
     assert_eq!(recorder.send(&bare), 200);
-    assert!(recorder.line().ends_with("test.http"));
+    assert!(recorder.line().ends_with("test.opened.http"));
     assert!(!text(&recorder.files()[0]).contains("content-type"));
     recorder.line();
 
