@@ -120,7 +120,8 @@ impl Name {
             Some(code) if code == "code" => words.next(),
             last => last,
         };
-        last.is_some_and(|word| is_one_of(word, &STRUCTURE)) && !self.has(&PERSONAL)
+        let is_about_person = self.has(&PERSONAL) && !self.is_version();
+        last.is_some_and(|word| is_one_of(word, &STRUCTURE)) && !is_about_person
     }
 
     pub(super) fn is_version(&self) -> bool {
@@ -130,8 +131,8 @@ impl Name {
     /// Whether a number may tell whom or what it is about.
     pub(super) fn is_identifying(&self) -> bool {
         let last = self.words.last();
-        self.has(&PERSONAL)
-            || last.is_some_and(|word| is_one_of(word, &IDENTIFIER)) && !self.is_of_structure()
+        let is_identifier = last.is_some_and(|word| is_one_of(word, &IDENTIFIER));
+        !self.is_of_structure() && (self.has(&PERSONAL) || is_identifier)
     }
 
     pub(super) fn is_birth(&self) -> bool {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Uri};
+use serde_json::value::RawValue;
 
 use super::json::{Value, read};
 use super::name::Name;
@@ -39,7 +40,7 @@ const DEEPEST: usize = 128;
 /// Of the headers, the content type, and those with the delivery id or the event type. Of the body, a JSON document or a
 /// form, all members, in their order, and these values:
 ///
-/// - the event type, booleans, `null`, zeros and empty texts;
+/// - the event type, booleans, `null`, empty texts, and the commit of zeros that is none;
 /// - a single word of a member whose name ends in one of these: `action`, `brand`, `country`, `currency`, `event`,
 ///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
 ///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts
@@ -55,6 +56,14 @@ const DEEPEST: usize = 128;
 /// read likewise. A name of a member that looks like an id or an address is replaced, too.
 ///
 /// What your handler compares and this does not know, such as `billing_scheme`, is [kept](Self::keep) by name.
+///
+/// # What has no capture
+///
+/// A body that is compressed, or neither JSON nor a form, such as the JSON Web Token of Wix and the multipart form of
+/// Dropbox Sign. A text that is signed by itself, as Apple's, and XML in base64, as Braintree's.
+///
+/// Some need a name to be [kept](Self::keep): `TopicArn` and `SigningCertURL` of AWS SNS, and `x-event-type` of Coinbase and
+/// Hook0, a header that only the signature names.
 ///
 /// # The key
 ///
@@ -180,10 +189,14 @@ impl Pseudonyms {
             pseudonyms: self,
             event_type,
             found: BTreeSet::new(),
+            unreadable: None,
         };
         let uri = writer.uri(request.uri());
         let headers = writer.headers(request.headers());
         let body = writer.body(request.headers(), request.body())?;
+        if let Some(reason) = writer.unreadable {
+            return Err(CaptureError::new(reason));
+        }
         Ok(Capture {
             method: request.method().clone(),
             uri,
@@ -256,6 +269,8 @@ struct Writer<'a> {
     event_type: &'a [String],
     /// Where something was replaced.
     found: BTreeSet<String>,
+    /// Why a text cannot be replaced so that a program can read it.
+    unreadable: Option<&'static str>,
 }
 
 impl Writer<'_> {
@@ -452,6 +467,9 @@ impl Writer<'_> {
         if place.rule == Rule::Judge && (is_event_type() || text_stays(&place.name, text)) {
             return text.to_owned();
         }
+        if !place.name.is_secret() {
+            self.unreadable = self.unreadable.or(unreadable(text));
+        }
         let replaced = self.pseudonyms.texts.text(&place.name, text);
         self.note(place, text, &replaced);
         replaced
@@ -487,6 +505,32 @@ impl Writer<'_> {
         self.value(place, &read(document).ok()?, None, &mut written)
             .ok()?;
         Some(engine.encode(written))
+    }
+}
+
+/// Why nobody could read what a text says once it is replaced.
+fn unreadable(text: &str) -> Option<&'static str> {
+    let decoded = |engine: &GeneralPurpose, text: &str| {
+        let text: String = text.split_ascii_whitespace().collect();
+        engine.decode(text).ok()
+    };
+    // `<` in base64 begins so.
+    if text.starts_with('P')
+        && let Some(decoded) = decoded(&STANDARD, text)
+        && decoded.starts_with(b"<")
+        && decoded.trim_ascii_end().ends_with(b">")
+    {
+        return Some("a text in its body is XML");
+    }
+    let is_object = |part: &str| {
+        let json = decoded(&URL_SAFE_NO_PAD, part).filter(|json| json.starts_with(b"{"));
+        json.is_some_and(|json| serde_json::from_slice::<&RawValue>(&json).is_ok())
+    };
+    match text.split('.').collect::<Vec<_>>().as_slice() {
+        [header, content, _] if is_object(header) && is_object(content) => {
+            Some("a text in its body is signed by itself")
+        }
+        _ => None,
     }
 }
 

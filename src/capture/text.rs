@@ -36,7 +36,7 @@ const MAX_INTEGERS: [u128; 4] = [
 pub(super) fn text_stays(name: &Name, text: &str) -> bool {
     matches!(text, "" | "true" | "false" | "null")
         // The commit that is none.
-        || text.bytes().all(|byte| byte == b'0')
+        || text.len() == 40 && text.bytes().all(|byte| byte == b'0')
         || name.is_of_structure() && is_word(name, text)
         || is_time(text) && !name.is_birth()
         || is_number(text) && number_stays(name, text)

@@ -107,7 +107,7 @@ fn z3_each_other_text_and_number_is_replaced_by_one_of_its_shape() {
         ("born", "1815-12-10"),
         ("order", "450789469123"),
         ("token", "sk_live_51NG8Du2eZvKYlo2C"),
-        ("type", "ada_1234"),
+        ("kind", "ada_1234"),
     ] {
         let replaced = text(name, value);
         assert_ne!(replaced, value, "{name}");
@@ -157,7 +157,12 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
             .is_ok()
     );
     let birth = text("birth_date", "1815-12-10");
-    assert!(humantime::parse_rfc3339(&format!("{birth}T00:00:00Z")).is_ok());
+    let parts: Vec<u32> = birth.split('-').map(|part| part.parse().unwrap()).collect();
+    assert!((1800..1900).contains(&parts[0]), "{birth}");
+    assert!(
+        (1..=12).contains(&parts[1]) && (1..=28).contains(&parts[2]),
+        "{birth}"
+    );
     // Those that fit into 32 bits still do.
     for id in [1_u32, 9, 10, 2_147_483_647, 4_294_967_295] {
         let capture = captured(json!({ "id": id }).to_string());
@@ -349,21 +354,59 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
     assert_eq!(body_of(&captured("")), "");
 }
 
-/// One that is neither JSON nor a form, or a text that the provider has signed by itself.
-const NOT_CAPTURED: [(&str, &str); 0] = [];
+/// What is known to have no capture, or to need more.
+const NOT_CAPTURED: [(&str, &str); 3] = [
+    ("apple-app-store", "a text in its body is signed by itself"),
+    ("braintree", "a text in its body is XML"),
+    ("wix", "its body is neither JSON nor a form"),
+];
+
+/// Cases that are no capture either, or that the kit does not sign as they were.
+const FURTHER_CASES: [(&str, &str); 7] = [
+    // It signs one item.
+    ("adyen", "two-items"),
+    // It covers each header.
+    ("coinbase", "id-not-covered"),
+    ("coinbase", "no-id-covered"),
+    // These are neither JSON nor a form.
+    ("github", "not-utf-8"),
+    ("google-pubsub", "unwrapped"),
+    ("standard-webhooks", "not-json"),
+    ("svix", "not-json"),
+];
+
+/// As the documentation has it.
+fn pseudonyms_for(preset: &str) -> Pseudonyms {
+    match preset {
+        "aws-sns" => keyed().keep("TopicArn").keep("SigningCertURL"),
+        "coinbase" | "hook0" => keyed().keep("x-event-type"),
+        _ => keyed(),
+    }
+}
 
 /// A delivery of the preset through a file, and signed anew.
-fn through_a_file(
-    provider: &Provider,
-    request: &Request<Bytes>,
-) -> Result<Request<Bytes>, CaptureError> {
-    let capture = keyed().capture(provider, request)?;
+fn through_a_file(provider: &Provider, request: &Request<Bytes>) -> Result<Request<Bytes>, String> {
+    let capture = pseudonyms_for(provider.name())
+        .capture(provider, request)
+        .map_err(|error| error.to_string())?;
     let folder = tempfile::tempdir().unwrap();
     let file = capture.write_to(folder.path()).unwrap();
-    Ok(TestDelivery::from_capture(provider, file)
+    TestDelivery::from_capture(provider, file)
         .at(SystemTime::now())
         .try_request()
-        .unwrap_or_else(|error| panic!("{error}: {capture}")))
+        .map_err(|error| error.to_string())
+}
+
+/// The event type of a delivery through a file, if it is one still.
+fn event_type_through(
+    provider: &Provider,
+    request: &Request<Bytes>,
+) -> Result<Option<String>, String> {
+    match verify(provider, through_a_file(provider, request)?) {
+        Ok(Verified::Delivery(delivery)) => Ok(delivery.event_type().map(str::to_owned)),
+        Ok(other) => Err(format!("{other:?}")),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn provider_of(preset: &Preset) -> Provider {
@@ -373,37 +416,31 @@ fn provider_of(preset: &Preset) -> Provider {
 
 #[test]
 fn z3_a_capture_of_each_preset_has_an_id_and_the_event_type() {
+    let mut differ = BTreeMap::new();
     for preset in presets::ALL {
         let name = preset.name();
         let provider = provider_of(preset);
         let delivery = TestDelivery::new(&provider)
             .uri("/webhooks?a=b")
             .at(SystemTime::now());
-        let request = delivery.request();
-        let event_type = |request: Request<Bytes>| match verify(&provider, request) {
+        let expected = match verify(&provider, delivery.request()) {
             Ok(Verified::Delivery(delivery)) => delivery.event_type().map(str::to_owned),
             other => panic!("{name}: {other:?}"),
         };
-        let through = match through_a_file(&provider, &request) {
-            Ok(through) => through,
-            Err(error) => {
-                let known = NOT_CAPTURED.iter().find(|(known, _)| *known == name);
-                assert_eq!(
-                    known.map(|(_, why)| *why),
-                    Some(&*error.to_string()),
-                    "{name}"
-                );
-                continue;
-            }
-        };
-        assert_eq!(event_type(through), event_type(request), "{name}");
+        match event_type_through(&provider, &delivery.request()) {
+            Ok(event_type) if event_type == expected => {}
+            Ok(event_type) => drop(differ.insert(name, format!("the event type {event_type:?}"))),
+            Err(error) => drop(differ.insert(name, error)),
+        }
     }
+    let known = BTreeMap::from(NOT_CAPTURED.map(|(name, why)| (name, why.to_owned())));
+    assert_eq!(differ, known);
 }
 
 /// Cases of `tests/vectors` as providers send them.
 #[test]
 fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
-    let (mut captured, mut refused) = (0, BTreeMap::new());
+    let (mut captured, mut differ) = (0, BTreeMap::new());
     for preset in presets::ALL {
         let name = preset.name();
         let provider = provider_of(preset);
@@ -411,30 +448,34 @@ fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
             if !case.is_to_be_accepted() || case.expect_delivery_id.is_none() {
                 continue;
             }
-            let request =
-                Request::from_parts(case.head().unwrap(), Bytes::from(case.body().unwrap()));
-            let through = match through_a_file(&provider, &request) {
-                Ok(through) => through,
-                Err(error) => {
-                    refused.insert(name, error.to_string());
-                    continue;
-                }
-            };
-            let delivery = match verify(&provider, through) {
-                Ok(Verified::Delivery(delivery)) => delivery,
-                other => panic!("{name} {}: {other:?}", case.name),
-            };
-            assert_eq!(
-                delivery.event_type(),
-                case.expect_event_type.as_deref(),
-                "{name} {}",
-                case.name
-            );
-            captured += 1;
+            let body = Bytes::from(case.body().unwrap());
+            let mut request = Request::from_parts(case.head().unwrap(), body);
+            // The cases have only what is signed.
+            if ["braintree", "kofi", "mandrill", "twilio"].contains(&name) {
+                request.headers_mut().entry(CONTENT_TYPE).or_insert(FORM);
+            }
+            match event_type_through(&provider, &request) {
+                Ok(event_type) => match &case.expect_event_type {
+                    Some(expected) if event_type.as_ref() != Some(expected) => {
+                        let differs = format!("{expected} is {event_type:?}");
+                        differ.insert((name, case.name.clone()), differs);
+                    }
+                    _ => captured += 1,
+                },
+                Err(error) => drop(differ.insert((name, case.name.clone()), error)),
+            }
         }
     }
-    println!("{captured} captured, refused: {refused:#?}");
-    assert!(captured > 500, "{captured}");
+    differ.retain(|(name, case), reason| {
+        let is_known = FURTHER_CASES.contains(&(*name, &**case))
+            || NOT_CAPTURED.contains(&(*name, &**reason))
+            // The cases have topics of their own.
+            || *name == "aws-sns"
+            || *name == "dropbox-sign" && reason == "its body is neither JSON nor a form";
+        !is_known
+    });
+    assert_eq!(differ, BTreeMap::new());
+    assert!(captured > 650, "{captured}");
 }
 
 fn leaf() -> impl Strategy<Value = Value> {
@@ -526,7 +567,7 @@ fn z3_pseudonyms_are_a_permutation() {
     let moved = replaced.iter().zip(&texts).filter(|(new, old)| new != old);
     assert!(moved.count() > 8000);
     replaced.sort();
-    assert_eq!(replaced, texts);
+    assert!(replaced == texts);
 }
 
 /// An id of a custom provider is in a member that no rule knows.
