@@ -139,7 +139,7 @@
 //! | `api/endpoint` | `endpoint`; `days`: 1 or 7 |
 //! | `api/rejected` | `endpoint` |
 //! | `api/deliveries` | `endpoint`; `state`: `failing`, `dead`, `due`, `recorded` or `processed`; `event_type`; `tenant`; `from`, `until`; `reason`: a `reason_group` |
-//! | `api/delivery`, `api/payload` | `endpoint`, `tenant` if it is part of the key, `id` |
+//! | `api/delivery`, `api/payload`, and `api/capture` with the feature `testing` | `endpoint`, `tenant` if it is part of the key, `id` |
 //! | `api/lookup` | `ids`, also posted, as a list |
 //! | `api/actions`, `api/action` | `id` of one |
 //! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |

@@ -134,6 +134,8 @@ async fn page(
             format.answer(&delivery::read(shared, access, params).await?, access)
         }
         ("payload", false, _) => delivery::payload(shared, access, params).await?,
+        #[cfg(feature = "testing")]
+        ("capture", false, _) => delivery::capture::read(shared, access, params).await?,
         // Ids may be too long for an address, so they can be posted. It changes nothing.
         ("lookup", _, _) => format.answer(&lookup::read(shared, access, params).await?, access),
         ("actions", false, _) => {

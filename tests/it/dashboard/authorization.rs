@@ -49,9 +49,10 @@ async fn d1_the_authorizer_decides_for_each_request() {
         assert_eq!(as_user("GET", page, "eve").await.status, 403, "{page}");
         assert_eq!(as_user("GET", page, "ada").await.status, 200, "{page}");
     }
-    let payload = "payload?endpoint=test&id=a";
-    for user in ["ada", "bob", "eve"] {
-        assert_eq!(as_user("GET", payload, user).await.status, 403, "{user}");
+    for content in ["payload?endpoint=test&id=a", "capture?endpoint=test&id=a"] {
+        for user in ["ada", "bob", "eve"] {
+            assert_eq!(as_user("GET", content, user).await.status, 403, "{user}");
+        }
     }
     assert_eq!(as_user("POST", "act", "eve").await.status, 403);
     assert_eq!(as_user("POST", "act", "bob").await.status, 403);
@@ -111,6 +112,10 @@ async fn d1_payloads_headers_and_queries_are_a_right_of_their_own() {
         let payload = board.get("payload?endpoint=test&id=a").await;
         assert_eq!(payload.status, 403);
         payload.hides("12345678901234567890");
+        shown.hides("capture?");
+        let capture = board.get("capture?endpoint=test&id=a").await;
+        assert_eq!(capture.status, 403);
+        capture.hides("x-github-event");
 
         let board = Board::of(&app.database.pool, access.with_payloads());
         let shown = board.page(page).await;
@@ -126,6 +131,15 @@ async fn d1_payloads_headers_and_queries_are_a_right_of_their_own() {
                 .header("content-disposition")
                 .starts_with("attachment")
         );
+        shown.shows("capture?");
+        let capture = board.get("capture?endpoint=test&id=a").await;
+        assert_eq!(capture.status, 200);
+        assert_eq!(capture.header("content-type"), "application/octet-stream");
+        for hidden in ["12345678901234567890", "geheim", "signature"] {
+            capture.hides(hidden);
+        }
+        capture.shows("x-github-event: ");
+        capture.shows("\"id\": ");
     }
 }
 
@@ -332,6 +346,7 @@ async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
         "endpoint?endpoint=theirs",
         "delivery?endpoint=theirs&tenant=red&id=dead-theirs-red",
         "payload?endpoint=theirs&tenant=red&id=dead-theirs-red",
+        "capture?endpoint=theirs&tenant=red&id=dead-theirs-red",
         "action?id=2",
         "action?id=3",
     ] {

@@ -106,6 +106,7 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
         board.get("deliveries?reason=nonsense").await,
         board.get("deliveries?endpoint=%00").await,
         board.get("payload?endpoint=test&id=a").await,
+        board.get("capture?endpoint=test&id=a").await,
         board.post("act", "action=retry&endpoint=test&id=a").await,
         board.post("act", "nonsense").await,
         board.post_from("act", "", &[]).await,

@@ -1,5 +1,7 @@
 //! A delivery: its state, its attempts, its request.
 
+#[cfg(feature = "testing")]
+pub(in crate::dashboard) mod capture;
 mod stored;
 
 use axum::body::Body;
@@ -275,6 +277,11 @@ impl DeliveryPage {
                 p.muted {
                     @if request.body_bytes > SHOWN { "Only the first 64 KiB are shown. " }
                     a href=(self.key.link("payload")) download { "Download the payload as it came" }
+                    @if cfg!(feature = "testing") {
+                        ", or "
+                        a href=(self.key.link("capture")) download { "a capture for tests" }
+                        ", with pseudonyms for what may be personal or secret"
+                    }
                 }
                 h3 { "As a command" }
                 (self.command(request, headers, payload))
@@ -326,11 +333,15 @@ pub(in crate::dashboard) async fn payload(
     let Some(body) = body else {
         return Err(PageError::not_found("Its payload is not kept."));
     };
-    let mut response = Response::new(Body::from(body));
+    Ok(file(body, "attachment; filename=\"payload.bin\""))
+}
+
+/// What a browser only saves.
+fn file(content: Vec<u8>, disposition: &'static str) -> Response {
+    let mut response = Response::new(Body::from(content));
     let headers = response.headers_mut();
     let binary = HeaderValue::from_static("application/octet-stream");
     headers.insert(CONTENT_TYPE, binary);
-    let saved = HeaderValue::from_static("attachment; filename=\"payload.bin\"");
-    headers.insert(CONTENT_DISPOSITION, saved);
-    Ok(response)
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static(disposition));
+    response
 }

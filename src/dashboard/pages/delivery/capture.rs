@@ -1,0 +1,60 @@
+//! A delivery as a capture for tests, which a browser only saves.
+
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request};
+
+use super::super::super::error::PageError;
+use super::super::super::params::Params;
+use super::super::super::rows::{self, Key};
+use super::super::super::{Access, Shared};
+use super::stored::{self, Delivery, body};
+use super::{MISSING_KEY, file};
+use crate::testing::Pseudonyms;
+
+const NOT_KEPT: PageError = PageError::not_found("Its request is not kept.");
+
+const NOT_READABLE: PageError = PageError::not_found(
+    "It has no capture: what its body says cannot be read, and so cannot be replaced by pseudonyms.",
+);
+
+/// With pseudonyms of its own.
+pub(in crate::dashboard) async fn read(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+) -> Result<Response, PageError> {
+    if !access.may_see_payloads() {
+        return Err(PageError::forbidden("You may not see payloads."));
+    }
+    let key = Key::from(params).ok_or(MISSING_KEY)?;
+    let mut reading = shared.database.read().await?;
+    if !rows::may_see(&mut reading, access, &key).await? {
+        reading.end();
+        return Err(NOT_KEPT);
+    }
+    let delivery = Delivery::read(&mut reading, &key, access).await?;
+    let payload = body(&mut reading, &key, None).await?;
+    reading.end();
+    let kept = delivery.request.zip(payload);
+    let (request, payload) = kept.ok_or(NOT_KEPT)?;
+    let request = received(request, payload).ok_or(NOT_READABLE)?;
+    let capture = Pseudonyms::new().of_kept(&request, delivery.event_type);
+    let capture = capture.map_err(|_| NOT_READABLE)?;
+    Ok(file(
+        capture.to_bytes(),
+        "attachment; filename=\"capture.http\"",
+    ))
+}
+
+fn received(request: stored::Request, payload: Vec<u8>) -> Option<Request<Bytes>> {
+    let mut received = Request::new(Bytes::from(payload));
+    *received.method_mut() = request.method.parse().ok()?;
+    *received.uri_mut() = request.uri?.parse().ok()?;
+    for (name, value) in request.headers? {
+        let name: HeaderName = name.parse().ok()?;
+        let value = HeaderValue::try_from(value).ok()?;
+        received.headers_mut().append(name, value);
+    }
+    Some(received)
+}
