@@ -92,6 +92,23 @@ create table idempotent_webhook.reconciliations (
     check ((gap_since is null) = (gap_until is null))
 );
 
+-- What the provider's subscription of an endpoint lacks, as the last comparison has found it.
+create table idempotent_webhook.subscriptions (
+    endpoint text collate "C" not null,
+    -- That which the provider is to call, without a query.
+    address text collate "C" not null,
+    -- The name of the list.
+    source text collate "C" not null,
+    -- The process that compares, if any.
+    process bigint,
+    -- When a process may compare.
+    next_at timestamptz not null,
+    compared_at timestamptz,
+    -- In words, one for each difference that is an error. `null` before the first comparison.
+    differences text[],
+    primary key (endpoint, address, source)
+);
+
 -- Missing deliveries that their provider was asked to send again, and since when.
 create table idempotent_webhook.redelivery_requests (
     endpoint text collate "C" not null,
@@ -307,6 +324,14 @@ create function idempotent_webhook.endpoint_problems(endpoints text[], format sm
                             or greatest(list.next_round_at, list.turn_ends_at)
                                 < now() - interval '1 hour'
                         )
+                )),
+                -- Not of an address that nobody compares any more.
+                ('subscription differs', exists (
+                    select
+                    from idempotent_webhook.subscriptions as compared
+                    where compared.endpoint = known.endpoint
+                        and cardinality(compared.differences) > 0
+                        and compared.next_at > now() - interval '1 day'
                 ))
         ) as found (problem, is_there)
         where found.is_there

@@ -95,7 +95,7 @@
 //! | `x509` | certificates, with `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` by its certificates | 43 |
 //! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
-//! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it. It brings `aws-lc-rs`, a second crypto library beside the `ring` of sqlx |  | 14 |
+//! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], the [`subscriptions`] of Stripe, GitHub, Shopify, Paddle and WorkOS, and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it. It brings `aws-lc-rs`, a second crypto library beside the `ring` of sqlx |  | 14 |
 //! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 26 |
 //! | `testing` | signed requests, captures and an assertion, for the tests of applications |  | 0 |
 //! | `command` | the binary `webhook`, which sends, records, replays and [verifies](documentation::answers) at a shell, without Postgres; with `all-presets` and `testing` | all | 63 |
@@ -124,6 +124,7 @@
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed, left something out, or follow a gap |
+//! | `idempotent_webhook_subscription_differences` | gauge | what differs between the provider's subscription and the layer, as any process with [`Subscriptions`](subscriptions::Subscriptions) has found it last |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: the age of the oldest due delivery, 0 if none; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000, which the endpoints of the process share, and up to 100 for each at least; set every 30 seconds by each process that has spawned [`Recovery`] |
 //! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set every 30 seconds by each process that has spawned [`Recovery`], from the first such delivery on |
@@ -150,6 +151,8 @@ pub mod testing;
 mod maintenance;
 #[cfg(feature = "postgres")]
 pub mod reconcile;
+pub mod subscriptions;
+mod provider_api;
 
 // In the order of a request.
 #[cfg(feature = "axum")]

@@ -124,6 +124,7 @@ mod facade {
     const DEAD: &str = "idempotent_webhook_dead_total";
     const MISSED: &str = "idempotent_webhook_missed_total";
     const RECONCILIATION_FAILURES: &str = "idempotent_webhook_reconciliation_failures_total";
+    const SUBSCRIPTION_DIFFERENCES: &str = "idempotent_webhook_subscription_differences";
     const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
     const FAILING: &str = "idempotent_webhook_failing_deliveries";
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
@@ -218,6 +219,11 @@ mod facade {
             RECONCILIATION_FAILURES,
             Unit::Count,
             "Rounds of reconciliation that have failed, have left something out, or follow a gap"
+        );
+        describe_gauge!(
+            SUBSCRIPTION_DIFFERENCES,
+            Unit::Count,
+            "What differs between the provider's subscription and the layer"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
@@ -353,6 +359,11 @@ mod facade {
             self.counter(RECONCILIATION_FAILURES, []).increment(1);
         }
 
+        /// How much the last comparison has found, whichever process made it.
+        pub(crate) fn subscription_differences(&self, count: i64) {
+            gauge!(SUBSCRIPTION_DIFFERENCES, self.labels([])).set(count as f64);
+        }
+
         /// Counts a waiting duplicate until the guard is dropped.
         pub(crate) fn waiting(&self) -> Waiting {
             let waiters = gauge!(WAITERS, self.labels([]));
@@ -421,6 +432,8 @@ mod facade {
         pub(crate) fn missed(&self) {}
 
         pub(crate) fn reconciliation_failed(&self) {}
+
+        pub(crate) fn subscription_differences(&self, _: i64) {}
 
         pub(crate) fn waiting(&self) -> Waiting {
             Waiting

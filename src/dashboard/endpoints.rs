@@ -59,6 +59,16 @@ const ENDPOINTS: &str = concat!(
             order by kept.next_attempt_at
             limit 1
         ) as overdue,
+        (
+            select differences[1] || case cardinality(differences)
+                when 1 then '' else ', and ' || cardinality(differences) - 1 || ' more' end
+            from idempotent_webhook.subscriptions
+            where subscriptions.endpoint = known.endpoint
+                and cardinality(differences) > 0
+                and next_at > now() - interval '1 day'
+            order by address, source
+            limit 1
+        ) as difference,
         list.source as list, list.failure as list_failure,
         extract(epoch from now() - last.at)::float8 as silence, told.every
     from unnest($1::text[]) as known (endpoint)
@@ -135,6 +145,7 @@ pub(super) enum State {
     Unreconciled,
     TypeStopped,
     NewType,
+    Differing,
     Mixed,
     Quiet,
     Fine,
@@ -153,6 +164,7 @@ impl State {
             Self::Unreconciled => "not reconciled",
             Self::TypeStopped => "event type stopped",
             Self::NewType => "new event type",
+            Self::Differing => "subscription differs",
             Self::Mixed => "mixed",
             Self::Quiet => "quiet",
             Self::Fine => "fine",
@@ -190,6 +202,10 @@ impl State {
             }
             Self::NewType => {
                 "Events are ignored of a type that the endpoint never had before. Its page says of which."
+            }
+            Self::Differing => {
+                "The provider's subscription is not as the layer expects it. Events may not come, come twice, or \
+                 be of another version."
             }
             Self::Mixed => {
                 "Attempts failed or requests were rejected in this hour or the one before. Others have \
@@ -231,6 +247,9 @@ pub(super) struct Endpoint {
     /// Why a list is not reconciled, for those who look at a page. Programs have all lists of an endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
+    /// What differs between the provider's subscription and the layer.
+    #[serde(rename = "subscription_differs")]
+    pub(super) difference: Option<String>,
     /// For how long no authentic request has come, in seconds, and how often one is expected. If that is longer.
     #[serde(skip)]
     pub(super) silence: Option<(f64, f64)>,
@@ -282,6 +301,7 @@ pub(super) async fn read(
             has_type_stopped: problems.contains(&"event type stopped"),
             has_new_type: problems.contains(&"new event type"),
             why_unreconciled: why_unreconciled(row, access)?,
+            difference: row.try_get("difference")?,
             silence: silence(row)?.filter(|_| problems.contains(&"silent")),
             due: number("due")?,
             unreached: number("unreached")?,
@@ -360,6 +380,8 @@ fn state(
         State::TypeStopped
     } else if has("new event type") {
         State::NewType
+    } else if has("subscription differs") {
+        State::Differing
     } else if has_failed || was_rejected {
         State::Mixed
     } else if all.total() == 0 && all.accepted == 0 && all.missed == 0 {

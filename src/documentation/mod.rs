@@ -83,6 +83,10 @@ pub mod rehearsal {}
 pub mod stability {}
 
 #[doc = include_str!("links.md")]
+#[doc = include_str!("subscriptions.md")]
+pub mod subscriptions {}
+
+#[doc = include_str!("links.md")]
 #[doc = include_str!("testing.md")]
 pub mod testing {}
 

@@ -278,7 +278,7 @@ impl Provider {
         self.identity.event_type().is_some()
     }
 
-    /// Whether an action qualifies its event types.
+    /// Whether something qualifies the event type.
     pub(crate) fn has_event_action(&self) -> bool {
         self.identity.event_action().is_some()
     }

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use super::event_source::SourceError;
 use crate::error_chain::BoxError;
+use crate::provider_api::SourceError;
 use crate::transaction::DatabaseError;
 
 /// Why a list of events cannot be reconciled, or a round of it has failed.

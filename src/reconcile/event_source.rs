@@ -1,17 +1,13 @@
 //! `EventSource`: a provider's list of its events.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::error_chain::{BoxError, ErrorChain};
 use crate::event_types::{EventTypes, WantedEvents};
-
-/// The longest reason of an error, in characters.
-const MAX_REASON: usize = 1000;
+use crate::provider_api::SourceError;
 
 /// A list of the events that a provider has, by its API.
 ///
@@ -207,68 +203,5 @@ impl ListedEvent {
     pub fn unusable(mut self, reason: impl Into<String>) -> Self {
         self.unusable = Some(reason.into());
         self
-    }
-}
-
-/// Why a list could not be read. Any error converts into it with `?`.
-#[derive(Debug)]
-pub struct SourceError {
-    reason: String,
-    retry_after: Option<Duration>,
-    is_permanent: bool,
-}
-
-impl SourceError {
-    /// An error with a reason for the operator, who sees it in the log and in the dashboard. It must not
-    /// have a secret.
-    pub fn new(reason: impl fmt::Display) -> Self {
-        Self {
-            // Postgres cannot store NUL.
-            reason: reason
-                .to_string()
-                .replace('\0', "")
-                .chars()
-                .take(MAX_REASON)
-                .collect(),
-            retry_after: None,
-            is_permanent: false,
-        }
-    }
-
-    /// The same page may be asked for after this time, because of a rate limit or a failure that passes. The
-    /// round waits for up to an hour.
-    #[must_use]
-    pub fn retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
-        self
-    }
-
-    /// The same request would be refused again. If it was for a page, the round begins anew with the first one.
-    /// If it was for a redelivery, that one is left out.
-    #[must_use]
-    pub fn permanent(mut self) -> Self {
-        self.is_permanent = true;
-        self
-    }
-
-    pub(super) fn is_permanent(&self) -> bool {
-        self.is_permanent
-    }
-
-    pub(super) fn wait(&self) -> Option<Duration> {
-        self.retry_after
-    }
-}
-
-/// With the causes of the error.
-impl<E: Into<BoxError>> From<E> for SourceError {
-    fn from(error: E) -> Self {
-        Self::new(ErrorChain(&*error.into()))
-    }
-}
-
-impl fmt::Display for SourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
     }
 }

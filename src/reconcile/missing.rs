@@ -10,11 +10,12 @@ use http::{HeaderValue, Method};
 use tokio::time::Instant;
 
 use super::error::ReconcileError;
-use super::event_source::{Content, EventSource, ListedEvent, SourceError};
+use super::event_source::{Content, EventSource, ListedEvent};
 use super::position::{Begun, TURN};
-use super::round::{Reconciled, Rounds, Seen, caught};
+use super::round::{Reconciled, Rounds, Seen};
 use crate::delivery::{Delivery, Tenant};
 use crate::event_types::Wanted;
+use crate::provider_api::{SourceError, caught};
 use crate::recovery::{Acceptance, Accepted};
 
 /// The longest time to ask for a webhook.

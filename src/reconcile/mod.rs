@@ -13,10 +13,14 @@ pub(crate) mod settings;
 mod task;
 
 pub use error::ReconcileError;
-pub use event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+pub use event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 pub use round::{MissingDelivery, Reconciled};
 #[cfg(feature = "reqwest")]
 pub use sources::{
-    ChargebeeEvents, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
+    ChargebeeEvents, GitHubDeliveries, PaddleNotifications, StripeEvents, WorkOsEvents,
 };
 pub use task::ReconcileTask;
+
+#[cfg(feature = "reqwest")]
+pub use crate::provider_api::Http;
+pub use crate::provider_api::SourceError;

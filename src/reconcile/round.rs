@@ -9,11 +9,12 @@ use tokio::time::Instant;
 
 use super::bounds::{Limits, Span};
 use super::error::ReconcileError;
-use super::event_source::{EventPage, EventSource, PageQuery, SourceError};
+use super::event_source::{EventPage, EventSource, PageQuery};
 use super::position::{Begun, Position, TURN};
 use super::settings::Reconcile;
 use crate::delivery::{DeliveryId, DeliveryKey, Tenant};
 use crate::panic::{catch_panic, message};
+use crate::provider_api::{SourceError, caught};
 
 /// The longest time for a page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
@@ -297,16 +298,6 @@ impl<S: EventSource> Rounds<'_, S> {
         head.uri = self.reconcile.path.clone();
         head
     }
-}
-
-/// A panic of a list is an error of it.
-pub(super) async fn caught<T>(
-    work: impl Future<Output = Result<T, SourceError>>,
-) -> Result<T, SourceError> {
-    catch_panic(work).await.unwrap_or_else(|payload| {
-        let text = message(&*payload);
-        Err(SourceError::new(format_args!("it panicked: {text}")))
-    })
 }
 
 /// The pages that a round has asked for. None may come again, or the round would never end: a list gives the same

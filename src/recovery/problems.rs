@@ -42,10 +42,13 @@ pub enum Problem {
     /// Events of a type that has a handler do not come any more
     /// ([when a type has stopped](crate::documentation::operating#event-types)).
     EventTypeStopped,
+    /// The provider's subscription of the endpoint is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects
+    /// it: events do not come, come twice, or are of another version.
+    SubscriptionDiffers,
 }
 
 impl Problem {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Failing,
         Self::Probing,
         Self::Unreached,
@@ -55,6 +58,7 @@ impl Problem {
         Self::NotReconciled,
         Self::NewEventType,
         Self::EventTypeStopped,
+        Self::SubscriptionDiffers,
     ];
 
     /// The name in the log, such as `not reconciled`.
@@ -69,6 +73,7 @@ impl Problem {
             Self::NotReconciled => "not reconciled",
             Self::NewEventType => "new event type",
             Self::EventTypeStopped => "event type stopped",
+            Self::SubscriptionDiffers => "subscription differs",
         }
     }
 
@@ -103,11 +108,15 @@ impl Problem {
                 "events of a type that has a handler do not come any more: was it renamed, or is the \
                  subscription at the provider another one?"
             }
+            Self::SubscriptionDiffers => {
+                "the provider's subscription is not as the layer expects it: the log and the table \
+                 `subscriptions` say what differs"
+            }
         }
     }
 
     /// The names of all. A later version may know more.
-    fn names() -> [&'static str; 9] {
+    fn names() -> [&'static str; 10] {
         Self::ALL.map(Self::as_str)
     }
 

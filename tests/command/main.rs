@@ -9,6 +9,7 @@
 )]
 
 mod capture;
+mod doctor;
 mod guide;
 mod mistakes;
 mod record;

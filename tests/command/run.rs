@@ -66,16 +66,25 @@ pub fn shows_nothing_of(secret: &str, run: &Run) {
 }
 
 pub fn run(secret: Option<&str>, arguments: &[&str], stdin: &[u8]) -> Run {
+    let secret = secret.map(|secret| ("WEBHOOK_SECRET", secret));
+    run_in(secret, arguments, stdin)
+}
+
+/// Runs it with these variables.
+pub fn run_in<'a>(
+    variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    arguments: &[&str],
+    stdin: &[u8],
+) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_webhook"));
     command
         .args(arguments)
         .env_remove("WEBHOOK_SECRET")
+        .env_remove("WEBHOOK_API_KEY")
+        .envs(variables)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    if let Some(secret) = secret {
-        command.env("WEBHOOK_SECRET", secret);
-    }
     let mut running = command.spawn().unwrap();
     // It may have ended by now without having read it.
     let _ = running.stdin.take().unwrap().write_all(stdin);

@@ -22,5 +22,6 @@ mod reconcile;
 mod recovery;
 mod request;
 mod serialized;
+mod subscriptions;
 mod support;
 mod transaction;

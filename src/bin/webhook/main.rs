@@ -1,5 +1,6 @@
 //! Sends, records, replays and verifies webhooks, at a shell: `webhook --help`.
 
+mod doctor;
 mod expectation;
 mod input;
 mod load;
@@ -40,6 +41,8 @@ enum Command {
     Replay(replay::Replay),
     /// Says why a captured request is a 401
     Verify(verify::Verify),
+    /// Says how the provider's subscription differs from what the application handles
+    Doctor(doctor::Doctor),
     /// Lists the providers, or says more of one
     Providers(providers::Providers),
 }
@@ -49,8 +52,8 @@ history of the shell. Give a secret by an environment variable (--secret-env, or
 input (--secret -):
   read -rs WEBHOOK_SECRET; export WEBHOOK_SECRET
 
-Exit status: 0 if a request verifies, or all answers are as expected; 1 if not; 2 for wrong usage, or if nothing \
-was answered.";
+Exit status: 0 if a request verifies, or all answers or the subscription are as expected; 1 if not; 2 for wrong \
+usage, or if nothing was answered.";
 
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Record(record) => record.run(),
         Command::Replay(replay) => replay.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Providers(providers) => providers.run(),
     };
     let (said, code) = match ended {

@@ -162,6 +162,9 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
             " " (state(State::TypeStopped.name()))
         }
         @if also(endpoint.has_new_type, State::NewType) { " " (state(State::NewType.name())) }
+        @if also(endpoint.difference.is_some(), State::Differing) {
+            " " (state(State::Differing.name()))
+        }
         @if also(endpoint.silence.is_some(), State::Silent) { " " (state(State::Silent.name())) }
         @if let Some((silence, every)) = endpoint.silence {
             " " span.why {
@@ -173,6 +176,9 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
             " " span.why {
                 (count(endpoint.unreached)) " of the due reach no layer: see their pages"
             }
+        }
+        @if let Some(difference) = &endpoint.difference {
+            " " span.why { (short(difference, 160)) }
         }
         @if let Some(why) = &endpoint.why_unreconciled {
             " " span.why { (short(why, 160)) }

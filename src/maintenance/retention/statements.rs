@@ -248,6 +248,12 @@ const DELETE_RECONCILIATIONS: &str = "
     where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
 ";
 
+/// Those that nobody compares any more.
+const DELETE_SUBSCRIPTIONS: &str = "
+    delete from idempotent_webhook.subscriptions
+    where next_at < now() - greatest($1, interval '1 year')
+";
+
 /// Late, so that none is asked for anew that was asked for in vain.
 const DELETE_REDELIVERY_REQUESTS: &str = "
     delete from idempotent_webhook.redelivery_requests
@@ -294,6 +300,7 @@ impl Step {
                     DELETE_REJECTIONS,
                     DELETE_SETTINGS,
                     DELETE_RECONCILIATIONS,
+                    DELETE_SUBSCRIPTIONS,
                     DELETE_REDELIVERY_REQUESTS,
                     DELETE_ACTION_DELIVERIES,
                     DELETE_ACTIONS,

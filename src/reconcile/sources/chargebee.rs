@@ -1,11 +1,12 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::list::item;
 use crate::event_types::EventTypes;
 use crate::pg_time::from_unix_time;
 use crate::provider::Secret;
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 
 /// [Events of Chargebee](https://apidocs.chargebee.com/docs/api/events/list-events), `GET /api/v2/events`, for
 /// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends to poll it.

@@ -2,16 +2,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::LINK;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
+use super::list::{DAY, are_older, item};
 use crate::provider::Secret;
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::provider_api::{Api, Authorization, Http, SourceError, next_page, parse};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
@@ -161,7 +161,7 @@ impl EventSource for GitHubDeliveries {
             }));
         }
         let is_older = are_older(&events, query);
-        let next = next_cursor(&answer.headers).filter(|_| !is_older);
+        let next = next_page(&answer.headers, "cursor").filter(|_| !is_older);
         Ok(EventPage::new(events, next))
     }
 
@@ -174,20 +174,6 @@ impl EventSource for GitHubDeliveries {
         *asked_at = Some(Instant::now());
         self.api.post(&path).await.map(drop)
     }
-}
-
-/// The cursor of the link to the next page.
-fn next_cursor(headers: &HeaderMap) -> Option<String> {
-    let links = headers.get(LINK)?.to_str().ok()?;
-    let next = links
-        .split(',')
-        .find(|link| link.contains("rel=\"next\""))?;
-    let (_, address) = next.split_once('<')?;
-    let (address, _) = address.split_once('>')?;
-    let (_, query) = address.split_once('?')?;
-    form_urlencoded::parse(query.as_bytes())
-        .find(|(name, _)| name == "cursor")
-        .map(|(_, cursor)| cursor.into_owned())
 }
 
 impl fmt::Debug for GitHubDeliveries {

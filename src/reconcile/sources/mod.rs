@@ -1,13 +1,12 @@
 //! The lists of providers, by their APIs.
 
-mod api;
 mod chargebee;
 mod github;
+mod list;
 mod paddle;
 mod stripe;
 mod workos;
 
-pub use api::Http;
 pub use chargebee::ChargebeeEvents;
 pub use github::GitHubDeliveries;
 pub use paddle::PaddleNotifications;

@@ -3,9 +3,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
+use super::list::{DAY, item, last_id};
 use crate::provider::Secret;
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 
 /// [Notifications of Paddle Billing](https://developer.paddle.com/api-reference/notifications/list-notifications),
 /// `GET /notifications`, for [`presets::paddle`](crate::presets::paddle).

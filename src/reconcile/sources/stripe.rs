@@ -4,11 +4,12 @@ use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
+use super::list::{DAY, item, last_id};
 use crate::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 
 /// [Events of Stripe](https://docs.stripe.com/api/events/list), `GET /v1/events`, for
 /// [`presets::stripe`](crate::presets::stripe): snapshot events.

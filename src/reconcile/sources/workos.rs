@@ -3,10 +3,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
+use super::list::{DAY, are_older, item};
 use crate::event_types::EventTypes;
 use crate::provider::Secret;
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 
 /// [Events of WorkOS](https://workos.com/docs/events/data-syncing/events-api), `GET /events`, for
 /// [`presets::workos`](crate::presets::workos).

@@ -591,3 +591,47 @@ async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {
     page.hides("charge.<failed>");
     assert_rows!(database, claims: 1, effects: 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
+             select unnest('{as it should be,differs,nobody compares}'::text[]), now();
+             insert into idempotent_webhook.subscriptions
+                 (endpoint, address, source, next_at, compared_at, differences)
+             values
+                 ('as it should be', 'https://a.example/', 'stripe', now(), now(), '{}'),
+                 ('differs', 'https://a.example/', 'stripe', now(), now(), '{one thing,another}'),
+                 ('nobody compares', 'https://a.example/', 'stripe', now() - interval '2 days', now(), '{x}')",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let overview = board.json("overview").await;
+    let differences: Vec<_> = overview["endpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|endpoint| {
+            (
+                endpoint["endpoint"].as_str().unwrap(),
+                endpoint["state"].as_str().unwrap(),
+                endpoint["subscription_differs"].as_str(),
+            )
+        })
+        .collect();
+    let expected = [
+        (
+            "differs",
+            "subscription differs",
+            Some("one thing, and 1 more"),
+        ),
+        ("as it should be", "quiet", None),
+        ("nobody compares", "quiet", None),
+    ];
+    assert_eq!(differences, expected);
+    let page = board.page("overview").await;
+    let state = "subscription differs</span> <span class=\"why\">one thing, and 1 more</span>";
+    assert!(page.text().contains(state), "{}", page.text());
+}

@@ -147,6 +147,7 @@ fn q4_a_problem_is_written_by_its_name() {
         Problem::OtherFormat,
         Problem::Silent,
         Problem::NotReconciled,
+        Problem::SubscriptionDiffers,
     ] {
         assert_eq!(problem.to_string(), problem.as_str());
     }

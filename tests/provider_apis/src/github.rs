@@ -15,6 +15,7 @@ const FIRST_ID: u64 = 3_822_373_033_388_024_001;
 pub fn router() -> Router<Api> {
     let path = "/repos/octocat/hello-world/hooks/1/deliveries";
     Router::new()
+        .route("/repos/octocat/hello-world/hooks", get(hooks))
         .route(path, get(list))
         .route(&format!("{path}/{{id}}/attempts"), post(redeliver))
 }
@@ -74,4 +75,49 @@ async fn redeliver(State(api): State<Api>, Path(id): Path<u64>) -> Result<Status
     }
     shared.redeliveries.push(number);
     Ok(StatusCode::ACCEPTED)
+}
+
+/// <https://docs.github.com/rest/repos/webhooks#list-repository-webhooks>
+async fn hooks(
+    State(api): State<Api>,
+    query: Query<Vec<(String, String)>>,
+) -> Result<(HeaderMap, Json<Value>), Refused> {
+    let query = Parameters::of(query);
+    let limit = query.number("per_page").unwrap_or(30).min(100);
+    let page = query.number("page").unwrap_or(1);
+    if page == 0 {
+        return Err(bad_request("page"));
+    }
+    let all = api.hooks();
+    let (first, limit) = (((page - 1) * limit) as usize, limit as usize);
+    let hooks = all.iter().skip(first).take(limit);
+    let mut headers = HeaderMap::new();
+    if all.len() > first + limit {
+        let address = "https://api.github.com/repositories/1/hooks";
+        let link = format!(
+            "<{address}?per_page={limit}&page={}>; rel=\"next\", <{address}?per_page={limit}&page=9>; rel=\"last\"",
+            page + 1
+        );
+        headers.insert(LINK, link.parse().unwrap());
+    }
+    let hook = |hook: &super::Hook| {
+        json!({
+            "type": "Repository",
+            "id": hook.number,
+            "name": "web",
+            "active": hook.is_on,
+            "events": hook.types,
+            "config": {
+                "content_type": "json", "insecure_ssl": "0", "secret": "********", "url": hook.url,
+            },
+            "updated_at": "2026-06-03T00:57:16Z",
+            "created_at": "2026-06-03T00:57:16Z",
+            "url": format!("https://api.github.com/repos/octocat/Hello-World/hooks/{}", hook.number),
+            "last_response": {
+                "code": hook.last_status, "status": "unused", "message": null,
+            },
+        })
+    };
+    let hooks: Vec<Value> = hooks.map(hook).collect();
+    Ok((headers, Json(Value::from(hooks))))
 }

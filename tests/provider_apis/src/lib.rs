@@ -1,10 +1,12 @@
-//! The APIs of providers that list events, as their documentation shows them: paging, limits, errors.
+//! The APIs of providers that list events and subscriptions, as their documentation shows them: paging, limits, errors.
 
 mod chargebee;
 mod github;
 mod paddle;
+mod shopify;
 mod source;
 mod stripe;
+mod subscriptions;
 mod workos;
 
 use std::collections::VecDeque;
@@ -25,10 +27,11 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 pub use source::source;
+pub use subscriptions::{Hook, SUBSCRIPTIONS, at, subscriptions};
 
 pub const PROVIDERS: [&str; 5] = ["chargebee", "github", "paddle", "stripe", "workos"];
 
-/// The API key of each of them.
+/// The API key of each API.
 pub const KEY: &str = "sk_test_of_the_api";
 
 /// An event: its number makes its id, such as `stripe-7`.
@@ -51,6 +54,8 @@ pub enum Refusal {
     Unprocessable,
     /// A proxy that shows what it was sent.
     Echo,
+    /// JSON of another form.
+    Malformed,
 }
 
 /// The API of one provider. Clones are the same.
@@ -63,6 +68,7 @@ pub struct Api {
 #[derive(Default)]
 struct Shared {
     events: Vec<Event>,
+    hooks: Vec<Hook>,
     refusals: VecDeque<Option<Refusal>>,
     /// The paths and queries.
     requests: Vec<String>,
@@ -83,6 +89,7 @@ impl Api {
             "chargebee" => chargebee::router(),
             "github" => github::router(),
             "paddle" => paddle::router(),
+            "shopify" => shopify::router(),
             "stripe" => stripe::router(),
             _ => workos::router(),
         };
@@ -101,6 +108,15 @@ impl Api {
 
     pub fn add(&self, event: Event) {
         self.shared().events.push(event);
+    }
+
+    /// Has these subscriptions, and no others.
+    pub fn set_hooks(&self, hooks: impl IntoIterator<Item = Hook>) {
+        self.shared().hooks = hooks.into_iter().collect();
+    }
+
+    fn hooks(&self) -> Vec<Hook> {
+        self.shared().hooks.clone()
     }
 
     /// Refuses the next requests so, one after the other.
@@ -142,8 +158,12 @@ impl Api {
 
 /// Answers as all of these do who is not authorized, and who has asked too often.
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let authorization = request.headers().get(AUTHORIZATION);
+    let authorization = match api.provider {
+        "shopify" => request.headers().get("x-shopify-access-token"),
+        _ => request.headers().get(AUTHORIZATION),
+    };
     let expected = match api.provider {
+        "shopify" => KEY.to_owned(),
         // The key, and an empty password.
         "chargebee" => "Basic c2tfdGVzdF9vZl90aGVfYXBpOg==".to_owned(),
         _ => format!("Bearer {KEY}"),
@@ -183,6 +203,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
             let echo = format!("{:?}", request.headers());
             (StatusCode::BAD_GATEWAY, echo).into_response()
         }
+        Some(Refusal::Malformed) => r#"{"data":[{"id":7}],"has_more":"no"}"#.into_response(),
         Some(Refusal::Html) => "<!DOCTYPE html><title>Maintenance</title>".into_response(),
     }
 }
@@ -240,6 +261,7 @@ pub fn preset(provider: &str) -> Provider {
         "chargebee" => presets::chargebee(CREDENTIALS.parse::<BasicCredentials>().unwrap()),
         "github" => presets::github(secret()),
         "paddle" => presets::paddle(secret()),
+        "shopify" => presets::shopify(secret()),
         "stripe" => presets::stripe(secret()),
         _ => presets::workos(secret()),
     }

@@ -5,10 +5,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::subscriptions::{SIGNING_SECRET, page};
 use super::{Api, Event, Parameters, Refused, after, bad_request, rfc3339};
 
 pub fn router() -> Router<Api> {
-    Router::new().route("/notifications", get(list))
+    Router::new()
+        .route("/notifications", get(list))
+        .route("/notification-settings", get(settings))
 }
 
 pub fn body(id: &str, event: Event) -> Value {
@@ -81,4 +84,50 @@ fn notification(event: Event) -> Value {
         "times_attempted": 1,
         "notification_setting_id": "ntfset_1",
     })
+}
+
+/// <https://developer.paddle.com/api-reference/notification-settings/list-notification-settings>
+async fn settings(
+    State(api): State<Api>,
+    query: Query<Vec<(String, String)>>,
+) -> Result<Json<Value>, Refused> {
+    let query = Parameters::of(query);
+    let limit = query.number("per_page").unwrap_or(200).min(200);
+    let (hooks, has_more) = page(&api, query.get("after"), "ntfset_", limit)?;
+    let setting = |hook: &super::Hook| {
+        let kind = if hook.url.contains('@') {
+            "email"
+        } else {
+            "url"
+        };
+        let types = hook.types.iter().map(|name| {
+            json!({ "name": name, "description": "", "group": "Transaction", "available_versions": [1] })
+        });
+        json!({
+            "id": format!("ntfset_{}", hook.number),
+            "description": "Webhooks",
+            "type": kind,
+            "destination": hook.url,
+            "active": hook.is_on,
+            "api_version": hook.version.map_or(1, |version| version.parse().unwrap()),
+            "include_sensitive_fields": false,
+            "traffic_source": "all",
+            "subscribed_events": types.collect::<Vec<_>>(),
+            "endpoint_secret_key": SIGNING_SECRET,
+        })
+    };
+    let data: Vec<Value> = hooks.iter().map(setting).collect();
+    let last = hooks.last().map_or(0, |hook| hook.number);
+    Ok(Json(json!({
+        "data": data,
+        "meta": {
+            "request_id": "01",
+            "pagination": {
+                "per_page": limit,
+                "next": format!("https://api.paddle.com/notification-settings?after=ntfset_{last}"),
+                "has_more": has_more,
+                "estimated_total": 1000,
+            },
+        },
+    })))
 }

@@ -5,10 +5,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::subscriptions::page;
 use super::{Api, Event, Parameters, Refused, after, bad_request};
 
 pub fn router() -> Router<Api> {
-    Router::new().route("/v1/events", get(list))
+    Router::new()
+        .route("/v1/events", get(list))
+        .route("/v1/webhook_endpoints", get(endpoints))
 }
 
 pub fn body(id: &str, event: Event, pending_webhooks: u32) -> Value {
@@ -56,5 +59,37 @@ async fn list(
         .collect();
     Ok(Json(json!({
         "object": "list", "url": "/v1/events", "has_more": has_more, "data": data,
+    })))
+}
+
+/// <https://docs.stripe.com/api/webhook_endpoints/list>
+async fn endpoints(
+    State(api): State<Api>,
+    query: Query<Vec<(String, String)>>,
+) -> Result<Json<Value>, Refused> {
+    let query = Parameters::of(query);
+    let limit = query.number("limit").unwrap_or(10);
+    if !(1..=100).contains(&limit) {
+        return Err(bad_request("limit"));
+    }
+    let (hooks, has_more) = page(&api, query.get("starting_after"), "we_", limit)?;
+    let endpoint = |hook: &super::Hook| {
+        json!({
+            "id": format!("we_{}", hook.number),
+            "object": "webhook_endpoint",
+            "api_version": hook.version,
+            "application": null,
+            "created": 1680122196,
+            "description": null,
+            "enabled_events": hook.types,
+            "livemode": false,
+            "metadata": {},
+            "status": if hook.is_on { "enabled" } else { "disabled" },
+            "url": hook.url,
+        })
+    };
+    let data: Vec<Value> = hooks.iter().map(endpoint).collect();
+    Ok(Json(json!({
+        "object": "list", "url": "/v1/webhook_endpoints", "has_more": has_more, "data": data,
     })))
 }

@@ -5,10 +5,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::subscriptions::{SIGNING_SECRET, page};
 use super::{Api, Event, Parameters, Refused, after, bad_request, rfc3339};
 
 pub fn router() -> Router<Api> {
-    Router::new().route("/events", get(list))
+    Router::new()
+        .route("/events", get(list))
+        .route("/webhook_endpoints", get(endpoints))
 }
 
 pub fn body(id: &str, event: Event) -> Value {
@@ -60,5 +63,37 @@ async fn list(
         "object": "list",
         "data": data,
         "list_metadata": { "after": last.map(|event| format!("workos-{}", event.number)) },
+    })))
+}
+
+/// <https://workos.com/docs/reference/webhooks>
+async fn endpoints(
+    State(api): State<Api>,
+    query: Query<Vec<(String, String)>>,
+) -> Result<Json<Value>, Refused> {
+    let query = Parameters::of(query);
+    let limit = query.number("limit").unwrap_or(10);
+    if !(1..=100).contains(&limit) {
+        return Err(bad_request("limit"));
+    }
+    let (hooks, has_more) = page(&api, query.get("after"), "we_", limit)?;
+    let endpoint = |hook: &super::Hook| {
+        json!({
+            "object": "webhook_endpoint",
+            "id": format!("we_{}", hook.number),
+            "endpoint_url": hook.url,
+            "secret": SIGNING_SECRET,
+            "status": if hook.is_on { "enabled" } else { "disabled" },
+            "events": hook.types,
+            "created_at": "2026-01-15T12:00:00.000Z",
+            "updated_at": "2026-01-15T12:00:00.000Z",
+        })
+    };
+    let data: Vec<Value> = hooks.iter().map(endpoint).collect();
+    let last = hooks.last().filter(|_| has_more);
+    Ok(Json(json!({
+        "object": "list",
+        "data": data,
+        "list_metadata": { "before": null, "after": last.map(|hook| format!("we_{}", hook.number)) },
     })))
 }

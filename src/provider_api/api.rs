@@ -7,18 +7,14 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use form_urlencoded::Serializer;
-use http::header::{ACCEPT, AUTHORIZATION, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LINK, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
+use super::SourceError;
 use crate::provider::Secret;
-use crate::reconcile::event_source::{ListedEvent, PageQuery, SourceError};
-
-pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
@@ -99,32 +95,38 @@ impl Default for Http {
 
 /// How a request is authorized.
 #[derive(Clone)]
-pub(super) enum Authorization {
+pub(crate) enum Authorization {
     Bearer(Secret),
     /// Asked for before each request, because it is valid for minutes.
     BearerOf(Arc<dyn Fn() -> Secret + Send + Sync>),
     /// A user without a password.
     User(Secret),
+    /// In a header of the provider's own.
+    In(HeaderName, Secret),
 }
 
 impl Authorization {
-    fn header(&self) -> Result<HeaderValue, SourceError> {
-        let bearer = |token: &Secret| [b"Bearer ", token.expose()].concat();
-        let value = match self {
+    fn header(&self) -> Result<(HeaderName, HeaderValue), SourceError> {
+        let bearer = |token: &Secret| (AUTHORIZATION, [b"Bearer ", token.expose()].concat());
+        let (name, value) = match self {
             Self::Bearer(token) => bearer(token),
             Self::BearerOf(token) => bearer(&token()),
-            Self::User(user) => format!("Basic {}", encoded(user)).into_bytes(),
+            Self::User(user) => {
+                let value = format!("Basic {}", encoded(user));
+                (AUTHORIZATION, value.into_bytes())
+            }
+            Self::In(name, token) => (name.clone(), token.expose().to_vec()),
         };
         let mut value = HeaderValue::from_bytes(&value)
             .map_err(|_| SourceError::new("the API key cannot stand in a header"))?;
         value.set_sensitive(true);
-        Ok(value)
+        Ok((name, value))
     }
 
     /// A text without the key, which an answer may have from the request.
     fn mask(&self, text: &str) -> String {
         let key = match self {
-            Self::Bearer(key) | Self::User(key) => key.clone(),
+            Self::Bearer(key) | Self::User(key) | Self::In(_, key) => key.clone(),
             Self::BearerOf(key) => key(),
         };
         text.replace(&*String::from_utf8_lossy(key.expose()), "…")
@@ -145,7 +147,7 @@ impl fmt::Debug for Authorization {
 
 /// The API of a provider.
 #[derive(Clone, Debug)]
-pub(super) struct Api {
+pub(crate) struct Api {
     http: Http,
     client: Arc<std::sync::OnceLock<Client>>,
     /// The provider's address.
@@ -155,19 +157,19 @@ pub(super) struct Api {
 }
 
 /// An answer of an API.
-pub(super) struct Answer {
-    pub(super) headers: HeaderMap,
+pub(crate) struct Answer {
+    pub(crate) headers: HeaderMap,
     body: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, SourceError> {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, SourceError> {
         parse(&self.body)
     }
 }
 
 /// Reads JSON. The error does not quote it, since it may be an event.
-pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
+pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
     serde_json::from_slice(json).map_err(|error| {
         SourceError::new(format_args!(
             "the answer is not what is documented, at line {} column {}",
@@ -177,39 +179,8 @@ pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> 
     })
 }
 
-/// An item of a list, as `read` has it. One that cannot be read is left out and told: it must not stop the
-/// rest.
-pub(super) fn item(
-    query: &PageQuery,
-    json: &RawValue,
-    read: impl FnOnce(&[u8]) -> Result<ListedEvent, SourceError>,
-) -> ListedEvent {
-    read(json.get().as_bytes()).unwrap_or_else(|error| {
-        let event = ListedEvent::new(query.since(), json.get().to_owned());
-        event.unusable(error.to_string())
-    })
-}
-
-/// The id behind which a list goes on that has more. Not every item may be readable.
-pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
-    #[derive(Deserialize)]
-    struct Id {
-        id: String,
-    }
-    let ids = items.iter().rev().map(|raw| parse(raw.get().as_bytes()));
-    let last = ids.filter_map(Result::ok).next();
-    last.map(|Id { id }| id).ok_or_else(|| {
-        SourceError::new("it has more, and gives nothing on this page to go on behind").permanent()
-    })
-}
-
-/// Whether a list with the newest first is past the time of the query.
-pub(super) fn are_older(events: &[ListedEvent], query: &PageQuery) -> bool {
-    !events.is_empty() && events.iter().all(|one| one.occurred_at < query.since())
-}
-
 impl Api {
-    pub(super) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
+    pub(crate) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
         Self {
             http: Http::new(),
             client: Arc::default(),
@@ -219,33 +190,45 @@ impl Api {
         }
     }
 
-    pub(super) fn http(&mut self, http: Http) {
+    pub(crate) fn http(&mut self, http: Http) {
         self.http = http;
     }
 
     /// A header of each request.
-    pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    pub(super) async fn get(
+    pub(crate) async fn get(
         &self,
         path: &str,
         query: &[(&str, String)],
     ) -> Result<Answer, SourceError> {
         let query = Serializer::new(String::new()).extend_pairs(query).finish();
-        self.send(Method::GET, path, &format!("{path}?{query}"))
+        self.send(Method::GET, path, &format!("{path}?{query}"), None)
             .await
     }
 
-    pub(super) async fn post(&self, path: &str) -> Result<Answer, SourceError> {
-        self.send(Method::POST, path, path).await
+    pub(crate) async fn post(&self, path: &str) -> Result<Answer, SourceError> {
+        self.send(Method::POST, path, path, None).await
     }
 
-    async fn send(&self, method: Method, path: &str, target: &str) -> Result<Answer, SourceError> {
+    /// Asks by a body of JSON, as GraphQL does.
+    pub(crate) async fn query(&self, path: &str, json: String) -> Result<Answer, SourceError> {
+        self.send(Method::POST, path, path, Some(json)).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        target: &str,
+        json: Option<String>,
+    ) -> Result<Answer, SourceError> {
         let base = self.http.base.as_deref().unwrap_or(&self.address);
         let client = self.client()?;
+        let (authorization, value) = self.authorization.header()?;
         let mut request = client
             .request(method.clone(), format!("{base}{target}"))
             .timeout(self.http.timeout)
@@ -254,9 +237,12 @@ impl Api {
                 USER_AGENT,
                 concat!("idempotent-webhook/", env!("CARGO_PKG_VERSION")),
             )
-            .header(AUTHORIZATION, self.authorization.header()?);
+            .header(authorization, value);
         for (name, value) in &self.headers {
             request = request.header(name, value);
+        }
+        if let Some(json) = json {
+            request = request.header(CONTENT_TYPE, "application/json").body(json);
         }
         let failed = |error: reqwest::Error| {
             let error = SourceError::from(error.without_url());
@@ -284,12 +270,7 @@ impl Api {
                 body,
             });
         }
-        let shown = self.authorization.mask(&String::from_utf8_lossy(&body));
-        let shown: String = shown
-            .chars()
-            .map(|char| if char.is_control() { ' ' } else { char })
-            .take(SHOWN)
-            .collect();
+        let shown = self.shown(&String::from_utf8_lossy(&body));
         let error = SourceError::new(format_args!(
             "{method} {path} was answered with {}: {}",
             response.status(),
@@ -302,6 +283,15 @@ impl Api {
         })
     }
 
+    /// The beginning of a text of the API, without the key.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        let masked = self.authorization.mask(text);
+        let visible = masked
+            .chars()
+            .map(|char| if char.is_control() { ' ' } else { char });
+        visible.take(SHOWN).collect()
+    }
+
     fn client(&self) -> Result<&Client, SourceError> {
         if let Some(client) = &self.http.client {
             return Ok(client);
@@ -312,6 +302,20 @@ impl Api {
         let client = Client::builder().redirect(same_origin()).build()?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// A parameter of the address of the next page, if the header `Link` has one.
+pub(crate) fn next_page(headers: &HeaderMap, parameter: &str) -> Option<String> {
+    let links = headers.get(LINK)?.to_str().ok()?;
+    let next = links
+        .split(',')
+        .find(|link| link.contains("rel=\"next\""))?;
+    let (_, address) = next.split_once('<')?;
+    let (address, _) = address.split_once('>')?;
+    let (_, query) = address.split_once('?')?;
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == parameter)
+        .map(|(_, value)| value.into_owned())
 }
 
 /// Follows redirects as GitHub has them for what was renamed, and none that leads elsewhere.
@@ -359,31 +363,7 @@ fn wait_of(response: &Response) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
-
-    #[test]
-    fn an_item_that_cannot_be_read_is_left_out_and_not_quoted() -> Result<(), serde_json::Error> {
-        let query = PageQuery {
-            since: SystemTime::UNIX_EPOCH,
-            until: SystemTime::UNIX_EPOCH,
-            cursor: None,
-            events: None,
-        };
-        let json = RawValue::from_string(r#"{"created":"a name"}"#.to_owned())?;
-        let read = |json: &[u8]| {
-            let _: std::collections::BTreeMap<String, u64> = parse(json)?;
-            Ok(ListedEvent::new(SystemTime::now(), "{}"))
-        };
-        let event = item(&query, &json, read);
-        assert_eq!(event.occurred_at, query.since);
-        assert_eq!(
-            event.unusable.as_deref(),
-            Some("the answer is not what is documented, at line 1 column 19")
-        );
-        Ok(())
-    }
 
     #[test]
     fn what_is_wrong_with_the_key_or_the_moment_may_pass() {

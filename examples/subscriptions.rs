@@ -1,0 +1,177 @@
+//! An endpoint of Stripe whose subscription is wrong: nothing fails, and events do not come. The application compares it
+//! with its own table of handlers, before a deploy and once an hour.
+//!
+//!     cargo run --example subscriptions
+//!
+//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
+//! if that is set and on a PostgreSQL of its own otherwise.
+
+mod playground;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use idempotent_webhook::subscriptions::{Http, StripeSubscriptions, Subscriptions};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{DedupeTx, Events, IdempotentWebhook, Keep, Recovery, Secret, presets};
+use playground::{send, step};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+
+const ADDRESS: &str = "https://example.com/webhooks/stripe";
+
+/// In earnest the default, an hour.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// For a difference to be told. It takes a few seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The endpoint, as somebody has set it up in Stripe's dashboard.
+type Endpoint = Arc<Mutex<Value>>;
+
+/// `GET /v1/webhook_endpoints`. Returns the address of the API.
+async fn serve(endpoint: Endpoint) -> playground::Result<String> {
+    let list = async |State(endpoint): State<Endpoint>| {
+        let endpoint = endpoint.lock().await.clone();
+        Json(json!({ "object": "list", "data": [endpoint], "has_more": false }))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = format!("http://{}", listener.local_addr()?);
+    let api = Router::new()
+        .route("/v1/webhook_endpoints", get(list))
+        .with_state(endpoint);
+    tokio::spawn(axum::serve(listener, api).into_future());
+    Ok(address)
+}
+
+async fn paid(_: DedupeTx) -> StatusCode {
+    StatusCode::OK
+}
+
+async fn disputed(_: DedupeTx) -> StatusCode {
+    StatusCode::OK
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    playground::run(example).await
+}
+
+async fn example(pool: PgPool) -> playground::Result<()> {
+    let endpoint = Arc::new(Mutex::new(json!({
+        "id": "we_1", "url": ADDRESS, "status": "enabled", "api_version": null,
+        "enabled_events": ["invoice.paid", "customer.updated"],
+    })));
+    let http = Http::new().base(serve(endpoint.clone()).await?);
+
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let note = told.clone();
+    let recovery = Recovery::new(pool.clone()).on_change(move |change| {
+        let state = if change.is_over { "over" } else { "begun" };
+        if let Ok(mut told) = note.lock() {
+            told.push(format!("{}: {}", change.problem, state));
+        }
+    });
+    let provider = presets::stripe(Secret::new("whsec_example")?);
+    let stripe = IdempotentWebhook::new(pool.clone(), "billing", provider.clone())
+        .keep(Keep::failed(&recovery));
+    let source = StripeSubscriptions::new(Secret::new("rk_example")?).http(http);
+    let subscriptions = Subscriptions::new(&stripe, source, ADDRESS)?
+        .api_version("2024-06-20")
+        .every(EVERY);
+    let events = Events::new()
+        .on("invoice.paid", paid)
+        .on("charge.dispute.*", disputed)
+        .ignore_others();
+    let app = Router::new().route("/webhooks/stripe", post(events.layer(stripe)));
+
+    println!("Before a deploy");
+    let report = subscriptions.compare().await?;
+    step("the job of the deploy fails", report.has_errors(), "true")?;
+    print!("{report}");
+    let report = report.to_string();
+    let lines = report.lines().filter(|line| line.starts_with("error: "));
+    step("errors", lines.count(), "2")?;
+
+    println!("It was deployed all the same");
+    let paid = TestDelivery::new(&provider)
+        .uri("/webhooks/stripe")
+        .event_type("invoice.paid");
+    let answer = send(&app, &paid).await?;
+    step(
+        "an invoice is paid, and nothing fails",
+        answer,
+        "200 processed",
+    )?;
+    let recovery = recovery.spawn(app);
+    let subscriptions = subscriptions.spawn();
+    wait_until(
+        &pool,
+        "exists (select from idempotent_webhook.problems where is_told)",
+    )
+    .await?;
+    let all = || told.lock().map(|told| told.join(", ")).unwrap_or_default();
+    step("told", all(), "subscription differs: begun")?;
+    let differences = differences(&pool).await?;
+    for difference in &differences {
+        println!("    {difference}");
+    }
+    step("in the table", differences.len(), "2")?;
+
+    println!("Somebody subscribes to disputes, and gives the endpoint a version");
+    {
+        let mut endpoint = endpoint.lock().await;
+        endpoint["enabled_events"] = json!(["invoice.paid", "charge.dispute.created"]);
+        endpoint["api_version"] = json!("2024-06-20");
+    }
+    wait_until(
+        &pool,
+        "exists (select from idempotent_webhook.subscriptions where differences = '{}')",
+    )
+    .await?;
+    // It is told with the next look for problems, within half a minute.
+    wait_until(
+        &pool,
+        "not exists (select from idempotent_webhook.problems)",
+    )
+    .await?;
+    step(
+        "told",
+        all(),
+        "subscription differs: begun, subscription differs: over",
+    )?;
+
+    subscriptions.stop().await;
+    recovery.stop().await;
+    Ok(())
+}
+
+async fn differences(pool: &PgPool) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar("select unnest(differences) from idempotent_webhook.subscriptions")
+        .fetch_all(pool)
+        .await
+}
+
+async fn wait_until(pool: &PgPool, condition: &'static str) -> playground::Result<()> {
+    let holds = async {
+        let sql = format!("select {condition}");
+        loop {
+            let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql.clone()));
+            if query.fetch_one(pool).await? {
+                return Ok::<_, sqlx::Error>(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, holds).await {
+        Ok(held) => Ok(held?),
+        Err(_) => Err(format!("Not within {PATIENCE:?}: {condition}").into()),
+    }
+}

@@ -1,0 +1,195 @@
+//! What differs between a subscription and what is expected of it.
+
+use std::fmt;
+
+/// How many names are shown of a list.
+const SHOWN: usize = 5;
+
+/// What differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// No subscription has the address, and none has its path elsewhere.
+    #[non_exhaustive]
+    NotThere {
+        /// The address that is expected.
+        address: String,
+        /// Where others are: only the host, unless it is the same one.
+        others: Vec<String>,
+        /// What the API [does not list](super::SubscriptionSource::leaves_out).
+        not_listed: Option<&'static str>,
+    },
+    /// No subscription has the address, but its path is called at another host, by another scheme or port, or with another
+    /// slash at its end.
+    #[non_exhaustive]
+    OtherAddress {
+        /// The address that is expected.
+        address: String,
+        /// Those that have the path.
+        found: Vec<String>,
+    },
+    /// The subscription is switched off, and no other one of the address is on.
+    #[non_exhaustive]
+    SwitchedOff {
+        /// The subscription.
+        id: String,
+    },
+    /// A type or a group has a handler, and no subscription of the address has it.
+    #[non_exhaustive]
+    NotSubscribed {
+        /// The name, as the table has it.
+        event_type: String,
+    },
+    /// A type is subscribed, and the layer ignores it. This is a hint, no error.
+    #[non_exhaustive]
+    NotHandled {
+        /// The name, as the provider has it.
+        event_type: String,
+    },
+    /// Several subscriptions that are on have the address, and a type in common.
+    #[non_exhaustive]
+    Several {
+        /// The subscriptions.
+        ids: Vec<String>,
+    },
+    /// Events come in another version of the API.
+    #[non_exhaustive]
+    OtherVersion {
+        /// The subscriptions that have it.
+        ids: Vec<String>,
+        /// The version that is expected.
+        expected: String,
+        /// `None` for the default of the account, which may change.
+        found: Option<String>,
+    },
+    /// The last answer of the endpoint was none of 2xx, as the provider says. This is a hint, no error.
+    #[non_exhaustive]
+    LastAnswer {
+        /// The subscription.
+        id: String,
+        /// The status.
+        status: u16,
+    },
+}
+
+impl Difference {
+    /// Whether it may be as it should be. Otherwise it is an error.
+    pub fn is_hint(&self) -> bool {
+        matches!(self, Self::NotHandled { .. } | Self::LastAnswer { .. })
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotThere {
+                address,
+                others,
+                not_listed,
+            } => {
+                write!(f, "no subscription has the address {address}")?;
+                match &**others {
+                    [] => f.write_str(", and there is no other one")?,
+                    others => write!(f, "; there are others at {}", Names(others))?,
+                }
+                match not_listed {
+                    Some(not_listed) => write!(f, " (not listed are {not_listed})"),
+                    None => Ok(()),
+                }
+            }
+            Self::OtherAddress { address, found } => write!(
+                f,
+                "no subscription has the address {address}; its path is called at {}",
+                Names(found)
+            ),
+            Self::SwitchedOff { id } => write!(f, "the subscription {id} is switched off"),
+            Self::NotSubscribed { event_type } => {
+                write!(f, "{event_type} has a handler and is not subscribed")
+            }
+            Self::NotHandled { event_type } if event_type == "*" => {
+                f.write_str("all types are subscribed, and those without a handler are ignored")
+            }
+            Self::NotHandled { event_type } => {
+                write!(f, "{event_type} is subscribed and has no handler")
+            }
+            Self::Several { ids } => write!(
+                f,
+                "several subscriptions have the address and a type in common: {}",
+                Names(ids)
+            ),
+            Self::OtherVersion {
+                ids,
+                expected,
+                found: Some(found),
+            } => write!(
+                f,
+                "events come in the version {found}, and {expected} is expected: {}",
+                Names(ids)
+            ),
+            Self::OtherVersion {
+                ids,
+                expected,
+                found: None,
+            } => write!(
+                f,
+                "events come in the default version of the account, which may change, and {expected} is expected: {}",
+                Names(ids)
+            ),
+            Self::LastAnswer { id, status } => {
+                write!(f, "the last answer to the subscription {id} was {status}")
+            }
+        }
+    }
+}
+
+/// The first few names of a list.
+struct Names<'a>(&'a [String]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, left) = self.0.split_at(self.0.len().min(SHOWN));
+        f.write_str(&shown.join(", "))?;
+        match left.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// What a comparison has found, the errors first. `Display` has a line for each, or says that nothing differs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubscriptionReport {
+    pub(super) differences: Vec<Difference>,
+}
+
+impl SubscriptionReport {
+    /// Whether a difference is more than a hint, so that events are lost, doubled or of another form.
+    pub fn has_errors(&self) -> bool {
+        self.errors().next().is_some()
+    }
+
+    /// The differences that are errors.
+    pub fn errors(&self) -> impl Iterator<Item = &Difference> {
+        self.differences.iter().filter(|one| !one.is_hint())
+    }
+
+    /// The differences that may be as they should be.
+    pub fn hints(&self) -> impl Iterator<Item = &Difference> {
+        self.differences.iter().filter(|one| one.is_hint())
+    }
+}
+
+impl fmt::Display for SubscriptionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.differences.is_empty() {
+            return f.write_str("The subscription is as expected.\n");
+        }
+        for error in self.errors() {
+            writeln!(f, "error: {error}")?;
+        }
+        for hint in self.hints() {
+            writeln!(f, "hint: {hint}")?;
+        }
+        Ok(())
+    }
+}

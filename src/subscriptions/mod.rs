@@ -1,0 +1,34 @@
+//! What the provider thinks of an endpoint: its subscription is read by the provider's API, and compared with what the
+//! layer has handlers for. It only reads. [`documentation::subscriptions`](crate::documentation::subscriptions) says how.
+
+mod address;
+#[cfg(feature = "postgres")]
+mod check;
+mod difference;
+mod error;
+mod expected;
+#[cfg(feature = "postgres")]
+mod position;
+mod source;
+#[cfg(feature = "reqwest")]
+mod sources;
+#[cfg(feature = "postgres")]
+mod task;
+
+#[cfg(feature = "postgres")]
+pub use check::Subscriptions;
+pub use difference::{Difference, SubscriptionReport};
+pub use error::SubscriptionError;
+pub use expected::ExpectedSubscription;
+pub use source::{Subscription, SubscriptionSource};
+#[cfg(feature = "reqwest")]
+pub use sources::{
+    GitHubSubscriptions, PaddleSubscriptions, ShopifySubscriptions, StripeSubscriptions,
+    WorkOsSubscriptions,
+};
+#[cfg(feature = "postgres")]
+pub use task::SubscriptionsTask;
+
+#[cfg(feature = "reqwest")]
+pub use crate::provider_api::Http;
+pub use crate::provider_api::SourceError;

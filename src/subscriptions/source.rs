@@ -1,0 +1,140 @@
+//! `SubscriptionSource`: the subscriptions that a provider has, by its API.
+
+use super::address::Address;
+use crate::provider_api::SourceError;
+
+/// The longest text of a provider that is shown, in characters.
+const MAX_TEXT: usize = 200;
+
+/// The subscriptions of a provider, by its API. It only reads.
+///
+/// This is one for an API of your own:
+///
+/// ```
+/// use idempotent_webhook::subscriptions::{SourceError, Subscription, SubscriptionSource};
+///
+/// struct Orders(reqwest::Client);
+///
+/// #[derive(serde::Deserialize)]
+/// struct Hook {
+///     id: String,
+///     url: String,
+///     paused: bool,
+///     types: Vec<String>,
+/// }
+///
+/// impl SubscriptionSource for Orders {
+///     fn name(&self) -> String {
+///         "orders".to_owned()
+///     }
+///
+///     async fn subscriptions(&self) -> Result<Vec<Subscription>, SourceError> {
+///         let request = self.0.get("https://api.example.com/hooks");
+///         let hooks: Vec<Hook> = request.send().await?.error_for_status()?.json().await?;
+///         let read = |hook: Hook| {
+///             let subscription = Subscription::new(hook.id, hook.url).event_types(hook.types);
+///             if hook.paused { subscription.switched_off() } else { subscription }
+///         };
+///         Ok(hooks.into_iter().map(read).collect())
+///     }
+/// }
+/// ```
+pub trait SubscriptionSource: Send + Sync + 'static {
+    /// The name of the list, such as `stripe`. It must not change, and must not depend on a key: what was found last is
+    /// stored under it.
+    fn name(&self) -> String;
+
+    /// All subscriptions of the account, also those with another address. All or an error: what is left out would be told
+    /// as missing.
+    ///
+    /// It is given up after 2 minutes.
+    fn subscriptions(&self) -> impl Future<Output = Result<Vec<Subscription>, SourceError>> + Send;
+
+    /// Subscriptions that the API does not list, in a few words that follow "not listed are". They are told to an operator
+    /// if none is found. Default: `None`.
+    fn leaves_out(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// A subscription, as a provider has it.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    pub(super) id: String,
+    /// `None` if it is no address of HTTP.
+    pub(super) address: Option<Address>,
+    pub(super) is_on: bool,
+    /// Without any, it is for all types.
+    pub(super) types: Option<Vec<String>>,
+    /// Whether types are in capitals, with `_` for what else is between words, as in `ORDERS_CREATE` for `orders/create`.
+    pub(super) are_types_in_capitals: bool,
+    pub(super) version: Version,
+    pub(super) last_status: Option<u16>,
+}
+
+/// The version of the API in which a subscription gets events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// The provider has none, or does not say it.
+    Unknown,
+    /// That of the account, which may change.
+    Default,
+    Of(String),
+}
+
+impl Subscription {
+    /// A subscription that is switched on, for all types of events. `id` is how the provider names it. An address that is
+    /// not one of HTTP, such as that of a queue, is left out of the comparison.
+    pub fn new(id: impl Into<String>, address: impl AsRef<str>) -> Self {
+        Self {
+            id: clean(&id.into()),
+            address: Address::read(address.as_ref()),
+            is_on: true,
+            types: None,
+            are_types_in_capitals: false,
+            version: Version::Unknown,
+            last_status: None,
+        }
+    }
+
+    /// The types of events, such as `invoice.paid`, groups such as `invoice.*`, or `*` for all.
+    #[must_use]
+    pub fn event_types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.types = Some(types.into_iter().map(|name| clean(&name.into())).collect());
+        self
+    }
+
+    /// The provider sends nothing, because the subscription was switched off by an operator or by the provider.
+    #[must_use]
+    pub fn switched_off(mut self) -> Self {
+        self.is_on = false;
+        self
+    }
+
+    /// The version of the API in which it gets events.
+    #[must_use]
+    pub fn api_version(mut self, version: impl Into<String>) -> Self {
+        self.version = Version::Of(clean(&version.into()));
+        self
+    }
+
+    /// It has no version of its own, so that it gets events in that of the account.
+    #[must_use]
+    pub fn default_api_version(mut self) -> Self {
+        self.version = Version::Default;
+        self
+    }
+
+    /// The status of the last answer that the provider had from the endpoint.
+    #[must_use]
+    pub fn last_status(mut self, status: u16) -> Self {
+        self.last_status = Some(status);
+        self
+    }
+}
+
+/// A text of a provider, as it is stored and shown.
+fn clean(text: &str) -> String {
+    let visible = text.chars().filter(|char| !char.is_control());
+    visible.take(MAX_TEXT).collect()
+}

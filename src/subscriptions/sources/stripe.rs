@@ -1,0 +1,95 @@
+use serde::Deserialize;
+
+use super::pages::Pages;
+use crate::provider::Secret;
+use crate::provider_api::{Api, Authorization, Http, SourceError};
+use crate::subscriptions::source::{Subscription, SubscriptionSource};
+
+/// [Webhook endpoints of Stripe](https://docs.stripe.com/api/webhook_endpoints/list), `GET /v1/webhook_endpoints`, for
+/// [`presets::stripe`](crate::presets::stripe).
+///
+/// - Rights: a restricted key with the permission to read webhook endpoints. The key says whether they are those of live
+///   or of test mode.
+/// - What differs by itself: Stripe switches an endpoint off that has not answered with 2xx for some days.
+/// - `*` is all types but those that Stripe wants to be chosen by name. Which these are is not in the API, so one of them
+///   that has a handler is not told as missing.
+/// - An endpoint without a version of its own follows the default of the account.
+/// - An endpoint for connected accounts looks like one of the account. Two of them at one address are as they should be
+///   with [`several`](crate::subscriptions::Subscriptions::several).
+/// - What it cannot see: event destinations of the second version of the API, and those of connected accounts.
+/// - Limits: 25 requests a second, of which a comparison takes one for 100 endpoints.
+#[derive(Clone, Debug)]
+pub struct StripeSubscriptions {
+    api: Api,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Endpoint>,
+    has_more: bool,
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    id: String,
+    url: String,
+    status: String,
+    enabled_events: Vec<String>,
+    api_version: Option<String>,
+}
+
+impl StripeSubscriptions {
+    /// The endpoints of the account to which the API key belongs.
+    pub fn new(api_key: Secret) -> Self {
+        Self {
+            api: Api::new("https://api.stripe.com", Authorization::Bearer(api_key)),
+        }
+    }
+
+    /// How the API is called.
+    #[must_use]
+    pub fn http(mut self, http: Http) -> Self {
+        self.api.http(http);
+        self
+    }
+}
+
+impl SubscriptionSource for StripeSubscriptions {
+    fn name(&self) -> String {
+        "stripe".to_owned()
+    }
+
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, SourceError> {
+        let (mut found, mut pages, mut cursor) = (Vec::new(), Pages::default(), None);
+        loop {
+            let mut parameters = vec![("limit", "100".to_owned())];
+            parameters.extend(cursor.map(|cursor| ("starting_after", cursor)));
+            let answer = self.api.get("/v1/webhook_endpoints", &parameters).await?;
+            let page: Page = answer.json()?;
+            cursor = pages.behind(page.data.last().map(|one| &one.id), page.has_more)?;
+            found.extend(page.data.into_iter().map(read));
+            if cursor.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn leaves_out(&self) -> Option<&'static str> {
+        Some(
+            "event destinations of version 2, and endpoints of the other mode or of another account",
+        )
+    }
+}
+
+fn read(endpoint: Endpoint) -> Subscription {
+    let subscription =
+        Subscription::new(endpoint.id, endpoint.url).event_types(endpoint.enabled_events);
+    let subscription = match endpoint.api_version {
+        Some(version) => subscription.api_version(version),
+        None => subscription.default_api_version(),
+    };
+    match &*endpoint.status {
+        "enabled" => subscription,
+        _ => subscription.switched_off(),
+    }
+}

@@ -1,0 +1,127 @@
+//! The background task: one process compares for all, and what has changed is logged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::check::Subscriptions;
+use super::position::Position;
+use super::source::SubscriptionSource;
+use crate::background::Background;
+use crate::random::random_fraction;
+use crate::stop_signal::Stop;
+use crate::transaction::DatabaseError;
+
+/// The shortest time between two looks at whose turn it is.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
+/// The longest: another process may have been killed in its turn, and the gauge shows what any process has found.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+impl<S: SubscriptionSource> Subscriptions<S> {
+    /// Starts the background task on the current tokio runtime. It runs until [`SubscriptionsTask::stop`] or the end of
+    /// the runtime.
+    ///
+    /// Spawn one in each process: one of them compares at a time. Each difference that is an error is logged at WARN when
+    /// it is found first, and at INFO when it is over. While there is one, the endpoint has the problem
+    /// [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), if it has a
+    /// [`Recovery`](crate::Recovery). A provider that cannot be asked is logged at WARN, and asked again with the next
+    /// comparison.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn spawn(self) -> SubscriptionsTask {
+        let subscriptions = Arc::new(self);
+        let task = move |stop| subscriptions.clone().run(stop);
+        SubscriptionsTask(Background::spawn("subscriptions", task))
+    }
+
+    async fn run(self: Arc<Self>, mut stop: Stop) {
+        let position = Position::new(
+            self.settings.store.clone(),
+            self.settings.verification.endpoint.to_string(),
+            self.expected.address(),
+            self.name.clone(),
+        );
+        loop {
+            let Some(turn) = stop.or(self.turn(&position)).await else {
+                // Another process compares once the turn is over.
+                return;
+            };
+            let wait = turn.unwrap_or_else(|error| {
+                tracing::warn!(
+                    endpoint = position.endpoint,
+                    source = position.source,
+                    %error,
+                    "the provider's subscription could not be compared; it is tried again"
+                );
+                LONGEST_WAIT
+            });
+            let wait = jittered(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT));
+            if stop.or(tokio::time::sleep(wait)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Compares, if it is the turn of this process. Returns how long to wait.
+    async fn turn(&self, position: &Position) -> Result<Duration, DatabaseError> {
+        let metrics = &self.settings.verification.metrics;
+        let look = position.look().await?;
+        metrics.subscription_differences(look.differences);
+        if !look.wait.is_zero() {
+            return Ok(look.wait);
+        }
+        let Some(before) = position.begin().await? else {
+            return Ok(SHORTEST_WAIT);
+        };
+        let next = jittered(self.every);
+        let (endpoint, source) = (&*position.endpoint, &*position.source);
+        let report = match self.compare().await {
+            Ok(report) => report,
+            Err(error) => {
+                tracing::warn!(
+                    endpoint,
+                    source,
+                    %error,
+                    "the subscription could not be compared; what was found before stays"
+                );
+                position.end(next, None).await?;
+                return Ok(next);
+            }
+        };
+        let found: Vec<String> = report.errors().map(ToString::to_string).collect();
+        if !position.end(next, Some(&found)).await? {
+            return Ok(SHORTEST_WAIT);
+        }
+        metrics.subscription_differences(i64::try_from(found.len()).unwrap_or(i64::MAX));
+        for difference in found.iter().filter(|one| !before.contains(one)) {
+            tracing::warn!(endpoint, source, difference, "webhook subscription differs");
+        }
+        for difference in before.iter().filter(|one| !found.contains(one)) {
+            tracing::info!(
+                endpoint,
+                source,
+                difference,
+                "webhook subscription no longer differs"
+            );
+        }
+        Ok(next)
+    }
+}
+
+/// Up to a tenth longer, so that many processes do not ask at once.
+fn jittered(time: Duration) -> Duration {
+    time.mul_f64(1.0 + 0.1 * random_fraction())
+}
+
+/// The handle of running [`Subscriptions`].
+#[derive(Debug)]
+pub struct SubscriptionsTask(Background);
+
+impl SubscriptionsTask {
+    /// Stops. A comparison that is under way is broken off, and another process makes it within some minutes.
+    pub async fn stop(self) {
+        self.0.stop().await;
+    }
+}

@@ -1,0 +1,146 @@
+//! What the provider's subscription lacks, with the exit status and without the key.
+
+use provider_apis::{Api, Hook, KEY, Refusal, SUBSCRIPTIONS};
+
+use crate::run::{Run, run, run_in, shows_nothing_of};
+
+const URL: &str = "https://example.com/webhooks";
+
+/// Asks the API of a provider, with the key in its variable, and with a secret that it does not need.
+async fn doctor(provider: &str, api: std::net::SocketAddr, more: &[&str]) -> Run {
+    let api = format!("http://{api}");
+    let of = match provider {
+        "github" => &["--of", "octocat/hello-world"][..],
+        "shopify" => &["--of", "acme.myshopify.com"],
+        _ => &[],
+    };
+    let first = ["doctor", provider, "--url", URL, "--api", &api];
+    let arguments: Vec<String> = [&first[..], of, more]
+        .concat()
+        .iter()
+        .map(|&one| one.to_owned())
+        .collect();
+    let run = tokio::task::spawn_blocking(move || {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        run_in([("WEBHOOK_API_KEY", KEY)], &arguments, b"")
+    });
+    let run = run.await.unwrap();
+    shows_nothing_of(KEY, &run);
+    shows_nothing_of("a_signing_secret_of_the_provider", &run);
+    run
+}
+
+/// A type of each provider, and how its API writes it.
+fn a_type(provider: &str) -> (&'static str, &'static str) {
+    match provider {
+        "github" => ("push", "push"),
+        "paddle" => ("transaction.completed", "transaction.completed"),
+        "shopify" => ("orders/create", "ORDERS_CREATE"),
+        "stripe" => ("invoice.paid", "invoice.paid"),
+        _ => ("user.created", "user.created"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn y2_the_doctor_ends_with_0_1_or_2_and_never_shows_the_key() {
+    for provider in SUBSCRIPTIONS {
+        let (api, address) = Api::start(provider).await;
+        let (handled, subscribed) = a_type(provider);
+        let events = ["--events", handled];
+
+        let none = doctor(provider, address, &events).await;
+        none.ends(1)
+            .says(&format!("error: no subscription has the address {URL}"));
+
+        api.set_hooks([Hook::new(1, URL, &[subscribed])]);
+        let fine = doctor(provider, address, &events).await;
+        fine.ends(0);
+        assert_eq!(fine.out, "The subscription is as expected.\n", "{provider}");
+
+        for refusal in [
+            Refusal::TooMany(Some(3)),
+            Refusal::Broken,
+            Refusal::Html,
+            Refusal::Malformed,
+            Refusal::Echo,
+        ] {
+            api.refuse(refusal);
+            let failed = doctor(provider, address, &events).await;
+            failed.is_error("error: the provider could not be asked: ");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn y2_a_hint_of_the_doctor_is_no_error() {
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["invoice.paid", "charge.updated"])]);
+    let run = doctor("stripe", address, &["--events", "invoice.paid"]).await;
+    run.ends(0);
+    assert_eq!(
+        run.out,
+        "hint: charge.updated is subscribed and has no handler\n"
+    );
+
+    let versions = [
+        "--events",
+        "invoice.*,charge.updated",
+        "--api-version",
+        "2024-06-20",
+    ];
+    let run = doctor("stripe", address, &versions).await;
+    run.ends(1)
+        .says("error: events come in the default version of the account");
+    // Types are not compared without a table.
+    doctor("stripe", address, &[]).await.ends(0);
+
+    api.set_hooks([Hook::new(1, URL, &["*"]), Hook::new(2, URL, &["*"])]);
+    doctor("stripe", address, &[])
+        .await
+        .ends(1)
+        .says("several subscriptions");
+    doctor("stripe", address, &["--several"]).await.ends(0);
+}
+
+#[test]
+fn y2_the_doctor_refuses_what_it_cannot_ask() {
+    let nowhere = ["--url", URL, "--api", "http://127.0.0.1:1"];
+    let with = |more: &[&str]| {
+        let run = run_in([("WEBHOOK_API_KEY", KEY)], &[more, &nowhere].concat(), b"");
+        shows_nothing_of(KEY, &run);
+        run
+    };
+    with(&["doctor", "stripe"])
+        .is_error("the provider could not be asked: GET /v1/webhook_endpoints");
+    with(&["doctor", "github"]).is_error("github needs --of with a repository or an organization");
+    with(&["doctor", "stripe", "--of", "a"]).is_error("--of is not for stripe");
+    with(&["doctor", "slack"]).is_error("the subscriptions of slack cannot be read");
+    with(&["doctor", "strip"]).is_error("is it stripe?");
+    with(&["doctor", "stripe", "--events", "invoice*"]).is_error("--events: \"invoice*\"");
+    let keyless = [&["doctor", "stripe"][..], &nowhere].concat();
+    run(Some(KEY), &keyless, b"").is_error("give it by the environment variable WEBHOOK_API_KEY");
+    let other = [&keyless[..], &["--key-env", "STRIPE_KEY"]].concat();
+    run_in([("STRIPE_KEY", KEY)], &other, b"").is_error("could not be asked");
+    let url = ["doctor", "stripe", "--url", "example.com/webhooks"];
+    run_in([("WEBHOOK_API_KEY", KEY)], &url, b"").is_error("--url: ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guide_shows_what_the_doctor_says() {
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["invoice.paid", "customer.updated"])]);
+    let run = doctor(
+        "stripe",
+        address,
+        &["--events", "invoice.paid,charge.dispute.*"],
+    );
+    let run = run.await;
+    run.ends(1);
+    let guide = include_str!("../../src/documentation/subscriptions.md");
+    assert!(guide.contains("--events 'invoice.paid,charge.dispute.*'"));
+    assert!(
+        guide.contains(&format!("```text\n{}```", run.out)),
+        "{}",
+        run.out
+    );
+}

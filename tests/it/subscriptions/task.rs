@@ -1,0 +1,378 @@
+//! The background task: one process compares for all, and what it finds is told once.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use idempotent_webhook::recovery::{EndpointChange, Problem};
+use idempotent_webhook::subscriptions::{
+    SourceError, StripeSubscriptions, Subscription, SubscriptionSource, Subscriptions,
+    SubscriptionsTask,
+};
+use idempotent_webhook::{Events, IdempotentWebhook, Keep, Recovery, Secret};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use provider_apis::{Api, Hook, KEY, Refusal, at, preset};
+use sqlx::PgPool;
+use tokio::sync::Notify;
+
+use super::{URL, handle};
+use crate::support::{Database, logged, recovery, soon, until_logged};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+const NOT_SUBSCRIBED: &str = "charge.refunded has a handler and is not subscribed";
+
+/// What was told: the problem, and whether it is over.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<(Problem, bool)>>>);
+
+impl Told {
+    fn note(&self) -> impl Fn(&EndpointChange) + Send + Sync + 'static {
+        let told = self.0.clone();
+        move |change| told.lock().unwrap().push((change.problem, change.is_over))
+    }
+
+    fn all(&self) -> Vec<(Problem, bool)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A process that handles `charge.refunded`.
+struct Process {
+    layer: IdempotentWebhook,
+    router: Router,
+    recovery: Recovery,
+    source: StripeSubscriptions,
+}
+
+impl Process {
+    fn new(pool: PgPool, api: std::net::SocketAddr, told: &Told) -> Self {
+        let recovery = recovery(&pool).on_change(told.note());
+        let layer =
+            IdempotentWebhook::new(pool, "test", preset("stripe")).keep(Keep::failed(&recovery));
+        let events = Events::new().on("charge.refunded", handle).ignore_others();
+        Self {
+            router: Router::new().route("/", post(events.layer(layer.clone()))),
+            layer,
+            recovery,
+            source: StripeSubscriptions::new(Secret::new(KEY).unwrap()).http(at(api)),
+        }
+    }
+
+    fn subscriptions(&self) -> Subscriptions<StripeSubscriptions> {
+        Subscriptions::new(&self.layer, self.source.clone(), URL)
+            .unwrap()
+            .every(DAY)
+    }
+
+    fn spawn(&self) -> SubscriptionsTask {
+        self.subscriptions().spawn()
+    }
+}
+
+/// It is time to compare, and to look for problems.
+async fn let_an_hour_pass(database: &Database) {
+    database
+        .run(
+            "update idempotent_webhook.subscriptions set next_at = now(), compared_at = null;
+             update idempotent_webhook.problems_look set looked_at = '-infinity'",
+        )
+        .await;
+}
+
+const COMPARED: &str =
+    "exists (select from idempotent_webhook.subscriptions where compared_at is not null)";
+
+/// All processes compare if it is their turn, and look for problems.
+async fn look(database: &Database, processes: &[Process]) {
+    let tasks: Vec<_> = processes.iter().map(Process::spawn).collect();
+    database.until(COMPARED).await;
+    for task in tasks {
+        soon(task.stop()).await;
+    }
+    for process in processes {
+        process.recovery.run_due(&process.router).await.unwrap();
+    }
+}
+
+async fn rows(database: &Database) -> Vec<(String, String, String, Option<Vec<String>>)> {
+    sqlx::query_as(
+        "select endpoint, address, source, differences from idempotent_webhook.subscriptions",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+}
+
+fn row(differences: &[&str]) -> (String, String, String, Option<Vec<String>>) {
+    let differences = differences.iter().map(|&one| one.to_owned()).collect();
+    (
+        "test".to_owned(),
+        URL.to_owned(),
+        "stripe".to_owned(),
+        Some(differences),
+    )
+}
+
+#[tokio::test]
+async fn y2_one_process_compares_for_all_and_a_difference_is_told_once() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["invoice.paid"])]);
+    let told = Told::default();
+    let mut processes = Vec::new();
+    for _ in 0..2 {
+        let pool = database.another_pool(3).await;
+        processes.push(Process::new(pool, address, &told));
+    }
+    look(&database, &processes).await;
+    assert_eq!(api.requests().len(), 1);
+    assert_eq!(rows(&database).await, [row(&[NOT_SUBSCRIBED])]);
+    let begun = (Problem::SubscriptionDiffers, false);
+    assert_eq!(told.all(), [begun]);
+
+    // It is not time yet, and then it is still there.
+    look(&database, &processes).await;
+    assert_eq!(api.requests().len(), 1);
+    let_an_hour_pass(&database).await;
+    look(&database, &processes).await;
+    assert_eq!(api.requests().len(), 2);
+    assert_eq!(told.all(), [begun]);
+
+    // A team subscribes to it, and forgets to switch the old one off.
+    let_an_hour_pass(&database).await;
+    api.set_hooks([Hook::new(2, URL, &["charge.refunded"])]);
+    look(&database, &processes).await;
+    assert_eq!(rows(&database).await, [row(&[])]);
+    let over = (Problem::SubscriptionDiffers, true);
+    assert_eq!(told.all(), [begun, over]);
+    let_an_hour_pass(&database).await;
+    look(&database, &processes).await;
+    assert_eq!(told.all(), [begun, over]);
+    let problems: i64 = sqlx::query_scalar("select count(*) from idempotent_webhook.problems")
+        .fetch_one(&database.pool)
+        .await
+        .unwrap();
+    assert_eq!(problems, 0);
+}
+
+#[tokio::test]
+async fn y2_a_hint_is_no_problem() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["charge.refunded", "charge.updated"])]);
+    let told = Told::default();
+    let processes = [Process::new(database.pool.clone(), address, &told)];
+    look(&database, &processes).await;
+    assert_eq!(rows(&database).await, [row(&[])]);
+    assert_eq!(told.all(), []);
+}
+
+/// Neither a problem begins nor one ends.
+#[tokio::test]
+async fn y2_an_api_that_fails_changes_nothing() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    let told = Told::default();
+    let processes = [Process::new(database.pool.clone(), address, &told)];
+    let ask = async || {
+        let task = processes[0].spawn();
+        until_logged("what was found before stays").await;
+        database
+            .until(
+                "(select process is null and next_at > now() + interval '23 hours'
+                  from idempotent_webhook.subscriptions)",
+            )
+            .await;
+        soon(task.stop()).await;
+        processes[0]
+            .recovery
+            .run_due(&processes[0].router)
+            .await
+            .unwrap();
+    };
+    let begun = (Problem::SubscriptionDiffers, false);
+    for (hooks, before, expected) in [
+        (None, None, vec![]),
+        (Some("charge.refunded"), Some(row(&[])), vec![]),
+        (
+            Some("invoice.paid"),
+            Some(row(&[NOT_SUBSCRIBED])),
+            vec![begun],
+        ),
+    ] {
+        if let Some(event_type) = hooks {
+            api.set_hooks([Hook::new(1, URL, &[event_type])]);
+            let_an_hour_pass(&database).await;
+            look(&database, &processes).await;
+        }
+        for refusal in [
+            Refusal::TooMany(Some(1)),
+            Refusal::TooMany(None),
+            Refusal::Broken,
+            Refusal::Html,
+            Refusal::Malformed,
+            Refusal::Echo,
+        ] {
+            // Whatever it would have said.
+            api.set_hooks([]);
+            api.refuse(refusal);
+            let_an_hour_pass(&database).await;
+            let said = logged(ask()).await;
+            assert!(said.contains("WARN") && !said.contains(KEY), "{said}");
+            let mut rows = rows(&database).await;
+            let expected_row = before.clone().unwrap_or_else(|| {
+                let mut none = row(&[]);
+                none.3 = None;
+                none
+            });
+            assert_eq!(rows.pop(), Some(expected_row), "{refusal:?}");
+            assert_eq!(told.all(), expected, "{refusal:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn y2_each_difference_is_logged_when_it_begins_and_when_it_is_over() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["invoice.paid"])]);
+    let processes = [Process::new(
+        database.pool.clone(),
+        address,
+        &Told::default(),
+    )];
+    let begins = "webhook subscription differs";
+    let ends = "webhook subscription no longer differs";
+    let said = logged(async {
+        let task = processes[0].spawn();
+        until_logged(begins).await;
+        task.stop().await;
+        let_an_hour_pass(&database).await;
+        look(&database, &processes).await;
+        api.set_hooks([Hook::new(1, URL, &["charge.refunded"])]);
+        let_an_hour_pass(&database).await;
+        let task = processes[0].spawn();
+        until_logged(ends).await;
+        task.stop().await;
+    })
+    .await;
+    for (text, level) in [(begins, "WARN"), (ends, "INFO")] {
+        let mut lines = said.lines().filter(|line| line.contains(text));
+        let line = lines.next().unwrap();
+        assert!(
+            line.contains(level) && line.contains(NOT_SUBSCRIBED),
+            "{line}"
+        );
+        assert_eq!(lines.next(), None, "{said}");
+    }
+}
+
+/// Its turn ends by itself.
+#[tokio::test]
+async fn y2_another_process_compares_where_one_was_killed() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.delay(Duration::from_secs(3600));
+    let told = Told::default();
+    let killed = Process::new(database.another_pool(2).await, address, &told);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    {
+        let _in_process = runtime.enter();
+        let _task = killed.spawn();
+    }
+    database
+        .until("exists (select from idempotent_webhook.subscriptions where process is not null)")
+        .await;
+    let other = [Process::new(database.another_pool(2).await, address, &told)];
+    runtime.shutdown_background();
+    api.delay(Duration::ZERO);
+    api.set_hooks([Hook::new(1, URL, &["charge.refunded"])]);
+    let_an_hour_pass(&database).await;
+    look(&database, &other).await;
+    assert_eq!(rows(&database).await, [row(&[])]);
+}
+
+/// Until a process has set the gauge to this number.
+async fn until_gauge(exporter: &PrometheusHandle, number: u32) {
+    let gauge = format!(
+        "idempotent_webhook_subscription_differences{{endpoint=\"test\",provider=\"stripe\"}} {number}\n"
+    );
+    soon(async {
+        while !exporter.render().contains(&gauge) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+/// What a process finds that was frozen for longer than its turn is of the past.
+#[tokio::test]
+async fn y2_a_process_that_lost_its_turn_writes_nothing() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let (_api, address) = Api::start("stripe").await;
+    let process = Process::new(database.pool.clone(), address, &Told::default());
+    let frozen = Frozen(Arc::default());
+    let task = Subscriptions::new(&process.layer, frozen.clone(), URL)
+        .unwrap()
+        .spawn();
+    database
+        .until("exists (select from idempotent_webhook.subscriptions where process is not null)")
+        .await;
+    // Another one has compared meanwhile.
+    database
+        .run(
+            "update idempotent_webhook.subscriptions
+             set process = 7, differences = '{a,b,c}', next_at = now() + interval '1 day'",
+        )
+        .await;
+    frozen.0.notify_one();
+    // It looks again once it has ended its comparison.
+    until_gauge(&exporter, 3).await;
+    soon(task.stop()).await;
+    assert_eq!(rows(&database).await, [row(&["a", "b", "c"])]);
+}
+
+/// Answers that there is nothing, once it is told to.
+#[derive(Clone)]
+struct Frozen(Arc<Notify>);
+
+impl SubscriptionSource for Frozen {
+    fn name(&self) -> String {
+        "stripe".to_owned()
+    }
+
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, SourceError> {
+        self.0.notified().await;
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn y2_each_process_has_the_gauge() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    let process = Process::new(database.pool.clone(), address, &Told::default());
+    // Another process has compared.
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.subscriptions (endpoint, address, source, next_at, differences)
+             values ('test', '{URL}', 'stripe', now() + interval '1 hour', '{{a,b}}')"
+        ))
+        .await;
+    let task = process.spawn();
+    until_gauge(&exporter, 2).await;
+    soon(task.stop()).await;
+    assert!(api.requests().is_empty());
+}
