@@ -343,13 +343,16 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 16);
+    assert_eq!(alerts().len(), 18);
     // Gauges, of endpoints that this one is not among.
     let of_others = [
         ("idempotent_webhook_unserved_deliveries", ""),
         ("idempotent_webhook_subscription_differences", ""),
         ("idempotent_webhook_last_authentic_timestamp_seconds", ""),
         ("idempotent_webhook_expected_every_seconds", ""),
+        // Of a table of types.
+        ("idempotent_webhook_event_types", "state=\"new\""),
+        ("idempotent_webhook_event_types", "state=\"stopped\""),
         // Of tenants only.
         ("idempotent_webhook_tenant_requests_total", ""),
         (
