@@ -30,9 +30,9 @@ pub enum Property {
     SetAsideIsNotMissing,
     /// R10: no attempt of recovery begins while the endpoint is paused.
     PausedDoesNotBegin,
-    /// B3: if nothing goes wrong, a hook is told the same once.
+    /// Q4: if nothing goes wrong, a hook is told the same once.
     ToldOnce,
-    /// What is due has a next step, if nothing more goes wrong. So has what is to be told (B3): the last word of the hook
+    /// What is due has a next step, if nothing more goes wrong. So has what is to be told (Q4, R12): the last word of the hook
     /// becomes the true one.
     Stuck,
     /// What is due ends, if nothing more goes wrong: it does not run in a circle. So does what is to be told.

@@ -20,7 +20,7 @@ fn each_property_holds() {
 }
 
 #[test]
-fn b3_what_is_told_is_what_is_true_in_the_end() {
+fn q4_what_is_told_is_what_is_true_in_the_end() {
     for (name, telling) in model::telling::all() {
         holds(&format!("a problem, {name}"), Changes(telling));
         holds(&format!("a death, {name}"), Deaths(telling));
