@@ -315,7 +315,7 @@ impl Delivery {
     /// Whether all that the handler does with its transaction is rolled back, whatever it answers:
     /// [`Recovery::rehearse`](crate::Recovery::rehearse).
     ///
-    /// What is not part of the transaction stays. So a handler that calls the API of somebody else leaves the call out:
+    /// What is not part of the transaction stays. So a handler that calls another API leaves the call out:
     ///
     /// ```
     /// use axum::http::StatusCode;

@@ -209,7 +209,7 @@ impl IdempotentWebhook {
     /// [`Keep::failed`](crate::Keep::failed) the delivery is kept as one that failed; with
     /// [`Keep::all`](crate::Keep::all) it is due again in 5 seconds. Without a `Keep` it is lost if the provider does not
     /// retry, as GitHub. Those of one object that wait in one process hold one connection together. It takes one more
-    /// round trip, and two more for who has waited.
+    /// round trip, and two more after a wait.
     ///
     /// **It is no order.** Which of those that wait is next is by chance, and a delivery that fails runs after later
     /// ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to leave out what is older than what was seen. With
@@ -230,16 +230,6 @@ impl IdempotentWebhook {
     pub fn serialize_by(mut self, source: Source) -> Self {
         source.assert_is_in_requests();
         self.0.serialized_by = Some(source);
-        self
-    }
-
-    /// The largest accepted body, in bytes. A larger one is answered with 413, or with the provider's
-    /// [`failure_status`](Provider::failure_status).
-    ///
-    /// Default: the provider's [`body_limit`](Provider::body_limit). axum's own limit does not
-    /// apply to a body within it.
-    pub fn body_limit(mut self, bytes: usize) -> Self {
-        self.0.verification.provider = self.0.verification.provider.body_limit(bytes);
         self
     }
 
@@ -335,8 +325,8 @@ impl IdempotentWebhook {
     /// processed under another id.
     ///
     /// This is for providers that do not sign the delivery id
-    /// ([`Provider::signs_delivery_id`]): anyone who has captured one of their requests can replay
-    /// it under a fresh id. The guard claims the SHA-256 of event type and body in the same
+    /// ([`Provider::signs_delivery_id`]): a captured request of them can be replayed
+    /// under a fresh id. The guard claims the SHA-256 of event type and body in the same
     /// transaction as the id, with one more round trip, and logs a replay at WARN as suspicious.
     /// If the event type is not signed either, as with GitHub, a replay under another type still
     /// reaches the handler. So does one of a form that is written in another way, where the signature covers its fields
@@ -440,8 +430,8 @@ impl IdempotentWebhook {
     /// `idempotent_webhook.event_types` has when each type came: without that, no type is new or has stopped.
     /// [`Retention`](crate::Retention) deletes old rows.
     ///
-    /// For each cause of rejections, the last reason is stored, up to 300 characters. It has nothing that a
-    /// sender who is not authentic can choose.
+    /// For each cause of rejections, the last reason is stored, up to 300 characters. It has nothing that the
+    /// sender of a request can choose that is not authentic.
     ///
     /// Default: it is counted.
     pub fn without_activity(mut self) -> Self {
@@ -570,7 +560,7 @@ impl fmt::Debug for IdempotentWebhook {
 }
 
 impl IdempotentWebhook {
-    /// The settings for a service, which others know of from now on.
+    /// The settings for a service. Recovery and the dashboard know of them from now on.
     pub(crate) fn serve(&self) -> Arc<Settings> {
         if let Some(keeper) = &self.0.keeper {
             keeper.served.set(self.0.served_settings(&keeper.settings));

@@ -41,17 +41,22 @@ impl Activity {
         let mut taken = Taken { shared, numbers };
         let (endpoint, told) = (&*shared.endpoint, shared.told.get());
         let version = told.map_or("", |told| &*told.version);
-        // In the same order in all processes, and each in the order of its key.
-        let mut statements = Vec::new();
-        statements.extend(statements::add_counts(endpoint, version, &taken.numbers));
-        statements.extend(statements::add_rejections(endpoint, &taken.numbers));
-        statements.extend(statements::add_types(endpoint, &taken.numbers));
-        if statements.is_empty() {
+        if taken.numbers.is_empty() {
             return Ok(());
         }
         let is_to_tell = told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL);
         let told = told.filter(|_| is_to_tell);
-        statements.extend(told.map(|told| statements::tell_settings(endpoint, told)));
+        // In the same order in all processes, and each in the order of its key.
+        let statements = || {
+            [
+                statements::add_counts(endpoint, version, &taken.numbers),
+                statements::add_rejections(endpoint, &taken.numbers),
+                statements::add_types(endpoint, &taken.numbers),
+                told.map(|told| statements::tell_settings(endpoint, told)),
+            ]
+            .into_iter()
+            .flatten()
+        };
         let rows = store.run_all(statements).await?;
         taken.numbers = Numbers::default();
         if told.is_some() {

@@ -52,7 +52,7 @@ pub(crate) fn report_last_authentic(endpoint: &Arc<str>, store: &Store, metrics:
 /// In Unix seconds, by the clock of the database.
 async fn last_authentic(endpoint: &str, store: &Store) -> Result<Option<u64>, DatabaseError> {
     let rows = store
-        .run(sqlx::query(LAST_AUTHENTIC).bind(endpoint))
+        .run(|| sqlx::query(LAST_AUTHENTIC).bind(endpoint))
         .await?;
     let at = match rows.first() {
         Some(row) => row.try_get::<Option<f64>, _>("at")?,

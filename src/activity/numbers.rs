@@ -94,6 +94,10 @@ pub(super) struct Rejected {
 }
 
 impl Numbers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.rejections.is_empty() && self.seen.is_empty()
+    }
+
     pub(super) fn add(&mut self, source: Source, outcome: Cow<'static, str>, count: u64) {
         *self.counts.entry((source, outcome)).or_default() += count;
     }

@@ -17,7 +17,7 @@ pub(super) fn is_new(told: &[PgRow]) -> bool {
 /// application may serve the other one.
 pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
     let served = served(store.pool());
-    let rows = store.run(of_its_provider(endpoint, &served)).await?;
+    let rows = store.run(|| of_its_provider(endpoint, &served)).await?;
     let others = rows.iter().map(|row| row.try_get::<String, _>("endpoint"));
     let others = others.collect::<Result<Vec<_>, _>>()?;
     if !others.is_empty() {

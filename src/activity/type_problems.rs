@@ -50,10 +50,12 @@ async fn is_there(events: &Weak<WantedEvents>) -> bool {
 }
 
 async fn report(endpoint: &str, store: &Store, metrics: &Metrics) -> Result<(), DatabaseError> {
-    let count = sqlx::query(COUNT)
-        .bind(endpoint)
-        .bind(Problem::NewEventType.as_str())
-        .bind(Problem::EventTypeStopped.as_str());
+    let count = || {
+        sqlx::query(COUNT)
+            .bind(endpoint)
+            .bind(Problem::NewEventType.as_str())
+            .bind(Problem::EventTypeStopped.as_str())
+    };
     let rows = store.run(count).await?;
     if let Some(row) = rows.first() {
         metrics.event_types("new", row.try_get("new")?);

@@ -185,7 +185,8 @@ impl Provider {
         self
     }
 
-    /// The largest accepted body, in bytes.
+    /// The largest accepted body, in bytes. A larger one is answered with 413, or with the
+    /// [`failure_status`](Self::failure_status). axum's own limit does not apply to a body within it.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;

@@ -73,7 +73,7 @@ impl Position {
             let query = self.query(include_str!("sql/known.sql"));
             query.bind(limits.has_tenants)
         };
-        let rows = self.store.run_on_any(statement).await?;
+        let rows = self.store.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         let round: (Option<f64>, Option<f64>) =
             (row.try_get("round_since")?, row.try_get("round_until")?);
@@ -109,7 +109,7 @@ impl Position {
                 .bind(bounds.resumes)
                 .bind(bounds.gap_since)
         };
-        let rows = self.store.run_on_any(statement).await?;
+        let rows = self.store.run(statement).await?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
@@ -127,7 +127,7 @@ impl Position {
             let query = self.query(include_str!("sql/wait.sql"));
             query.bind(interval(every))
         };
-        let rows = self.store.run_on_any(statement).await?;
+        let rows = self.store.run(statement).await?;
         let Some(row) = rows.first() else {
             return Ok(Duration::ZERO);
         };
@@ -150,7 +150,7 @@ impl Position {
                 .bind(waits)
                 .bind(round.is_on_request)
         };
-        let is_its_turn = !self.store.run_on_any(statement).await?.is_empty();
+        let is_its_turn = !self.store.run(statement).await?.is_empty();
         round.untold = 0;
         Ok(is_its_turn)
     }
@@ -169,7 +169,7 @@ impl Position {
                 .bind(unix_time(round.span.since))
                 .bind(unix_time(round.span.until))
         };
-        self.store.run_on_any(statement).await?;
+        self.store.run(statement).await?;
         self.end(round, true, next, left_out, false).await
     }
 
@@ -206,7 +206,7 @@ impl Position {
                 .bind(unix_time(round.span.since))
                 .bind(unix_time(round.span.until))
         };
-        let rows = self.store.run_on_any(statement).await?;
+        let rows = self.store.run(statement).await?;
         let Some(row) = rows.first() else {
             return Ok(false);
         };
@@ -219,7 +219,7 @@ impl Position {
             self.query(include_str!("sql/end_turn.sql"))
                 .bind(self.process)
         };
-        self.store.run_on_any(statement).await.map(drop)
+        self.store.run(statement).await.map(drop)
     }
 
     /// Which of these deliveries are unknown, in their order.
@@ -246,7 +246,7 @@ impl Position {
                 .bind(interval(grace))
                 .bind(interval(LONGEST_REQUEST))
         };
-        let rows = self.store.run_on_any(statement).await?;
+        let rows = self.store.run(statement).await?;
         let mut unknown = Vec::with_capacity(rows.len());
         for row in &rows {
             let place: i64 = row.try_get("place")?;
@@ -266,6 +266,6 @@ impl Position {
     /// The provider has been asked to send a delivery again. Returns whether that was for the first time.
     pub(super) async fn note_asked(&self, delivery: &Delivery) -> Result<bool, DatabaseError> {
         let statement = || keyed(include_str!("sql/note_asked.sql"), delivery);
-        Ok(!self.store.run_on_any(statement).await?.is_empty())
+        Ok(!self.store.run(statement).await?.is_empty())
     }
 }

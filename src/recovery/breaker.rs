@@ -51,7 +51,7 @@ impl Store {
     /// Closes the breaker of an endpoint.
     pub(crate) async fn close_breaker(&self, endpoint: &str) -> Result<(), DatabaseError> {
         let statement = || sqlx::query(include_str!("kept/close_breaker.sql")).bind(endpoint);
-        self.run_on_any(statement).await.map(drop)
+        self.run(statement).await.map(drop)
     }
 
     /// Whether this process may probe an endpoint now, whose breaker is open.
@@ -60,9 +60,11 @@ impl Store {
         endpoint: &str,
         breaker: Breaker,
     ) -> Result<bool, DatabaseError> {
-        let statement = sqlx::query(include_str!("kept/start_probe.sql"))
-            .bind(endpoint)
-            .bind(interval(breaker.probe_interval));
+        let statement = || {
+            sqlx::query(include_str!("kept/start_probe.sql"))
+                .bind(endpoint)
+                .bind(interval(breaker.probe_interval))
+        };
         Ok(!self.run(statement).await?.is_empty())
     }
 }

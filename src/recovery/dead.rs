@@ -65,7 +65,7 @@ impl DeadReport {
             return;
         }
         let told = || keyed(include_str!("kept/told_death.sql"), delivery).bind(takes);
-        if let Err(error) = self.store.run_on_any(told).await {
+        if let Err(error) = self.store.run(told).await {
             tracing::debug!(%error, "could not write that a dead webhook was told; it is told again");
         }
     }
@@ -85,9 +85,11 @@ pub(super) async fn tell_untold(shared: &Shared, stop: &Stop) -> Result<(), Data
     }
     let telling = Telling::begin(stop);
     while !telling.is_over() {
-        let next = sqlx::query(include_str!("kept/tell_death.sql"))
-            .bind(&endpoints)
-            .bind(interval(hook::TELLING));
+        let next = || {
+            sqlx::query(include_str!("kept/tell_death.sql"))
+                .bind(&endpoints)
+                .bind(interval(hook::TELLING))
+        };
         let rows = shared.store.run(next).await?;
         let Some(row) = rows.first() else {
             return Ok(());

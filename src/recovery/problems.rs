@@ -221,9 +221,11 @@ pub(super) async fn tell_changes(
     let telling = Telling::begin(stop);
     while !telling.is_over() {
         let asked_at = Instant::now();
-        let next = sqlx::query(include_str!("kept/tell_change.sql"))
-            .bind(Problem::names())
-            .bind(interval(TELLING));
+        let next = || {
+            sqlx::query(include_str!("kept/tell_change.sql"))
+                .bind(Problem::names())
+                .bind(interval(TELLING))
+        };
         let rows = store.run(next).await?;
         let Some(row) = rows.first() else {
             return Ok(());
@@ -246,7 +248,7 @@ pub(super) async fn tell_changes(
                 .bind(calls)
                 .bind(change.subject.as_deref().unwrap_or_default())
         };
-        store.run_on_any(told).await?;
+        store.run(told).await?;
     }
     Ok(())
 }

@@ -2,15 +2,21 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::Request;
+use http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::answer::Answer;
 use super::telemetry;
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
+use crate::event_types::Wanted;
 use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, Take};
 use crate::settings::Settings;
+use crate::verification::{Authentic, identified};
 
 /// An authentic delivery that has to be processed.
 pub(super) struct Admitted {
@@ -20,7 +26,7 @@ pub(super) struct Admitted {
     /// What it is about, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
-    /// The type of a kept delivery, if this process has no handler for it.
+    /// The event type of a kept delivery, if this process has no handler for it.
     pub(super) ignored: Option<String>,
     /// When the layer was called.
     pub(super) began: Instant,
@@ -55,7 +61,7 @@ impl Origin {
         }
     }
 
-    /// Whose attempt it is: that of whoever sent the request, even if the answer has left before.
+    /// What the attempt is counted as: one of the request, even if the answer has left before it, or one of recovery.
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,
@@ -78,6 +84,52 @@ impl Origin {
 }
 
 impl Admitted {
+    /// Admits an authentic delivery. Returns it with the request for its handler.
+    pub(super) fn new<B: From<Bytes>>(
+        settings: &Arc<Settings>,
+        mut head: Parts,
+        authentic: Authentic,
+        origin: Origin,
+        began: Instant,
+    ) -> (Self, Request<B>) {
+        let Authentic {
+            delivery,
+            body,
+            wanted,
+        } = authentic;
+        identified(&Span::current(), &delivery);
+        let is_received = matches!(origin, Origin::Received(_));
+        if is_received {
+            telemetry::received();
+        }
+        let ignored = match wanted {
+            Some(Wanted::Yes(matched)) => {
+                if is_received && let Some(name) = settings.verification.handled_name(matched) {
+                    settings.counts.handled_type(name);
+                }
+                head.extensions.insert(matched);
+                None
+            }
+            Some(Wanted::Ignored(_)) => delivery.event_type().map(str::to_owned),
+            None => None,
+        };
+        let admitted = Self {
+            settings: settings.clone(),
+            // A body that was processed is rehearsed as well.
+            fingerprint: match origin.is_rehearsal() {
+                true => None,
+                false => settings.fingerprint(&delivery, &body),
+            },
+            object: settings.object(&head, &body),
+            delivery,
+            origin,
+            ignored,
+            began,
+            deadline: began + settings.in_flight_timeout,
+        };
+        (admitted, Request::from_parts(head, B::from(body)))
+    }
+
     /// Logs and counts the answer.
     pub(super) fn log<R, E>(&self, answer: &Answer<R, E>) {
         if self.origin.is_request() {

@@ -45,26 +45,24 @@ pub(super) enum Answer<B, E> {
 /// What is wrong with a handler that answered success. In the extensions of its response, for
 /// `assert_idempotent`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Suspicion {
-    /// The handler has not taken the transaction.
-    UnusedTransaction,
-    /// It has dropped a savepoint with writes.
-    DroppedSavepoint,
+pub(crate) struct Suspicion(&'static str);
+
+impl Suspicion {
+    pub(super) const UNUSED_TRANSACTION: Self = Self(
+        "its handler has not taken DedupeTx, or LateClaim on a route with `late_claim`: writes on \
+         other connections are not part of the transaction and may happen twice; write through \
+         it, or set `allow_unused_transaction` on the layer",
+    );
+
+    pub(super) const DROPPED_SAVEPOINT: Self = Self(
+        "its handler has dropped a savepoint, whose writes are rolled back: end it with \
+         `commit()` or `rollback()`",
+    );
 }
 
 impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::UnusedTransaction => {
-                "its handler has not taken DedupeTx, or LateClaim on a route with `late_claim`: writes on \
-                 other connections are not part of the transaction and may happen twice; write through \
-                 it, or set `allow_unused_transaction` on the layer"
-            }
-            Self::DroppedSavepoint => {
-                "its handler has dropped a savepoint, whose writes are rolled back: end it with \
-                 `commit()` or `rollback()`"
-            }
-        })
+        f.write_str(self.0)
     }
 }
 

@@ -15,8 +15,7 @@ use crate::handler_error::FailureReason;
 use crate::metrics::{Metrics, Stage};
 use crate::panic::{catch, catch_panic};
 use crate::transaction::{
-    ClaimRequest, Claimed, ClaimedTx, DuplicateOf, Left, Lost, NotClaimed, NotThere, PendingClaim,
-    Slot,
+    ClaimRequest, ClaimedTx, DuplicateOf, Left, NotClaimed, PendingClaim, Slot,
 };
 
 /// The number of no take: `idempotent_webhook.claim` refuses it, so that a handler with another driver does not claim what
@@ -38,57 +37,51 @@ impl Admitted {
         }
         let slot = match self.open().await {
             Ok(slot) => slot,
-            Err(answer) => return answer,
+            Err(not_claimed) => return not_claimed.into(),
         };
-        let roll_back = RollBack::is_wanted(&request);
-        let to_commit = self.call_handler(inner, request, &slot).await;
-        let left = match slot.close() {
-            Ok(left) => left,
+        let handled = self.call_handler(inner, request, &slot).await;
+        match slot.close() {
+            None => Failure::Outlived.into(),
             // Whatever the handler has made of it.
-            Err(Lost::NotClaimed(not_claimed)) => return Answer::after_the_handler(not_claimed),
-            Err(Lost::Outlived) => return Failure::Outlived.into(),
-        };
-        match to_commit {
-            _ if roll_back && left.is_committed() => Failure::CannotRollBack.into(),
-            _ if self.origin.is_rehearsal() && left.is_committed() => {
-                Failure::RehearsalCommitted.into()
-            }
-            Ok(mut response) if roll_back => {
-                left.roll_back().await;
-                RollBack::done(&mut response);
-                Answer::RolledBack(response)
-            }
-            Ok(response) => match left.claimed().await {
-                Ok(Claimed::Here(tx)) if self.origin.is_rehearsal() => {
-                    self.rehearse_commit(tx, response).await
-                }
-                Ok(Claimed::Here(tx)) => self.commit(tx, response).await,
-                Ok(Claimed::Elsewhere) => Answer::Processed(response),
-                Err(NotThere::NotClaimed(not_claimed)) => Answer::after_the_handler(not_claimed),
-                Err(NotThere::NotCommitted) => Failure::NotCommitted.into(),
+            Some(Left::NotClaimed(not_claimed)) => Answer::after_the_handler(not_claimed),
+            Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
+            Some(Left::Claim(pending)) => match handled {
+                Ok(response) => match pending.claim().await {
+                    Ok(tx) => self.commit(tx, response).await,
+                    Err(not_claimed) => Answer::after_the_handler(not_claimed),
+                },
+                Err(answer) => explain(answer, pending.was_taken),
             },
-            Err(answer) if left.is_committed() => match left.claimed().await {
-                // Nothing is left to do, whatever has failed after that.
-                Ok(_) => {
-                    telemetry::event(&self.settings, &answer);
-                    Answer::Duplicate(DuplicateOf::Id)
+            Some(Left::Transaction(tx)) => match handled {
+                Ok(response) => self.commit(tx, response).await,
+                Err(answer) => {
+                    let answer = explain(answer, tx.was_taken);
+                    tx.roll_back().await;
+                    answer
                 }
-                Err(_) => answer,
             },
-            Err(Answer::RolledBack(mut response)) => {
-                explain_missing_handler(&mut response, &left);
-                let explained = catch(|| explain_error(&mut response));
-                left.roll_back().await;
-                match explained {
-                    Ok(()) => Answer::RolledBack(response),
-                    // Its body has.
-                    Err(payload) => Failure::panicked(&*payload).into(),
-                }
+        }
+    }
+
+    /// The handler says that it has committed the delivery by another driver. If that is so, nothing is left to do, whatever
+    /// has failed after it.
+    async fn committed_elsewhere<R, E>(
+        &self,
+        handled: Result<Response<R>, Answer<R, E>>,
+        pending: &PendingClaim,
+    ) -> Answer<R, E> {
+        if self.origin.is_rehearsal() {
+            return Failure::RehearsalCommitted.into();
+        }
+        match (handled, pending.is_committed().await) {
+            (Ok(response), Ok(true)) => Answer::Processed(response),
+            (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
+            (Ok(_), Err(not_claimed)) => Answer::after_the_handler(not_claimed),
+            (Err(answer), Ok(true)) => {
+                telemetry::event(&self.settings, &answer);
+                Answer::Duplicate(DuplicateOf::Id)
             }
-            Err(answer) => {
-                left.roll_back().await;
-                answer
-            }
+            (Err(answer), Ok(false) | Err(_)) => answer,
         }
     }
 
@@ -107,7 +100,7 @@ impl Admitted {
     }
 
     /// Claims the delivery, unless the handler does that.
-    async fn open<R, E>(&self) -> Result<Slot, Answer<R, E>> {
+    async fn open(&self) -> Result<Slot, NotClaimed> {
         let settings = &self.settings;
         if !settings.claims_late {
             let tx = self.claim().await?;
@@ -118,10 +111,9 @@ impl Admitted {
         let is_reprocessed = if self.origin.is_rehearsal() {
             self.delivery.is_reprocessed()
         } else {
-            let known = settings.store.look_up(&request).await;
-            let known = known.map_err(NotClaimed::Failed)?;
+            let known = settings.store.look_up(&request).await?;
             if let Some(of) = known.duplicate_of {
-                return Err(Answer::Duplicate(of));
+                return Err(NotClaimed::Duplicate(of));
             }
             known.is_reprocessed
         };
@@ -175,7 +167,7 @@ impl Admitted {
         }
     }
 
-    /// Runs the handler with the transaction. Returns its response if that is to be committed.
+    /// Calls the handler, which takes the transaction from the slot. Returns its response if that is to be committed.
     async fn call_handler<S, B, R>(
         &self,
         mut inner: S,
@@ -185,6 +177,7 @@ impl Admitted {
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
+        let roll_back = RollBack::is_wanted(&request);
         request.extensions_mut().insert(slot.delivery().clone());
         request.extensions_mut().insert(slot.clone());
         // axum's default limit of 2 MB must not refuse a body that the layer has accepted.
@@ -198,21 +191,27 @@ impl Admitted {
         if self.metrics().is_some() {
             self.settings.counts.handler(started.elapsed(), timeout);
         }
-        let response = handled
+        let mut response = handled
             .map_err(|_| Failure::HandlerTimedOut {
                 timeout,
                 pool_in_use: self.settings.store.is_pool_in_use(),
             })?
             .map_err(|payload| Failure::panicked(&*payload))?
             .map_err(Answer::InnerError)?;
-        if response.status().is_success() {
-            Ok(response)
-        } else {
-            Err(Answer::RolledBack(response))
+        match response.status().is_success() {
+            true if roll_back => {
+                RollBack::done(&mut response);
+                Err(Answer::RolledBack(response))
+            }
+            true => Ok(response),
+            false => Err(Answer::RolledBack(response)),
         }
     }
 
     async fn commit<R, E>(&self, tx: ClaimedTx, mut response: Response<R>) -> Answer<R, E> {
+        if self.origin.is_rehearsal() {
+            return self.rehearse_commit(tx, response).await;
+        }
         let settings = &self.settings;
         let suspicion = self.suspicion(&tx);
         let started = Instant::now();
@@ -237,36 +236,46 @@ impl Admitted {
 
     pub(super) fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
         if !tx.was_taken && !self.settings.allow_unused_transaction {
-            Some(Suspicion::UnusedTransaction)
+            Some(Suspicion::UNUSED_TRANSACTION)
         } else if tx.has_dropped_savepoint() {
-            Some(Suspicion::DroppedSavepoint)
+            Some(Suspicion::DROPPED_SAVEPOINT)
         } else {
             None
         }
     }
 }
 
-/// Adds a reason to a response that is probably not from a handler.
-fn explain_missing_handler<R>(response: &mut Response<R>, left: &Left) {
-    let status = response.status();
-    let is_routing = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
-    if is_routing && !left.was_taken() && response.extensions().get::<FailureReason>().is_none() {
-        response
-            .extensions_mut()
-            .insert(FailureReason::new(format_args!(
-                "{status} without taking DedupeTx: if no handler serves this path, put the layer \
-                 on the route and not around the router"
-            )));
+/// Adds a reason to the response of a handler that gives none.
+fn explain<R: 'static, E>(answer: Answer<R, E>, was_taken: bool) -> Answer<R, E> {
+    let Answer::RolledBack(mut response) = answer else {
+        return answer;
+    };
+    match catch(|| reason_of(&mut response, was_taken)) {
+        Ok(reason) => {
+            if let Some(reason) = reason {
+                response.extensions_mut().insert(reason);
+            }
+            Answer::RolledBack(response)
+        }
+        // Its body has.
+        Err(payload) => Failure::panicked(&*payload).into(),
     }
 }
 
-/// Adds the text of the response as the reason, if the handler gives none.
-fn explain_error<R: 'static>(response: &mut Response<R>) {
-    if response.extensions().get::<FailureReason>().is_none()
-        && let Some(text) = error_text(response)
-    {
-        let status = response.status();
-        let reason = format_args!("the handler answered {status}: {text}");
-        response.extensions_mut().insert(FailureReason::new(reason));
+fn reason_of<R: 'static>(response: &mut Response<R>, was_taken: bool) -> Option<FailureReason> {
+    let status = response.status();
+    // A success that the test kit has rolled back needs none.
+    if status.is_success() || response.extensions().get::<FailureReason>().is_some() {
+        return None;
     }
+    let is_routing = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
+    if is_routing && !was_taken {
+        return Some(FailureReason::new(format_args!(
+            "{status} without taking DedupeTx: if no handler serves this path, put the layer on the route and not \
+             around the router"
+        )));
+    }
+    let text = error_text(response)?;
+    let reason = format_args!("the handler answered {status}: {text}");
+    Some(FailureReason::new(reason))
 }

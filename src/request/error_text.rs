@@ -70,7 +70,7 @@ fn first_data(body: &mut dyn Any) -> Option<Bytes> {
 
 type PolledFrame<B> = Poll<Option<Result<http_body::Frame<Bytes>, <B as Body>::Error>>>;
 
-/// Polls once. Whoever polls next has a waker of its own.
+/// Polls once. The server polls with a waker of its own.
 fn poll_frame<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> PolledFrame<B> {
     Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
 }

@@ -42,8 +42,6 @@ pub(super) enum Failure {
     Commit(CommitError),
     /// The handler says that it has committed the delivery by another driver, and there is no claim.
     NotCommitted,
-    /// The same, and the test kit has asked for a rollback.
-    CannotRollBack,
     /// It is a rehearsal, and the layer is not for that.
     NotRehearsable,
     /// It is a rehearsal of another endpoint than that of the layer.
@@ -77,7 +75,6 @@ impl Failure {
             | Self::HandlerPanicked(_)
             | Self::Outlived
             | Self::NotCommitted
-            | Self::CannotRollBack
             | Self::NotRehearsable
             | Self::OtherEndpoint(_)
             | Self::RehearsalCommitted
@@ -155,7 +152,7 @@ impl fmt::Display for Failure {
                 f.write_str(match pool_in_use {
                     true => {
                         ", and all connections of the pool are in use: a handler that takes another one beside that of \
-                         its `DedupeTx` waits for the others, or for itself"
+                         its `DedupeTx` waits for other handlers, or for itself"
                     }
                     false => "",
                 })
@@ -180,10 +177,6 @@ impl fmt::Display for Failure {
             Self::NotCommitted => f.write_str(
                 "the handler has called `LateClaim::committed`, and the delivery is not claimed: its \
                  transaction was rolled back, or did not call `idempotent_webhook.claim`",
-            ),
-            Self::CannotRollBack => f.write_str(
-                "the handler has committed the delivery itself (`LateClaim::committed`), which cannot be \
-                 rolled back: set `allow_unused_transaction` on the layer",
             ),
             Self::NotRehearsable => f.write_str(
                 "its layer is not `rehearsable`, by which one says that a rollback undoes what its handlers do",

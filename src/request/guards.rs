@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::admitted::Admitted;
 use super::answer::Answer;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard};
-use crate::transaction::DuplicateOf;
+use crate::transaction::{DuplicateOf, NotClaimed};
 
 /// How long an attempt in the background waits for other deliveries of its object.
 const BACKGROUND_WAIT: Duration = Duration::from_secs(1);
@@ -23,17 +23,14 @@ pub(super) struct Guards {
 
 impl Admitted {
     /// Waits for another attempt at the same delivery.
-    pub(super) async fn enter_id<R, E>(&self) -> Result<InFlightGuard, Answer<R, E>> {
+    pub(super) async fn enter_id(&self) -> Result<InFlightGuard, NotClaimed> {
         let key = FlightKey::Delivery(self.delivery.key());
         self.enter_one(key, DuplicateOf::Id).await
     }
 
     /// Waits for all that this process works on and that this attempt must not run beside. `id` is the guard of the
     /// delivery, if there is one already.
-    pub(super) async fn enter<R, E>(
-        &self,
-        id: Option<InFlightGuard>,
-    ) -> Result<Guards, Answer<R, E>> {
+    pub(super) async fn enter(&self, id: Option<InFlightGuard>) -> Result<Guards, NotClaimed> {
         let id = match id {
             Some(id) => id,
             None => self.enter_id().await?,
@@ -62,20 +59,20 @@ impl Admitted {
         })
     }
 
-    async fn enter_one<R, E>(
+    async fn enter_one(
         &self,
         key: FlightKey,
         processed: DuplicateOf,
-    ) -> Result<InFlightGuard, Answer<R, E>> {
+    ) -> Result<InFlightGuard, NotClaimed> {
         match self.enter_until(key, self.deadline).await {
             Entered::First(guard) => Ok(guard),
-            Entered::Processed => Err(Answer::Duplicate(processed)),
-            Entered::TimedOut => Err(Answer::InFlight),
+            Entered::Processed => Err(NotClaimed::Duplicate(processed)),
+            Entered::TimedOut => Err(NotClaimed::InFlight),
         }
     }
 
     /// Waits for other deliveries of the same object.
-    async fn enter_object<R, E>(&self, key: FlightKey) -> Result<InFlightGuard, Answer<R, E>> {
+    async fn enter_object(&self, key: FlightKey) -> Result<InFlightGuard, NotClaimed> {
         let deadline = match self.object_wait() {
             Some(wait) => self.deadline.min(Instant::now() + wait),
             None => self.deadline,
@@ -85,7 +82,7 @@ impl Admitted {
             // Nothing says that an object is processed.
             Entered::Processed | Entered::TimedOut => {
                 let store = &self.settings.store;
-                Err(store.why_not_locked(&self.claim_request()).await.into())
+                Err(store.why_not_locked(&self.claim_request()).await)
             }
         }
     }

@@ -36,10 +36,11 @@ impl KeepFirst {
 }
 
 impl Admitted {
-    /// Keeps the delivery. Returns the origin of its attempt if that begins now.
+    /// Keeps the delivery. Returns the origin of its attempt, if this request makes one at what it has kept.
     ///
-    /// If it does not, recovery makes it where the answer leaves first. Otherwise, this request makes one, whether the
-    /// delivery is kept or not: over the quota it is not, and what was kept before may have an attempt that fails.
+    /// `None` if it has kept nothing, or recovery makes the attempt. Where the answer leaves first, that is all. Otherwise
+    /// the request makes an attempt as without keeping: over the quota the delivery is not kept, and an attempt at what
+    /// was kept before may fail.
     pub(super) async fn keep_first<R, E>(
         &self,
         first: &KeepFirst,

@@ -36,7 +36,8 @@ where
     let id = match (&admitted.origin, &keep_first) {
         (Origin::Received(_), None) => match admitted.enter_id().await {
             Ok(guard) => Some(guard),
-            Err(answer) => {
+            Err(not_claimed) => {
+                let answer = not_claimed.into();
                 admitted.log(&answer);
                 return answer;
             }
@@ -130,7 +131,7 @@ impl Admitted {
     {
         let (answer, guards) = match self.enter(id).await {
             Ok(guards) => (self.claim_and_handle(inner, request).await, Some(guards)),
-            Err(answer) => (answer, None),
+            Err(not_claimed) => (not_claimed.into(), None),
         };
         let answer = self.settle(answer).await;
         self.log(&answer);

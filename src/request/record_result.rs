@@ -47,9 +47,7 @@ pub(super) enum Attempted {
 enum Settled {
     Kept,
     NotKept,
-    /// It was kept before, and what has become of it could not be written.
-    InDoubt,
-    /// An operator has discarded it during the attempt.
+    /// An operator has discarded it during the attempt, and the provider hears of neither.
     Discarded,
     /// Another process has committed it meanwhile.
     CommittedElsewhere,
@@ -68,18 +66,17 @@ impl Admitted {
             None => self.settle_received(attempted).await,
         };
         match settled {
-            Settled::Kept if matches!(answer, Answer::InFlight) => answer,
-            // It was kept before.
-            Settled::Kept if take.is_some() && matches!(answer, Answer::ObjectInFlight { .. }) => {
-                answer
-            }
-            Settled::Kept => Answer::Kept(Box::new(answer)),
-            Settled::InDoubt if !self.acknowledges() => Answer::Kept(Box::new(answer)),
-            Settled::Discarded if self.acknowledges() => {
+            Settled::NotKept => answer,
+            Settled::Kept => match answer {
+                Answer::InFlight => answer,
+                // It was kept before.
+                Answer::ObjectInFlight { .. } if take.is_some() => answer,
+                answer => Answer::Kept(Box::new(answer)),
+            },
+            Settled::Discarded => {
                 telemetry::event(&self.settings, &answer);
                 Answer::Discarded
             }
-            Settled::NotKept | Settled::InDoubt | Settled::Discarded => answer,
             Settled::CommittedElsewhere => {
                 // The request is counted once, as a duplicate.
                 telemetry::event(&self.settings, &answer);
@@ -124,7 +121,11 @@ impl Admitted {
             Err(error) => {
                 telemetry::not_written(&error);
                 self.write_later(failed, take.clone());
-                return Settled::InDoubt;
+                // It was kept before, and whether it still is is unknown: no 2xx for that.
+                return match self.acknowledges() {
+                    true => Settled::NotKept,
+                    false => Settled::Kept,
+                };
             }
         }
         match settings
@@ -134,7 +135,7 @@ impl Admitted {
         {
             Ok(became) if became.is_processed => Settled::CommittedElsewhere,
             Ok(became) if became.is_kept => Settled::Kept,
-            Ok(became) if became.is_discarded => Settled::Discarded,
+            Ok(became) if became.is_discarded && self.acknowledges() => Settled::Discarded,
             Ok(_) => Settled::NotKept,
             Err(error) => {
                 telemetry::not_written(&error);

@@ -9,17 +9,16 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_service::Service;
-use tracing::{Span, debug};
+use tracing::debug;
 
 use super::admitted::{Admitted, Origin};
 use super::answer::{Answer, Suspicion};
 use super::failure::Failure;
 use super::record_result::Attempted;
-use crate::event_types::Wanted;
+use super::service::read_kept;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::settings::Settings;
 use crate::transaction::{ClaimedTx, DedupeTx};
-use crate::verification::{Rejection, Unhandled, buffer, identified};
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
@@ -66,33 +65,13 @@ where
         return Err(Failure::NotRehearsable.into());
     }
     let began = Instant::now();
-    let (mut head, body) = request.into_parts();
+    let (head, body) = request.into_parts();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
-    identified(&Span::current(), &delivery);
-    let body = buffer(&head.headers, body, usize::MAX, verification.body_timeout).await;
-    let body = body.map_err(|error| Unhandled::from(Rejection::from(error)))?;
-    let ignored = match verification.wanted(delivery.event_type(), &head, &body) {
-        Some(Wanted::Yes(matched)) => {
-            head.extensions.insert(matched);
-            None
-        }
-        Some(Wanted::Ignored(_)) => delivery.event_type().map(str::to_owned),
-        None => None,
-    };
-    let admitted = Admitted {
-        settings: settings.clone(),
-        // A body that was processed is rehearsed as well.
-        fingerprint: None,
-        object: settings.object(&head, &body),
-        delivery,
-        origin: Origin::Rehearsed,
-        ignored,
-        began,
-        deadline: began + settings.in_flight_timeout,
-    };
-    Ok((admitted, Request::from_parts(head, B::from(body))))
+    let authentic = read_kept(verification, delivery, &head, body).await?;
+    let origin = Origin::Rehearsed;
+    Ok(Admitted::new(settings, head, authentic, origin, began))
 }
 
 impl Admitted {

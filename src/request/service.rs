@@ -22,13 +22,13 @@ use super::process::process;
 use super::rehearse::rehearse;
 use super::telemetry;
 use super::test_kit::RollBack;
-use crate::event_types::Wanted;
+use crate::delivery::Delivery;
 use crate::recovery::{RecoveryAttempt, RehearsalAttempt};
 use crate::settings::Settings;
 use crate::traceparent::traceparent;
 use crate::transaction::DedupeTx;
 use crate::verification::{
-    self, Authentic, Rejection, ResponseFuture, Unhandled, Verification, buffer, identified, span,
+    self, Authentic, Rejection, ResponseFuture, Unhandled, Verification, buffer, span,
 };
 
 /// The service of [`IdempotentWebhook`](crate::IdempotentWebhook), around a handler.
@@ -106,7 +106,7 @@ where
     }
 }
 
-/// Verifies a request.
+/// Verifies a request. One of recovery was verified when it was kept.
 async fn admit<B, R, E>(
     settings: &Arc<Settings>,
     request: Request<B>,
@@ -122,75 +122,44 @@ where
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
-    let (authentic, attempt) = authenticate(&settings.verification, &head, body, attempt).await?;
-    let Authentic {
-        delivery,
-        body,
-        wanted,
-    } = authentic;
-    identified(&Span::current(), &delivery);
-    let mut ignored = None;
-    match wanted {
-        Some(Wanted::Yes(matched)) => {
-            if attempt.is_none()
-                && let Some(name) = settings.verification.handled_name(matched)
-            {
-                settings.counts.handled_type(name);
-            }
-            head.extensions.insert(matched);
-        }
-        Some(Wanted::Ignored(_)) => ignored = delivery.event_type().map(str::to_owned),
-        None => {}
-    }
-    let origin = match attempt {
-        Some(attempt) => {
+    let verification = &settings.verification;
+    let kept = attempt.and_then(|attempt| {
+        let provider = verification.provider.shared_name();
+        let delivery = attempt.delivery_for(&verification.endpoint, provider)?;
+        Some((delivery, attempt))
+    });
+    let (authentic, origin) = match kept {
+        Some((delivery, attempt)) => {
+            let authentic = read_kept(verification, delivery, &head, body).await?;
             // Of the first attempt.
             Span::current().record("traceparent", traceparent(&head.headers));
-            Origin::Recovered(attempt)
+            (authentic, Origin::Recovered(attempt))
         }
         None => {
-            telemetry::received();
-            Origin::Received(settings.kept_request(&head, &body))
+            let authentic = verification::authenticate(verification, &head, body).await?;
+            let request = settings.kept_request(&head, &authentic.body);
+            (authentic, Origin::Received(request))
         }
     };
-    let admitted = Admitted {
-        settings: settings.clone(),
-        fingerprint: settings.fingerprint(&delivery, &body),
-        object: settings.object(&head, &body),
-        delivery,
-        origin,
-        ignored,
-        began,
-        deadline: began + settings.in_flight_timeout,
-    };
-    Ok((admitted, Request::from_parts(head, B::from(body))))
+    Ok(Admitted::new(settings, head, authentic, origin, began))
 }
 
-/// Verifies a request. One of recovery was verified when it was kept.
-async fn authenticate<B>(
+/// Reads the request of a kept delivery, which was verified when it was kept.
+pub(super) async fn read_kept<B>(
     verification: &Verification,
+    delivery: Delivery,
     head: &Parts,
     body: B,
-    attempt: Option<RecoveryAttempt>,
-) -> Result<(Authentic, Option<RecoveryAttempt>), Unhandled>
+) -> Result<Authentic, Unhandled>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let provider = &verification.provider;
-    if let Some(attempt) = attempt
-        && let Some(delivery) = attempt.delivery_for(&verification.endpoint, provider.shared_name())
-    {
-        let timeout = verification.body_timeout;
-        let body = buffer(&head.headers, body, usize::MAX, timeout).await;
-        let body = body.map_err(Rejection::from)?;
-        let authentic = Authentic {
-            wanted: verification.wanted(delivery.event_type(), head, &body),
-            delivery,
-            body,
-        };
-        return Ok((authentic, Some(attempt)));
-    }
-    let authentic = verification::authenticate(verification, head, body).await?;
-    Ok((authentic, None))
+    let body = buffer(&head.headers, body, usize::MAX, verification.body_timeout).await;
+    let body = body.map_err(Rejection::from)?;
+    Ok(Authentic {
+        wanted: verification.wanted(delivery.event_type(), head, &body),
+        delivery,
+        body,
+    })
 }

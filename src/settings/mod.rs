@@ -111,8 +111,8 @@ impl Settings {
         }
     }
 
-    /// Keeps deliveries. Recovery knows of the endpoint from now on. It does not wait for a service, because
-    /// a layer on a handler makes one for each request.
+    /// Keeps deliveries. Recovery knows of the endpoint from now on, and not only once there is a service: a layer on a
+    /// handler makes one for each request.
     pub(crate) fn keep(&mut self, keep: Keep) {
         let served = keep.recovery.serve(ServedLayer {
             endpoint: self.verification.endpoint.clone(),
@@ -131,7 +131,7 @@ impl Settings {
         }
     }
 
-    /// Who hears of dead deliveries.
+    /// What is told of dead deliveries, and by which hook.
     pub(crate) fn dead_report(&self, keep: &Keep) -> DeadReport {
         DeadReport {
             provider: self.verification.provider.shared_name(),

@@ -49,7 +49,7 @@ impl Position {
 
     pub(super) async fn look(&self) -> Result<Look, DatabaseError> {
         let look = || self.query(include_str!("sql/look.sql"));
-        let rows = self.store.run_on_any(look).await?;
+        let rows = self.store.run(look).await?;
         let Some(row) = rows.first() else {
             return Ok(Look {
                 differences: 0,
@@ -70,7 +70,7 @@ impl Position {
                 .bind(self.process)
                 .bind(interval(TURN))
         };
-        let rows = self.store.run_on_any(begin).await?;
+        let rows = self.store.run(begin).await?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
@@ -91,6 +91,6 @@ impl Position {
                 .bind(interval(next))
                 .bind(found)
         };
-        Ok(!self.store.run_on_any(end).await?.is_empty())
+        Ok(!self.store.run(end).await?.is_empty())
     }
 }

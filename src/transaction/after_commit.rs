@@ -58,17 +58,14 @@ impl AfterCommit {
         let task = task();
         let all = async move {
             for mut work in pieces {
-                match run(work.as_mut(), timeout).await {
-                    Ok(()) => {}
-                    Err(WorkError::Failed(error)) => warn(ErrorChain(&*error)),
-                    Err(WorkError::Panicked(payload)) => warn_of_panic(&*payload),
-                    Err(WorkError::TimedOut) => {
-                        warn(format_args!("it took longer than {timeout:?}"))
-                    }
+                let done = tokio::time::timeout(timeout, catch_panic(work.as_mut())).await;
+                match done {
+                    Ok(Ok(Ok(()))) => {}
+                    Ok(Ok(Err(error))) => warn(ErrorChain(&*error)),
+                    Ok(Err(payload)) => warn_of_panic(&*payload),
+                    Err(_) => warn(format_args!("it took longer than {timeout:?}")),
                 }
-                if let Err(payload) = catch_drop(work) {
-                    warn_of_panic(&*payload);
-                }
+                drop_work(work);
             }
             drop(task);
         };
@@ -76,31 +73,17 @@ impl AfterCommit {
     }
 }
 
-enum WorkError {
-    Failed(BoxError),
-    Panicked(panic::Payload),
-    TimedOut,
-}
-
-async fn run(
-    work: impl Future<Output = Result<(), BoxError>>,
-    timeout: Duration,
-) -> Result<(), WorkError> {
-    tokio::time::timeout(timeout, catch_panic(work))
-        .await
-        .map_err(|_| WorkError::TimedOut)?
-        .map_err(WorkError::Panicked)?
-        .map_err(WorkError::Failed)
-}
-
 /// Without a commit, the work is not done.
 impl Drop for AfterCommit {
     fn drop(&mut self) {
-        for work in self.0.drain(..) {
-            if let Err(payload) = catch_drop(work) {
-                warn_of_panic(&*payload);
-            }
-        }
+        self.0.drain(..).for_each(drop_work);
+    }
+}
+
+/// Its destructor may panic.
+fn drop_work(work: Work) {
+    if let Err(payload) = catch_drop(work) {
+        warn_of_panic(&*payload);
     }
 }
 

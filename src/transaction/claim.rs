@@ -39,7 +39,7 @@ pub(crate) struct ClaimRequest {
     pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
-    /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
+    /// The number of the take of a kept delivery, which is claimed only if no other attempt has taken it since.
     pub(crate) take: Option<i64>,
     /// Whether it is rolled back whatever its handler answers. Then it takes the lock of the claim and writes nothing, so
     /// that it also runs what was processed.
@@ -63,16 +63,20 @@ pub(crate) enum NotClaimed {
     Failed(DatabaseError),
 }
 
-/// The result of a claim within its transaction.
-enum Inserted {
-    Claimed {
-        id: TransactionId,
-        is_reprocessed: bool,
-    },
-    Duplicate(DuplicateOf),
-    WaitTimedOut,
-    ObjectWaitTimedOut,
-    Superseded,
+impl NotClaimed {
+    /// A statement has failed that waits for other transactions: the wait was over, or it is an error.
+    fn after_wait(error: DatabaseError) -> Self {
+        match error.is_wait_over() {
+            true => Self::InFlight,
+            false => Self::Failed(error),
+        }
+    }
+}
+
+impl From<DatabaseError> for NotClaimed {
+    fn from(error: DatabaseError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// The committed delivery of which this one is a duplicate.
@@ -117,41 +121,34 @@ impl Store {
         request: &ClaimRequest,
         deadline: Instant,
     ) -> Result<ClaimedTx, NotClaimed> {
-        let mut connection = self.begin().await.map_err(NotClaimed::Failed)?;
-        match self.insert(&mut connection, request, deadline).await {
-            Ok(Inserted::Claimed { id, is_reprocessed }) => {
-                Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed))
+        let mut connection = self.begin().await?;
+        let not_claimed = match self.insert(&mut connection, request, deadline).await {
+            Ok((id, is_reprocessed)) => {
+                return Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed));
             }
-            Ok(Inserted::Duplicate(of)) => {
-                // Nothing was written and no attempt waits for it, so the rollback is sent while
-                // the connection returns to the pool.
+            Err(not_claimed) => not_claimed,
+        };
+        match &not_claimed {
+            // Nothing was written and no attempt waits for it, so the rollback is sent while the connection
+            // returns to the pool.
+            NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
-                Err(NotClaimed::Duplicate(of))
             }
-            Ok(Inserted::WaitTimedOut) => {
-                connection.roll_back(self.timeout).await;
-                Err(NotClaimed::InFlight)
-            }
-            Ok(Inserted::ObjectWaitTimedOut) => {
-                // If Postgres grants the lock of the session just as the wait times out, a rollback does not release it.
-                // Closing the connection does.
+            // If Postgres grants the lock of the session just as the wait times out, a rollback does not release it.
+            // Closing the connection does.
+            NotClaimed::ObjectInFlight => {
                 drop(connection);
-                Err(self.why_not_locked(request).await)
+                return Err(self.why_not_locked(request).await);
             }
-            Ok(Inserted::Superseded) => {
+            // An unfinished statement, or a connection that the next delivery could not use either: dropping it
+            // closes it.
+            NotClaimed::Failed(error) if !error.is_conflict() => drop(connection),
+            NotClaimed::InFlight | NotClaimed::Superseded | NotClaimed::Failed(_) => {
                 connection.roll_back(self.timeout).await;
-                Err(NotClaimed::Superseded)
-            }
-            Err(error) => {
-                if error.is_conflict() {
-                    connection.roll_back(self.timeout).await;
-                }
-                // Otherwise it is an unfinished statement, or a connection that the next delivery could not
-                // use either: dropping it closes it.
-                Err(NotClaimed::Failed(error))
             }
         }
+        Err(not_claimed)
     }
 
     /// The delivery may have been processed before, whatever becomes of its object.
@@ -166,13 +163,13 @@ impl Store {
         }
     }
 
-    /// Inserts the claim in a transaction.
+    /// Inserts the claim in a transaction. Returns that, and whether an operator has the delivery processed again.
     async fn insert(
         &self,
         connection: &mut TxConnection,
         request: &ClaimRequest,
         deadline: Instant,
-    ) -> Result<Inserted, DatabaseError> {
+    ) -> Result<(TransactionId, bool), NotClaimed> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
         let settings = if request.is_rehearsal {
             self.settings_for_rehearsal(connection).await?
@@ -187,7 +184,7 @@ impl Store {
             };
             let locked = self.lock_object(connection, delivery, object, deadline, &idle_timeout);
             if !locked.await? {
-                return Ok(Inserted::ObjectWaitTimedOut);
+                return Err(NotClaimed::ObjectInFlight);
             }
         }
         let wait = time_until(deadline);
@@ -200,14 +197,9 @@ impl Store {
                     .bind(&*idle_timeout)
                     .fetch_one(&mut **connection),
             );
-            return match locked.await {
-                Ok(row) => Ok(Inserted::Claimed {
-                    id: TransactionId(row.try_get(0)?),
-                    is_reprocessed: delivery.is_reprocessed(),
-                }),
-                Err(error) if error.is_wait_over() => Ok(Inserted::WaitTimedOut),
-                Err(error) => Err(error),
-            };
+            let row = locked.await.map_err(NotClaimed::after_wait)?;
+            let id = row.try_get(0).map_err(DatabaseError::Sqlx)?;
+            return Ok((TransactionId(id), delivery.is_reprocessed()));
         }
         let limit = millis(self.longest_wait());
         let inserted = with_timeout(
@@ -224,11 +216,9 @@ impl Store {
                 .bind(&*idle_timeout)
                 .fetch_optional(&mut **connection),
         );
-        let (id, may_be_kept): (String, bool) = match inserted.await {
-            Ok(Some(claimed)) => claimed,
-            Ok(None) => return Ok(Inserted::Duplicate(DuplicateOf::Id)),
-            Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
-            Err(error) => return Err(error),
+        let inserted: Option<(String, bool)> = inserted.await.map_err(NotClaimed::after_wait)?;
+        let Some((id, may_be_kept)) = inserted else {
+            return Err(NotClaimed::Duplicate(DuplicateOf::Id));
         };
         if let Some(digest) = fingerprint {
             // `end_with_claim.sql` waits, too, and restores the setting of the pool.
@@ -238,39 +228,27 @@ impl Store {
                 &*settings.lock_timeout
             };
             let inserted = self.insert_body(connection, delivery, digest, deadline, after);
-            match inserted.await {
-                Ok(true) => {}
-                Ok(false) => {
-                    let of = self.same_body(connection, delivery, digest).await?;
-                    return Ok(Inserted::Duplicate(
-                        of.unwrap_or(DuplicateOf::Body { first: None }),
-                    ));
-                }
-                Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
-                Err(error) => return Err(error),
+            if !inserted.await.map_err(NotClaimed::after_wait)? {
+                let first = self.first_with_body(connection, delivery, digest).await?;
+                return Err(NotClaimed::Duplicate(DuplicateOf::Body { first }));
             }
         }
-        let ended = if may_be_kept {
-            let ended = self.end_kept(connection, request, &settings.lock_timeout);
-            match ended.await {
-                Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
-                ended => ended?,
-            }
-        } else {
-            None
+        let ended = match may_be_kept {
+            true => self
+                .end_kept(connection, request, &settings.lock_timeout)
+                .await
+                .map_err(NotClaimed::after_wait)?,
+            false => None,
         };
         // Without this: it is taken, an operator discards it, and the attempt claims it and commits.
         if request.take.is_some() && ended.is_none() {
-            return Ok(Inserted::Superseded);
+            return Err(NotClaimed::Superseded);
         }
-        Ok(Inserted::Claimed {
-            id: TransactionId(id),
-            is_reprocessed: ended.unwrap_or_default(),
-        })
+        Ok((TransactionId(id), ended.unwrap_or_default()))
     }
 
     /// Ends what is kept of the delivery. Returns whether an operator has it processed again, or `None` if there
-    /// is nothing to end: somebody else has taken it since, for example.
+    /// is nothing to end: another attempt has taken it since, for example.
     async fn end_kept(
         &self,
         connection: &mut TxConnection,
@@ -314,23 +292,22 @@ impl Store {
         Ok(inserted.await?.is_some())
     }
 
-    /// Finds the delivery with which the body was committed.
-    pub(super) async fn same_body(
+    /// The id of the delivery with which the body was committed.
+    pub(super) async fn first_with_body(
         &self,
         connection: &mut PgConnection,
         delivery: &Delivery,
         digest: Sha256Digest,
-    ) -> Result<Option<DuplicateOf>, DatabaseError> {
-        let first: Option<String> = with_timeout(
+    ) -> Result<Option<String>, DatabaseError> {
+        with_timeout(
             self.timeout,
             sqlx::query_scalar(FIRST_WITH_BODY)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(digest)
-                .fetch_optional(&mut *connection),
+                .fetch_optional(connection),
         )
-        .await?;
-        Ok(first.map(|first| DuplicateOf::Body { first: Some(first) }))
+        .await
     }
 }
 

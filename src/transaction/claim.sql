@@ -1,22 +1,26 @@
 -- Inserts the claim. Returns a row if the delivery was not claimed before.
 --
--- All attempts at a delivery queue for one advisory lock, which is held to the end of the transaction. Most
--- find it free. `lock_timeout` bounds the wait of the others in the queue as a whole. Without the queue, an
--- attempt would wait for the transaction that has inserted the row, then for the next one that inserts it after a
--- failure, with a new `lock_timeout` each time.
+-- The `case` of the event type goes from top to bottom, before the row is inserted:
 --
--- `lock_timeout` bounds each wait, so that a session whose client has given up does not wait on with the lock: the
--- insert waits for a transaction that deletes or inserts the row by itself. It is restored before the handler's
--- statements: here, or by `end_with_claim.sql` if there is more to do. After a wait, the kept rows are read
--- again: this statement does not see what was kept meanwhile. Separate statements for the lock and the settings would
--- cost more. The outer `select` is for Citus, where the `insert` runs on a worker, in another transaction.
+--     idle limit   := $9    Postgres ends the claim of a process that is frozen or lost, and not after two hours
+--     lock_timeout := $7    for the insert
+--     lock of the delivery, if it is free: that is all
+--     lock_timeout := $6    for the queue
+--     lock of the delivery, after a wait
+--     has_waited   := true  the kept rows are read again: this statement does not see what was kept meanwhile
+--     lock_timeout := $7    for the insert
 --
--- It also limits how long the transaction may be idle, so that Postgres ends the claim of a process that is
--- frozen or whose host is gone. Otherwise the claim would last for as long as Postgres believes in the
--- connection, which is two hours by default.
+-- The insert waits for a transaction that deletes or inserts the row by itself. The handler's statements get
+-- `lock_timeout` $8: here, or by `end_with_claim.sql` if there is more to do.
+--
+-- All attempts at a delivery queue for the lock, which is held to the end of the transaction. Most find it free. Without
+-- the queue, an attempt would wait for the transaction that has inserted the row, then for the next one that inserts it
+-- after a failure, with a new `lock_timeout` each time. Each wait has a limit, so that a session whose client has given up
+-- does not wait on with the lock. Separate statements for the lock and the settings would cost more. The outer `select`
+-- is for Citus, where the `insert` runs on a worker, in another transaction.
 --
 -- Without `on conflict do nothing` on the key: A commits, B claims and commits: two effects. Without the lock: A claims,
--- an operator discards what was kept meanwhile, and A commits. Without the limit, a host that is lost blocks it.
+-- an operator discards what was kept meanwhile, and A commits. Without the idle limit, a host that is lost blocks it.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 event type, $5 digest, $6 `lock_timeout` for the queue, $7 for other waits, and $8
 -- for the handler, $9 the longest time of the transaction without a statement.

@@ -89,7 +89,7 @@ impl TxConnection {
     }
 }
 
-/// A connection of the pool. If there is none in time, the error tells whether others use all of them, or
+/// A connection of the pool. If there is none in time, the error tells whether all of them are in use, or
 /// Postgres does not answer. sqlx's own timeout, which may be shorter, does not tell.
 async fn acquire(
     pool: &PgPool,
@@ -97,8 +97,8 @@ async fn acquire(
 ) -> Result<PoolConnection<Postgres>, DatabaseError> {
     // An idle one, without the pool's ping: the `begin` that follows is the test. This skips a `before_acquire` of the
     // pool, which nothing can ask for. A pool that does not ping may have a test of its own there, which only its
-    // `acquire` runs. This overtakes nobody: the semaphore of the pool hands a place that becomes free to the first that
-    // waits.
+    // `acquire` runs. This overtakes no task that waits: the semaphore of the pool hands a place that becomes free to the
+    // first of them.
     if pool.options().get_test_before_acquire()
         && let Some(connection) = pool.try_acquire()
     {
@@ -125,7 +125,7 @@ async fn acquire(
                 let connections = pool.options().get_max_connections();
                 return Err(DatabaseError::PoolInUse(connections));
             }
-            // For those who come next: the pool's own timeout may be shorter than half of this one.
+            // For the next deliveries: the pool's own timeout may be shorter than half of this one.
             reachability::look(pool);
             Err(reachability::is_away(pool).unwrap_or(DatabaseError::TimedOut))
         }

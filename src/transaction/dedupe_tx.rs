@@ -12,7 +12,7 @@ use sqlx::{PgConnection, SqlSafeStr};
 use super::after_commit::WorkResult;
 use super::recency::{self, Recency};
 use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
-use super::slot::{ClaimedTx, NotAvailable, Slot};
+use super::slot::{ClaimedTx, Left, Slot};
 use crate::extract_error::ExtractError;
 
 /// The transaction in which the delivery was claimed.
@@ -70,7 +70,7 @@ use crate::extract_error::ExtractError;
 /// delivery fails. After the third, a success may lack earlier writes:
 ///
 /// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare
-///   transaction`): a `commit` by itself, the others if further statements follow.
+///   transaction`): a `commit` by itself, the rest if further statements follow.
 /// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or
 ///   `transaction` on it, ignores that this failed or was cancelled, and continues with the very
 ///   same reference; likewise with a savepoint of sqlx's in which it makes another one. Such a
@@ -103,16 +103,10 @@ impl DedupeTx {
     /// [`IdempotentWebhook`](crate::IdempotentWebhook), or if the transaction was taken already.
     pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
         let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
-        match slot.take() {
-            Ok(tx) => Ok(Self {
-                tx: Some(tx),
-                slot: slot.clone(),
-            }),
-            Err(not_available) => Err(not_available.into()),
-        }
+        Ok(Self::of(slot.take()?, slot.clone()))
     }
 
-    /// That of a late claim, which was taken from the slot.
+    /// The transaction, which is put back into the slot.
     pub(super) fn of(tx: ClaimedTx, slot: Slot) -> Self {
         Self { tx: Some(tx), slot }
     }
@@ -307,7 +301,7 @@ impl DerefMut for DedupeTx {
 impl Drop for DedupeTx {
     fn drop(&mut self) {
         if let Some(tx) = self.tx.take() {
-            self.slot.put_back(tx);
+            self.slot.put_back(Left::Transaction(tx));
         }
     }
 }
@@ -315,16 +309,5 @@ impl Drop for DedupeTx {
 impl fmt::Debug for DedupeTx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DedupeTx").finish_non_exhaustive()
-    }
-}
-
-impl From<NotAvailable> for ExtractError {
-    fn from(not_available: NotAvailable) -> Self {
-        match not_available {
-            NotAvailable::Taken => Self::AlreadyTaken,
-            NotAvailable::Closed => Self::Over,
-            NotAvailable::Late => Self::ClaimedLate,
-            NotAvailable::Early => Self::ClaimedBefore,
-        }
     }
 }

@@ -1,14 +1,13 @@
 //! A claim that the handler makes itself, once it has done what needs no transaction.
 
 use std::fmt;
-use std::sync::Arc;
 
 use http::Extensions;
 
 use super::claim::NotClaimed;
 use super::dedupe_tx::DedupeTx;
 use super::pending_claim::PendingClaim;
-use super::slot::Slot;
+use super::slot::{Left, Slot};
 use crate::extract_error::ExtractError;
 
 /// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.
@@ -51,7 +50,7 @@ use crate::extract_error::ExtractError;
 pub struct LateClaim {
     slot: Slot,
     /// Present until the delivery is claimed.
-    pending: Option<Arc<PendingClaim>>,
+    pending: Option<PendingClaim>,
 }
 
 impl LateClaim {
@@ -89,7 +88,7 @@ impl LateClaim {
     pub async fn begin(mut self) -> Result<DedupeTx, BeginError> {
         let slot = self.slot.clone();
         // In a task that has outlived the handler.
-        let Some(pending) = self.pending.as_deref().filter(|_| !slot.is_closed()) else {
+        let Some(pending) = self.pending.as_ref().filter(|_| !slot.is_closed()) else {
             return Err(BeginError::Over);
         };
         let claimed = pending.begin().await;
@@ -100,13 +99,10 @@ impl LateClaim {
                 tx.roll_back().await;
                 Err(BeginError::Over)
             }
-            Ok(mut tx) => {
-                tx.was_taken = true;
-                Ok(DedupeTx::of(tx, slot))
-            }
+            Ok(tx) => Ok(DedupeTx::of(tx, slot)),
             Err(not_claimed) => {
                 let error = BeginError::of(&not_claimed);
-                slot.lose(not_claimed);
+                slot.put_back(Left::NotClaimed(not_claimed));
                 Err(error)
             }
         }
@@ -135,7 +131,7 @@ impl LateClaim {
     /// rolled back.
     pub fn committed(mut self) {
         if let Some(pending) = self.pending.take() {
-            self.slot.commit_elsewhere(pending);
+            self.slot.put_back(Left::Committed(pending));
         }
     }
 }
@@ -144,7 +140,7 @@ impl LateClaim {
 impl Drop for LateClaim {
     fn drop(&mut self) {
         if let Some(pending) = self.pending.take() {
-            self.slot.put_back_pending(pending);
+            self.slot.put_back(Left::Claim(pending));
         }
     }
 }

@@ -41,7 +41,8 @@ impl Store {
         let duplicate_of = if known.try_get("is_processed")? {
             Some(DuplicateOf::Id)
         } else if let Some(digest) = fingerprint {
-            self.same_body(&mut tx, delivery, digest).await?
+            let first = self.first_with_body(&mut tx, delivery, digest).await?;
+            first.map(|first| DuplicateOf::Body { first: Some(first) })
         } else {
             None
         };

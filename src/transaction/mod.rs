@@ -6,20 +6,20 @@ mod commit;
 mod connection;
 mod dedupe_tx;
 mod delivery_id;
-mod slot;
 mod late_claim;
 mod look_up;
 mod object_lock;
 mod pending_claim;
 mod pg_error;
-mod recency;
 mod reachability;
+mod recency;
 mod registration;
 mod row_keys;
 mod savepoint;
 #[cfg(feature = "sea-orm")]
 mod sea_orm;
 mod short_tx;
+mod slot;
 mod store;
 
 pub use after_commit::WorkResult;
@@ -39,5 +39,5 @@ pub use savepoint::Savepoint;
 #[cfg(feature = "sea-orm")]
 pub use sea_orm::{SeaOrmSavepoint, SeaOrmTx};
 pub(crate) use short_tx::ShortTx;
-pub(crate) use slot::{Claimed, ClaimedTx, Left, Lost, NotThere, Slot};
+pub(crate) use slot::{ClaimedTx, Left, Slot};
 pub(crate) use store::Store;

@@ -21,8 +21,8 @@ fn begin_anew(idle_timeout: &str) -> AssertSqlSafe<String> {
 }
 
 impl Store {
-    /// Waits until no other delivery of the object is being processed, and keeps others from it to the end of the
-    /// transaction, which sees what it has waited for. Returns whether it has the lock, or the wait was over.
+    /// Waits until no other delivery of the object is being processed, and locks the object to the end of the transaction,
+    /// which sees what was committed meanwhile. Returns whether it has the lock: `false` if the wait was over.
     pub(super) async fn lock_object(
         &self,
         connection: &mut TxConnection,

@@ -13,6 +13,8 @@ use crate::metrics::{Metrics, Stage};
 pub(crate) struct PendingClaim {
     store: Store,
     request: ClaimRequest,
+    /// Whether the handler has taken it.
+    pub(crate) was_taken: bool,
     /// What the handler was told: whether an operator has it processed again.
     is_reprocessed: bool,
     /// The longest wait for another process.
@@ -37,6 +39,7 @@ impl PendingClaim {
         Self {
             store,
             request,
+            was_taken: false,
             is_reprocessed,
             wait,
             metrics,
@@ -60,14 +63,13 @@ impl PendingClaim {
     }
 
     /// Claims the delivery after the handler.
-    pub(super) async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
+    pub(crate) async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
         self.claim_within(self.wait).await
     }
 
     /// Whether the delivery is committed, as the handler says.
-    pub(super) async fn is_committed(&self) -> Result<bool, NotClaimed> {
-        let known = self.store.look_up(&self.request).await;
-        let known = known.map_err(NotClaimed::Failed)?;
+    pub(crate) async fn is_committed(&self) -> Result<bool, NotClaimed> {
+        let known = self.store.look_up(&self.request).await?;
         Ok(known.duplicate_of.is_some_and(|of| match of {
             DuplicateOf::Id => true,
             DuplicateOf::Body { .. } => false,
@@ -84,7 +86,8 @@ impl PendingClaim {
         let started = Instant::now();
         let claimed = self.store.claim(&self.request, started + wait).await;
         self.measure(Stage::Claim, started.elapsed());
-        let tx = claimed?;
+        let mut tx = claimed?;
+        tx.was_taken = self.was_taken;
         // Without this: B commits, an operator has it processed again, and A, which was told that it is new, commits.
         if tx.is_reprocessed != self.is_reprocessed {
             tx.roll_back().await;

@@ -34,7 +34,7 @@ pub(crate) enum DatabaseError {
     TimedOut,
     /// No connection within the timeout, and why none can be opened.
     Unreachable(String),
-    /// No connection within the timeout: others use all of the pool, which has so many.
+    /// No connection within the timeout: all of the pool are in use, which has so many.
     PoolInUse(u32),
     /// The same for those that deliveries may hold.
     LimitReached(usize),
@@ -123,7 +123,7 @@ impl fmt::Display for DatabaseError {
             Self::LimitReached(connections) => write!(
                 f,
                 "all {connections} connections that deliveries may hold are in use \
-                 (`max_connections`): their handlers are slow, or wait for others"
+                 (`max_connections`): their handlers are slow, or wait for each other"
             ),
             Self::Unreachable(cause) => write!(f, "Postgres cannot be reached: {cause}"),
             Self::Sqlx(error) => {

@@ -12,13 +12,13 @@ use super::pg_error::{DatabaseError, is_full};
 use crate::database_name::DatabaseName;
 use crate::error_chain::ErrorChain;
 
-/// How long the result of a look counts, so that many who wait do not connect at once.
+/// How long the result of a look counts, so that many waiting deliveries do not connect at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a look may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The databases that keep somebody waiting. A static, since the pools of a process need not share anything else.
+/// The databases to which a connection takes long. A static, since the pools of a process need not share anything else.
 static SLOW: Mutex<Vec<Slow>> = Mutex::new(Vec::new());
 
 /// Whether there is one, so that a delivery takes no lock while all is well.
@@ -30,11 +30,11 @@ struct Slow {
     looked_at: Option<Instant>,
     /// Why the last look has failed.
     cause: Option<String>,
-    /// Whether somebody has had no connection.
+    /// Whether a transaction could not begin for want of a connection.
     is_away: bool,
 }
 
-/// Connects once beside the pool, in a task, unless somebody has just done so.
+/// Connects once beside the pool, in a task, unless that was just done.
 pub(super) fn look(pool: &PgPool) {
     let options = pool.connect_options();
     let database = DatabaseName::of(&options);
@@ -57,7 +57,7 @@ pub(super) fn look(pool: &PgPool) {
                 None
             }
             Ok(Err(error)) => Some(cause(&error, options.get_host(), options.get_port())),
-            // As those who wait say themselves.
+            // The deliveries that wait say so themselves.
             Err(_) => None,
         };
         if let Some(slow) = lock().iter_mut().find(|slow| slow.database == database) {

@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// The pool's own settings, unless this delivery has to register the window. When a
-    /// registration is due again, one delivery does it and the others go on.
+    /// registration is due again, one delivery does it, and other deliveries go on.
     fn registered(&self) -> Option<PoolSettings> {
         let mut registration = self.registration();
         let known = registration.as_mut()?;

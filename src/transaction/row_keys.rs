@@ -75,8 +75,8 @@ impl RowKeys {
         self.0.last()
     }
 
-    pub(crate) fn append(&mut self, mut others: Self) {
-        self.0.append(&mut others.0);
+    pub(crate) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
     }
 
     /// The first ones, at most so many.
@@ -92,11 +92,11 @@ impl RowKeys {
         self.0.contains(key)
     }
 
-    pub(crate) fn remove(&mut self, others: &Self) {
-        self.0.retain(|key| !others.0.contains(key));
+    pub(crate) fn remove(&mut self, keys: &Self) {
+        self.0.retain(|key| !keys.0.contains(key));
     }
 
-    /// The first three values of a statement: the endpoint, the tenants, and the others.
+    /// The first three values of a statement: the endpoint, the tenants, and the ids or subjects.
     pub(crate) fn bind<'q>(
         &'q self,
         statement: Query<'q, Postgres, PgArguments>,
@@ -105,7 +105,7 @@ impl RowKeys {
         self.bind_after(statement.bind(endpoint))
     }
 
-    /// The next two values of a statement: the tenants, and the others.
+    /// The next two values of a statement: the tenants, and the ids or subjects.
     pub(crate) fn bind_after<'q>(
         &'q self,
         statement: Query<'q, Postgres, PgArguments>,

@@ -18,7 +18,7 @@ use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
 /// In an open transaction Postgres only warns about a plain `begin`, and the commit would include
-/// the work of others. `not deferrable` is the default, but setting it is an error once the
+/// what was done in it before. `not deferrable` is the default, but setting it is an error once the
 /// transaction has run a query.
 pub(super) const BEGIN: &str = "begin not deferrable";
 
@@ -93,47 +93,25 @@ impl Store {
         self.limit = other.limit.clone();
     }
 
-    /// Runs a statement in a short transaction of its own, apart from that of a delivery.
-    pub(crate) async fn run(
-        &self,
-        statement: Query<'_, Postgres, PgArguments>,
-    ) -> Result<Vec<PgRow>, DatabaseError> {
-        self.run_all(vec![statement]).await
-    }
-
-    /// The same for several statements in one transaction. Returns the rows of the last one.
-    pub(crate) async fn run_all(
-        &self,
-        statements: Vec<Query<'_, Postgres, PgArguments>>,
-    ) -> Result<Vec<PgRow>, DatabaseError> {
-        let deadline = self.deadline();
-        let mut tx = self.begin_short_until(deadline).await?;
-        with_deadline(deadline, async {
-            let mut rows = Vec::new();
-            for statement in statements {
-                rows = statement.fetch_all(&mut *tx).await?;
-            }
-            tx.commit().await?;
-            Ok(rows)
-        })
-        .await
-    }
-
-    /// Like [`run`](Self::run), with a second try if the connection was lost, or was left in a state in which
-    /// the statement fails. There is no second try after the commit was sent, or the statement could take
-    /// effect twice.
-    pub(crate) async fn run_on_any<'q>(
+    /// Runs a statement in a short transaction of its own, see [`run_all`](Self::run_all).
+    pub(crate) async fn run<'q>(
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
-        self.run_all_on_any(|| [statement()]).await
+        self.run_all(|| [statement()]).await
     }
 
-    /// The same for several statements in one transaction. Returns the rows of the last one.
-    pub(crate) async fn run_all_on_any<'q, const N: usize>(
+    /// Runs statements in one short transaction, apart from that of a delivery. Returns the rows of the last one.
+    ///
+    /// There is a second try if the connection was lost, or was left in a state in which a statement fails. There is none
+    /// after the commit was sent: the statements could take effect twice.
+    pub(crate) async fn run_all<'q, I>(
         &self,
-        statements: impl Fn() -> [Query<'q, Postgres, PgArguments>; N],
-    ) -> Result<Vec<PgRow>, DatabaseError> {
+        statements: impl Fn() -> I,
+    ) -> Result<Vec<PgRow>, DatabaseError>
+    where
+        I: IntoIterator<Item = Query<'q, Postgres, PgArguments>>,
+    {
         let deadline = self.deadline();
         let mut connections = 1;
         loop {

@@ -28,7 +28,7 @@ pub(crate) enum BodyError {
 }
 
 impl BodyError {
-    /// For the sender, who is not told of settings.
+    /// For the sender. It tells of no setting.
     pub(crate) fn text(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } | Self::LimitOfAnotherLayer => "the body is too large",

@@ -1,4 +1,4 @@
-//! What can be seen of a body whose signature does not match. It is not parsed: nobody has signed it.
+//! What can be seen of a body whose signature does not match. It is not parsed: it is not authentic.
 
 use std::fmt;
 

@@ -38,8 +38,8 @@ impl Rejected {
         self.with_flaw(self.rejection.reason(provider))
     }
 
-    /// For Postgres: the same, without what anybody can choose whose request is not authentic (G1). The tenant is one
-    /// that the application knows.
+    /// For Postgres: the same, without what the sender of a request can choose that is not authentic (G1). The tenant is
+    /// one that the application knows.
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         let reason = self.with_flaw(self.rejection.stored_reason(provider));
         match &self.tenant {
@@ -48,7 +48,7 @@ impl Rejected {
         }
     }
 
-    /// What is plainly wrong with a body comes first: nobody has signed it as it is.
+    /// What is plainly wrong with a body comes first: no provider has signed it as it is.
     fn with_flaw(&self, reason: String) -> String {
         let flaw = self.body.as_ref().and_then(|body| body.flaw);
         match (flaw, &self.rejection) {
@@ -91,9 +91,9 @@ impl Rejection {
         }
     }
 
-    /// Whether the sender is told to come again, as the key may be there then. Where the keys of tenants are
-    /// fetched, he always is: the two answers would tell which tenants exist, and a key that was not fetched must
-    /// not cost a delivery.
+    /// Whether the sender is told to deliver again, as the key may be there then. Where the keys of tenants are
+    /// fetched, the answer is always that one: two answers would tell which tenants exist, and a key that was not fetched
+    /// must not cost a delivery.
     pub(crate) fn is_for_later(&self, provider: &Provider) -> bool {
         match self {
             Self::Signature(SignatureError::KeyNotFetched(_)) => true,
@@ -184,7 +184,7 @@ impl Rejection {
         }
     }
 
-    /// For Postgres: the same, without what anybody can choose whose request is not authentic (G1).
+    /// For Postgres: the same, without what the sender of a request can choose that is not authentic (G1).
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         match self {
             // Of some schemes, a header says which headers are signed, or a part of a name is free.

@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use crate::outcome::Outcome;
 use crate::provider::Provider;
 
-/// For a sender who is to come again.
+/// For a sender that is to deliver again.
 pub(crate) const LATER: &str = "temporarily unavailable";
 
 /// The response with what the provider insists on, and with the outcome.

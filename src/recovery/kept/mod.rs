@@ -240,8 +240,8 @@ impl Store {
         };
         let note = || keyed(include_str!("note_resent.sql"), delivery);
         // In a transaction of its own: the other one may wait for a row, and an operation would wait for both.
-        self.run_on_any(note).await?;
-        let rows = self.run_on_any(statement).await?;
+        self.run(note).await?;
+        let rows = self.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get("processed")?)
     }
@@ -287,9 +287,9 @@ impl Store {
         };
         let wait = (self.timeout / 2).as_millis().max(1).to_string();
         let lock = || keyed(include_str!("lock.sql"), delivery).bind(&*wait);
-        let rows = match self.run_all_on_any(|| [lock(), statement()]).await {
+        let rows = match self.run_all(|| [lock(), statement()]).await {
             Err(error) if error.is_wait_over() || matches!(error, DatabaseError::TimedOut) => {
-                self.run_on_any(statement).await?
+                self.run(statement).await?
             }
             rows => rows?,
         };
@@ -324,7 +324,7 @@ impl Store {
                 .bind(by.as_str())
                 .bind(tells.then(|| interval(TELLING)))
         };
-        KeptAs::read(&self.run_on_any(statement).await?)
+        KeptAs::read(&self.run(statement).await?)
     }
 
     /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`. `unreached` is
@@ -345,7 +345,7 @@ impl Store {
                 .bind(unreached.is_some())
                 .bind(status.map(u16::cast_signed))
         };
-        Ok(!self.run_on_any(statement).await?.is_empty())
+        Ok(!self.run(statement).await?.is_empty())
     }
 
     /// What has become of a delivery whose row is not that of the attempt any more, which has begun so long ago.
@@ -355,7 +355,7 @@ impl Store {
         began: Duration,
     ) -> Result<Became, DatabaseError> {
         let statement = || keyed(include_str!("what_became.sql"), delivery).bind(interval(began));
-        let rows = self.run_on_any(statement).await?;
+        let rows = self.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(Became {
             is_processed: row.try_get("is_processed")?,
@@ -367,7 +367,7 @@ impl Store {
     /// Ends what is kept of a delivery that was processed by another attempt.
     pub(crate) async fn resolve(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
         let statement = || keyed(include_str!("resolve.sql"), delivery);
-        self.run_on_any(statement).await.map(drop)
+        self.run(statement).await.map(drop)
     }
 
     /// Drops a delivery that its handler has discarded: what this attempt has taken, if it has taken it.
@@ -384,7 +384,7 @@ impl Store {
                 .bind(tenant)
                 .bind(id)
         };
-        self.run_all_on_any(|| [drop_statement(delivery, take), set_aside()])
+        self.run_all(|| [drop_statement(delivery, take), set_aside()])
             .await
             .map(drop)
     }
@@ -396,7 +396,7 @@ impl Store {
         take: Option<&Take>,
     ) -> Result<(), DatabaseError> {
         let set_aside = || keyed(include_str!("set_aside_replay.sql"), delivery);
-        self.run_all_on_any(|| [drop_statement(delivery, take), set_aside()])
+        self.run_all(|| [drop_statement(delivery, take), set_aside()])
             .await
             .map(drop)
     }
@@ -404,7 +404,7 @@ impl Store {
     /// Whether a delivery was processed, or has a row.
     pub(super) async fn is_known(&self, delivery: &Delivery) -> Result<bool, DatabaseError> {
         let rows = self
-            .run(keyed(include_str!("is_known.sql"), delivery))
+            .run(|| keyed(include_str!("is_known.sql"), delivery))
             .await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get(0)?)
@@ -416,10 +416,12 @@ impl Store {
         deliveries: i64,
         bytes: i64,
     ) -> Result<bool, DatabaseError> {
-        let statement = sqlx::query(include_str!("is_full.sql"))
-            .bind(endpoint)
-            .bind(deliveries)
-            .bind(bytes);
+        let statement = || {
+            sqlx::query(include_str!("is_full.sql"))
+                .bind(endpoint)
+                .bind(deliveries)
+                .bind(bytes)
+        };
         let rows = self.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get(0)?)
@@ -432,13 +434,15 @@ impl Store {
         wanted: Wanted,
         taker: &Taker,
     ) -> Result<Vec<PgRow>, DatabaseError> {
-        let statement = sqlx::query(include_str!("take.sql"))
-            .bind(endpoint)
-            .bind(i64::try_from(wanted.limit).unwrap_or(i64::MAX))
-            .bind(FORMAT)
-            .bind(wanted.due_at)
-            .bind(taker.number())
-            .bind(wanted.is_probe);
+        let statement = || {
+            sqlx::query(include_str!("take.sql"))
+                .bind(endpoint)
+                .bind(i64::try_from(wanted.limit).unwrap_or(i64::MAX))
+                .bind(FORMAT)
+                .bind(wanted.due_at)
+                .bind(taker.number())
+                .bind(wanted.is_probe)
+        };
         self.run(statement).await
     }
 
@@ -448,22 +452,24 @@ impl Store {
         endpoint: &str,
         keys: &RowKeys,
     ) -> Result<Vec<PgRow>, DatabaseError> {
-        let statement = sqlx::query(include_str!("requests.sql"));
-        self.run(keys.bind(statement, endpoint)).await
+        let statement = || keys.bind(sqlx::query(include_str!("requests.sql")), endpoint);
+        self.run(statement).await
     }
 
     /// The next delivery of each of these endpoints.
     pub(super) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
-        let statement = sqlx::query(include_str!("next.sql"))
-            .bind(endpoints)
-            .bind(FORMAT);
+        let statement = || {
+            sqlx::query(include_str!("next.sql"))
+                .bind(endpoints)
+                .bind(FORMAT)
+        };
         let rows = self.run(statement).await?;
         Ok(rows.iter().map(Next::read).collect::<sqlx::Result<_>>()?)
     }
 
     /// The time of the database, in Unix seconds.
     pub(super) async fn time(&self) -> Result<f64, DatabaseError> {
-        let statement = sqlx::query("select extract(epoch from now())::float8");
+        let statement = || sqlx::query("select extract(epoch from now())::float8");
         let rows = self.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get(0)?)
@@ -471,7 +477,7 @@ impl Store {
 
     /// This process recovers these endpoints.
     pub(super) async fn serve(&self, endpoints: &[&str]) -> Result<(), DatabaseError> {
-        let statement = sqlx::query(include_str!("serve.sql")).bind(endpoints);
+        let statement = || sqlx::query(include_str!("serve.sql")).bind(endpoints);
         self.run(statement).await.map(drop)
     }
 
@@ -482,9 +488,11 @@ impl Store {
         endpoints: &[&str],
         limit: i64,
     ) -> Result<Vec<(String, String, i64)>, DatabaseError> {
-        let statement = sqlx::query(include_str!("failing.sql"))
-            .bind(endpoints)
-            .bind(limit);
+        let statement = || {
+            sqlx::query(include_str!("failing.sql"))
+                .bind(endpoints)
+                .bind(limit)
+        };
         let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
         let rows = self.run(statement).await?;
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
@@ -492,20 +500,24 @@ impl Store {
 
     /// Whether deliveries of an endpoint are due, and no process recovers it.
     pub(super) async fn is_unserved(&self, endpoint: &str) -> Result<bool, DatabaseError> {
-        let statement = sqlx::query(
+        let statement = || {
+            sqlx::query(
             "select from idempotent_webhook.endpoint_problems(array[$1], $2) where problem = 'unserved'",
         )
         .bind(endpoint)
-        .bind(FORMAT);
+        .bind(FORMAT)
+        };
         Ok(!self.run(statement).await?.is_empty())
     }
 
     /// The endpoints of which the last look has found that no process runs what is due, and how many deliveries these
     /// are, which is at most `limit`.
     pub(super) async fn unserved(&self, limit: i64) -> Result<Vec<(String, i64)>, DatabaseError> {
-        let statement = sqlx::query(include_str!("unserved.sql"))
-            .bind(limit)
-            .bind(FORMAT);
+        let statement = || {
+            sqlx::query(include_str!("unserved.sql"))
+                .bind(limit)
+                .bind(FORMAT)
+        };
         let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
         let rows = self.run(statement).await?;
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)

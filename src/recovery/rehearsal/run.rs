@@ -145,14 +145,14 @@ async fn rehearse(
     served: &Served,
     chosen: &Chosen,
 ) -> Result<Option<Rehearsed>, DatabaseError> {
-    let rows = store.run(
+    let statement = || {
         sqlx::query(TO_REHEARSE)
             .bind(&*served.endpoint)
             .bind(&chosen.tenant)
             .bind(&chosen.delivery_id)
-            .bind(FORMAT),
-    );
-    let rows = rows.await?;
+            .bind(FORMAT)
+    };
+    let rows = store.run(statement).await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };

@@ -25,7 +25,7 @@ pub use savepoint::SeaOrmSavepoint;
 /// A [`DedupeTx`] or a [`Savepoint`] as a connection of SeaORM 2, see [`DedupeTx::sea_orm`].
 ///
 /// It implements [`ConnectionTrait`], which `insert`, `one`, `exec` and the other methods of
-/// entities take. A function that is called by handlers and by others takes
+/// entities take. A function that is also called outside of handlers takes
 /// `&impl ConnectionTrait`. It also implements [`TransactionTrait`]: `begin` and `transaction` make
 /// a savepoint, a [`SeaOrmSavepoint`].
 ///

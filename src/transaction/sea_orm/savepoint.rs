@@ -87,8 +87,8 @@ impl TransactionSession for SeaOrmSavepoint<'_> {
 
 impl Drop for SeaOrmSavepoint<'_> {
     fn drop(&mut self) {
-        // If somebody has the lock, or is next to have it, the savepoint stays open. Then their statement
-        // is refused, and so is the delivery's commit.
+        // If a statement has the lock, or is next to have it, the savepoint stays open. Then that statement is
+        // refused, and so is the delivery's commit.
         if self.open
             && let Ok(mut session) = self.within.session.try_lock()
         {

@@ -353,7 +353,7 @@ async fn v1_the_assertion_says_that_it_cannot_roll_back_what_a_handler_commits()
         assert_idempotent(&router, &github_delivery(), async || 0).await;
     });
     let panic = asserted.await.unwrap_err().into_panic();
-    let message = panic.downcast_ref::<String>().unwrap();
+    let message = panic.downcast_ref::<&str>().unwrap();
     assert!(message.contains("allow_unused_transaction"), "{message}");
 }
 

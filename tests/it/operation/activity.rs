@@ -637,7 +637,8 @@ async fn the_settings_of_the_finished_layer_are_told() {
     let recovery = recovery(&database.pool);
     let provider = presets::stripe(secret())
         .tolerance(Tolerance::past_only(seconds(600)))
-        .redelivery_window(seconds(86400));
+        .redelivery_window(seconds(86400))
+        .body_limit(1000);
     let keep = Keep::all(&recovery)
         .retry_delays([seconds(1), Duration::from_millis(2500)])
         .processed_for(seconds(3600))
@@ -648,7 +649,6 @@ async fn the_settings_of_the_finished_layer_are_told() {
     let layer = unfinished
         .clone()
         .version("1.4.0")
-        .body_limit(1000)
         .body_timeout(Duration::from_millis(1500))
         .handler_timeout(seconds(12))
         .in_flight_timeout(seconds(7))

@@ -50,7 +50,8 @@ async fn a_form_reaches_a_form_handler() {
 
 #[tokio::test]
 async fn g9_a_body_over_the_limit_is_a_413() {
-    let app = TestApp::github_with(|layer| layer.body_limit(1000), write_effect).await;
+    let provider = presets::github(secret()).body_limit(1000);
+    let app = TestApp::of(provider, write_effect).await;
     let too_large = answer(413, "rejected", "the body is too large");
     assert_eq!(app.send(github("a", json(1001))).await, too_large);
 
