@@ -81,7 +81,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let github = presets::github(Secret::new("a secret")?);
     let slack = presets::slack(Secret::new("another secret")?);
     let recovery = Recovery::new(pool.clone());
-    // In earnest the default: from 10 seconds to a day, ten times.
+    // In earnest the default, which lasts for days.
     let keep = Keep::failed(&recovery).retry_delays([Duration::from_millis(200); 2]);
     let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone()).keep(keep);
     // Processed ones stay for a day, to be run again on purpose.

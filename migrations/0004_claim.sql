@@ -1,9 +1,55 @@
+-- Ends what is kept of a delivery, before its handler runs, in the transaction of its claim, with which it is committed or
+-- rolled back: for the claim of the layer (`src/recovery/kept/end_with_claim.sql`) and for the function below. Returns
+-- whether an operator has it processed again, or `null` if there is nothing to end.
+--
+-- `take` is the number of the take, or `null` for an attempt of the provider. `version` is that of the application, or an
+-- empty text.
+--
+-- Without `takes = take`: A is taken by 1, which is silent, 2 takes it, and 1 claims and ends what 2 has taken. Without the
+-- end in the transaction of the claim: retention selects the claim, it is reprocessed and commits in doubt, the claim is
+-- deleted as old, and what is still due runs again: two effects.
+create function idempotent_webhook.end_kept(
+    endpoint text, tenant text, delivery_id text, take bigint, version text
+)
+    returns boolean
+    language plpgsql
+as $$
+declare
+    is_reprocessed boolean;
+begin
+    with ended as (
+        delete from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
+            and kept.delivery_id = end_kept.delivery_id
+            and (kept.archived_for is null or kept.state = 'recorded')
+            and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
+        returning kept.reprocessed
+    ),
+    archived as (
+        update idempotent_webhook.kept_deliveries as kept
+        set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
+            processed_version = nullif(end_kept.version, ''), archived_until = now() + kept.archived_for,
+            unreached_at = null, unreached_status = null
+        where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
+            and kept.delivery_id = end_kept.delivery_id
+            and kept.archived_for is not null
+            -- There is no request that could stay.
+            and kept.state <> 'recorded'
+            and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
+        returning kept.reprocessed
+    )
+    select bool_or(all_ended.reprocessed) into is_reprocessed
+    from (select * from ended union all select * from archived) as all_ended;
+    return is_reprocessed;
+end
+$$;
+
 -- The claim, for handlers with another driver than sqlx, or in another language. Called first in a transaction of
 -- the caller's own, whose writes are committed together with it. Returns whether the delivery is to be processed
 -- now: `false` says that it was processed before.
 --
 -- It takes the same lock and writes the same row as the layer's own claim (`src/transaction/claim.sql`), and ends what
--- is kept as that does. While another attempt works on the delivery it waits, for as long as `lock_timeout` allows.
+-- is kept in the same way. While another attempt works on the delivery it waits, for as long as `lock_timeout` allows.
 --
 -- `take` is the number of the take if the attempt is one at a kept delivery. It fails if the delivery was discarded,
 -- forgotten or taken by another attempt since. `false` would be taken for a duplicate, although nothing was processed.
@@ -13,6 +59,8 @@ create function idempotent_webhook.claim(
     returns boolean
     language plpgsql
 as $$
+declare
+    has_ended boolean := false;
 begin
     -- An id that is empty would make one delivery of many. `null` is refused as well.
     if (
@@ -33,14 +81,18 @@ begin
     if not found then
         return false;
     end if;
-    if claim.take is not null and not exists (
+    -- Most deliveries are not kept.
+    if exists (
         select
         from idempotent_webhook.kept_deliveries as kept
         where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
             and kept.delivery_id = claim.delivery_id
-            and kept.state = 'due' and kept.takes = claim.take
-        for update
     ) then
+        has_ended := idempotent_webhook.end_kept(
+            claim.endpoint, claim.tenant, claim.delivery_id, claim.take, ''
+        ) is not null;
+    end if;
+    if claim.take is not null and not has_ended then
         raise exception 'the delivery was discarded, forgotten or taken by another attempt'
             using errcode = 'object_not_in_prerequisite_state';
     end if;
@@ -52,23 +104,6 @@ begin
         insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
         values (claim.endpoint, interval '32 days')
         on conflict do nothing;
-    end if;
-    -- As `src/recovery/kept/end_with_claim.sql` does. Most deliveries are not kept.
-    if exists (
-        select
-        from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
-            and kept.delivery_id = claim.delivery_id
-    ) then
-        delete from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
-            and kept.delivery_id = claim.delivery_id
-            and (kept.archived_for is null or kept.state = 'recorded');
-        update idempotent_webhook.kept_deliveries as kept
-        set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
-            archived_until = now() + kept.archived_for, unreached_at = null, unreached_status = null
-        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
-            and kept.delivery_id = claim.delivery_id;
     end if;
     return true;
 end

@@ -453,3 +453,31 @@ mod facade {
 
 use facade::describe;
 pub(crate) use facade::{failing, oldest_due, pruned, unserved};
+
+#[cfg(test)]
+mod tests {
+    use super::BTreeSet;
+
+    /// The names of metrics that stand in a text after this mark.
+    fn names(text: &str, mark: char) -> BTreeSet<&str> {
+        let prefix = format!("{mark}idempotent_webhook_");
+        let names = text.match_indices(&prefix).filter_map(|(at, _)| {
+            let name = text.get(at..)?.strip_prefix(mark)?;
+            name.split(['"', '`']).next()
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn the_front_page_lists_each_metric() {
+        let (code, _) = include_str!("metrics.rs")
+            .split_once("mod tests")
+            .unwrap_or_default();
+        let (_, front_page) = include_str!("lib.rs")
+            .split_once("//! # Metrics")
+            .unwrap_or_default();
+        let made = names(code, '"');
+        assert!(made.len() > 10, "{made:?}");
+        assert_eq!(made, names(front_page, '`'));
+    }
+}

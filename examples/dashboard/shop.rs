@@ -41,7 +41,7 @@ impl Shop {
         let layer = |endpoint: &'static str, provider| {
             IdempotentWebhook::new(pool.clone(), endpoint, provider).version(VERSION)
         };
-        // In earnest the default: from 10 seconds to a day, ten times.
+        // In earnest the default, which lasts for days.
         let soon = |keep: Keep| keep.retry_delays([2, 5, 10].map(Duration::from_secs));
         let archived = |keep: Keep| soon(keep.processed_for(DAY));
         let router = Router::new()

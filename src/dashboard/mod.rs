@@ -63,7 +63,8 @@
 //!   as a process told them.
 //! - **Deliveries**: those that fail or are due, and those that were processed, by endpoint, state, event
 //!   type, tenant, time and reason. The address has the filters.
-//! - **A delivery**: its state, its failed attempts, its request, also as a command for a shell.
+//! - **A delivery**: its state, its failed attempts, its request, also as a command for a
+//!   POSIX shell.
 //! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
 //!   not known.
@@ -205,6 +206,7 @@ mod origins;
 mod operate;
 mod pages;
 mod params;
+mod registry;
 mod routes;
 mod rows;
 mod selection;
@@ -288,7 +290,7 @@ impl Dashboard {
         self
     }
 
-    /// Lets everybody see and do everything, payloads included, because something in front of the
+    /// Lets everybody see everything, payloads included, and do all but [erasure](Access::with_erasure), because something in front of the
     /// dashboard has authenticated them: a middleware around it, a proxy, or a network that only
     /// operators reach. What operators do is recorded without a name.
     pub fn authenticated_in_front(self) -> Self {
@@ -358,6 +360,17 @@ fn checked(text: &str) -> String {
 mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
+
+    use super::registry::PAGES;
+
+    #[test]
+    fn the_documentation_has_the_address_of_each_page() {
+        let documentation = include_str!("mod.rs");
+        for entry in &PAGES {
+            let address = format!("`api/{}`", entry.name);
+            assert!(documentation.contains(&address), "{address}");
+        }
+    }
 
     #[test]
     fn the_documentation_has_the_picture_of_the_readme() {

@@ -22,7 +22,8 @@ use super::pages::{
     action_progress, actions, deliveries, delivery, endpoint, lookup, overview, rejected,
 };
 use super::params::Params;
-use super::{Access, Shared};
+use super::registry::{Entry, PAGES, Page, Right, Takes, menu};
+use super::{Access, Shared, rows};
 
 /// The largest form, in bytes.
 const MAX_FORM: usize = 1024 * 1024;
@@ -96,15 +97,50 @@ async fn route(
     let Some(access) = head.extensions.get::<Access>() else {
         return Err(PageError::forbidden("You may not see this dashboard."));
     };
-    let params = &params;
-    match (page_of(&head), is_post) {
-        // Each of their transactions has a limit.
-        ("act", true) => act::act(shared, access, params, &format).await,
-        ("cancel", true) => act::cancel(shared, access, params, &format).await,
-        (name, _) => {
-            let page = page(shared, access, name, format, &head, is_post, params);
-            let page = tokio::time::timeout(PAGE_TIMEOUT, page).await;
-            page.unwrap_or_else(|_| Err(PageError::timed_out()))
+    let name = page_of(&head);
+    if name.is_empty() && !is_post {
+        return Ok(to_first_page(&head, access));
+    }
+    let entry = PAGES.iter().find(|entry| entry.name == name);
+    let entry = entry.ok_or(NO_SUCH_PAGE)?;
+    entry.check_method(is_post)?;
+    if let (Page::Confirm, Format::Page(layout)) = (entry.page, &format)
+        && layout.is_held_back()
+    {
+        return Ok(confirm::first(layout));
+    }
+    entry.check(access)?;
+    let page = page(shared, access, entry.page, format, &params);
+    if entry.takes == Takes::Post {
+        // Each of its transactions has a limit.
+        return page.await;
+    }
+    let page = tokio::time::timeout(PAGE_TIMEOUT, page).await;
+    page.unwrap_or_else(|_| Err(PageError::timed_out()))
+}
+
+const NO_SUCH_PAGE: PageError = PageError::not_found("There is no such page.");
+
+impl Entry {
+    fn check_method(&self, is_post: bool) -> Result<(), PageError> {
+        match (self.takes, is_post) {
+            (Takes::Get, true) => Err(PageError::method_not_allowed("GET, HEAD")),
+            (Takes::Post, false) => Err(PageError::method_not_allowed("POST")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the viewer may see all of the page. What is on it may need more.
+    fn check(&self, access: &Access) -> Result<(), PageError> {
+        match self.needs {
+            Right::SeePayloads if !access.may_see_payloads() => {
+                Err(PageError::forbidden("You may not see payloads."))
+            }
+            Right::Operate if !access.may_operate() => Err(PageError::forbidden(
+                "You may look, but not change anything.",
+            )),
+            _ if self.is_of_all_tenants => rows::not_by_tenant(access),
+            _ => Ok(()),
         }
     }
 }
@@ -112,45 +148,30 @@ async fn route(
 async fn page(
     shared: &Arc<Shared>,
     access: &Access,
-    name: &str,
+    page: Page,
     format: Format,
-    head: &Parts,
-    is_post: bool,
     params: &Params,
 ) -> Result<Response, PageError> {
-    Ok(match (name, is_post, &format) {
-        ("", false, _) => to_first_page(head, access),
-        ("overview", false, _) => format.answer(&overview::read(shared, access).await?, access),
-        ("endpoint", false, _) => {
-            format.answer(&endpoint::read(shared, access, params).await?, access)
-        }
-        ("rejected", false, _) => {
-            format.answer(&rejected::read(shared, access, params).await?, access)
-        }
-        ("deliveries", false, _) => {
-            format.answer(&deliveries::read(shared, access, params).await?, access)
-        }
-        ("delivery", false, _) => {
-            format.answer(&delivery::read(shared, access, params).await?, access)
-        }
-        ("payload", false, _) => delivery::payload(shared, access, params).await?,
+    Ok(match page {
+        Page::Overview => format.answer(&overview::read(shared, access).await?, access),
+        Page::Endpoint => format.answer(&endpoint::read(shared, access, params).await?, access),
+        Page::Deliveries => format.answer(&deliveries::read(shared, access, params).await?, access),
+        Page::Delivery => format.answer(&delivery::read(shared, access, params).await?, access),
+        Page::Payload => delivery::payload(shared, access, params).await?,
         #[cfg(feature = "testing")]
-        ("capture", false, _) => delivery::capture::read(shared, access, params).await?,
-        // Ids may be too long for an address, so they can be posted. It changes nothing.
-        ("lookup", _, _) => format.answer(&lookup::read(shared, access, params).await?, access),
-        ("actions", false, _) => {
-            format.answer(&actions::read(shared, access, params).await?, access)
-        }
-        ("action", false, _) => format.answer(
+        Page::Capture => delivery::capture::read(shared, access, params).await?,
+        #[cfg(not(feature = "testing"))]
+        Page::Capture => return Err(NO_SUCH_PAGE),
+        Page::Rejected => format.answer(&rejected::read(shared, access, params).await?, access),
+        Page::Lookup => format.answer(&lookup::read(shared, access, params).await?, access),
+        Page::Actions => format.answer(&actions::read(shared, access, params).await?, access),
+        Page::Action => format.answer(
             &action_progress::read(shared, access, params).await?,
             access,
         ),
-        // The same is true of a selection.
-        ("confirm", _, Format::Page(layout)) if layout.is_held_back() => confirm::first(layout),
-        ("confirm", _, _) => format.answer(&confirm::read(shared, access, params).await?, access),
-        ("act" | "cancel", false, _) => return Err(PageError::method_not_allowed("POST")),
-        (_, false, _) => return Err(PageError::not_found("There is no such page.")),
-        (_, true, _) => return Err(PageError::method_not_allowed("GET, HEAD")),
+        Page::Confirm => format.answer(&confirm::read(shared, access, params).await?, access),
+        Page::Act => act::act(shared, access, params, &format).await?,
+        Page::Cancel => act::cancel(shared, access, params, &format).await?,
     })
 }
 
@@ -158,10 +179,8 @@ async fn page(
 /// redirect is relative as well: the prefix may be another one in front of a proxy. One that strips a
 /// prefix without a slash at its end has to say which.
 fn to_first_page(head: &Parts, access: &Access) -> Response {
-    let page = match access.tenants() {
-        None => "overview",
-        Some(_) => "deliveries",
-    };
+    let mut menu = menu(access.tenants().is_none());
+    let page = menu.next().map_or("deliveries", |(name, _)| name);
     let original = head.extensions.get::<OriginalUri>();
     let original = original.map_or(&head.uri, |OriginalUri(uri)| uri).path();
     let last = original.rsplit('/').next().unwrap_or_default();

@@ -13,6 +13,7 @@ use super::html::{Timestamp, hidden};
 use super::mask::masked;
 use super::params::{Link, Params};
 use super::rows;
+use crate::provider::signature::is_uuid;
 use crate::recovery::{Filter, KeptState};
 
 /// The latest reason of a group, of these endpoints and states and before this time.
@@ -349,16 +350,4 @@ pub(super) fn with_reason(words: String, group: Option<&str>, example: Option<&s
         (Some(_), Some(example)) => format!("{words}, with a reason like “{example}”"),
         (Some(group), None) => format!("{words}, with a reason of the group {group}"),
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    const DASHES: [usize; 4] = [8, 13, 18, 23];
-    text.len() == 36
-        && text.bytes().enumerate().all(|(index, byte)| {
-            if DASHES.contains(&index) {
-                byte == b'-'
-            } else {
-                byte.is_ascii_hexdigit()
-            }
-        })
 }

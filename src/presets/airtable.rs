@@ -11,7 +11,7 @@ use crate::provider::{Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.timestamp` makes it unique. The body is a ping: the handler asks Airtable for the
 ///   changes since its cursor. Event type: none.
-#[doc = facts!("airtable")]
+#[doc = include_str!("facts/airtable.md")]
 pub fn airtable(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-airtable-content-mac"))
         .prefix("hmac-sha256=")

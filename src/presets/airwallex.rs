@@ -11,7 +11,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   whether a retry is signed at a new time.
 /// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same one, so give each
 ///   route an endpoint name of its own. Event type: `$.name`.
-#[doc = facts!("airwallex")]
+#[doc = include_str!("facts/airwallex.md")]
 pub fn airwallex(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"))
         .timestamp_header(HeaderName::from_static("x-timestamp"))

@@ -10,7 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id` (`whevt_…`), covered by the signature. `$.webhookId` is the same for all events
 ///   of a webhook. Event type: `$.type`.
-#[doc = facts!("alchemy")]
+#[doc = include_str!("facts/alchemy.md")]
 ///
 /// The old webhooks V1 have no `$.id`, and are refused.
 pub fn alchemy(secrets: impl Into<SecretSource>) -> Provider {

@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.id`, covered by the signature, which Anthropic's SDKs name for this, and which a
 ///   retry keeps. Two endpoints likely get the same one, so give each route an endpoint name of its
 ///   own. Event type: `$.data.type`; `$.type` is always `event`.
-#[doc = facts!("anthropic")]
+#[doc = include_str!("facts/anthropic.md")]
 pub fn anthropic(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::json(JsonPath::member("id"));
     standard("anthropic", StandardWebhooks::new(), secrets, id)

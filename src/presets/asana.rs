@@ -18,7 +18,7 @@ const SECRET: HeaderName = HeaderName::from_static("x-hook-secret");
 ///   have the same key: the first one reaches the handler. So does the first one of the same events
 ///   from two webhooks with one endpoint name. Event type: none; each element of `$.events` has an
 ///   `action`.
-#[doc = facts!("asana")]
+#[doc = include_str!("facts/asana.md")]
 pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(SIGNATURE);
     Provider::custom("asana")

@@ -13,7 +13,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, since a body is a batch of logs. Each has a `log_id`, by
 ///   which a handler can tell those that it knows from another batch. Event type: none, as the logs
 ///   of a batch have types of their own.
-#[doc = facts!("auth0-log-streams")]
+#[doc = include_str!("facts/auth0-log-streams.md")]
 pub fn auth0_log_streams(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("auth0-log-streams")
         .signature(Token::header(AUTHORIZATION), secrets)

@@ -8,7 +8,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-ANET-Signature: sha512=<hex>`, in upper-case digits, an HMAC-SHA512 of the body. The
 ///   key is the signature key as text, although it looks like hexadecimal digits (second-hand).
 /// - Delivery id: `$.notificationId`, covered by the signature. Event type: `$.eventType`.
-#[doc = facts!("authorize-net")]
+#[doc = include_str!("facts/authorize-net.md")]
 pub fn authorize_net(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-anet-signature"))
         .hash(Hash::Sha512)

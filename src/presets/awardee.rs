@@ -12,7 +12,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides; Awardee asks for none.
 /// - Delivery id: `X-Awardee-Delivery`, **not** covered by the signature. Event type:
 ///   `X-Awardee-Event`.
-#[doc = facts!("awardee")]
+#[doc = include_str!("facts/awardee.md")]
 pub fn awardee(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("x-awardee-signature"));
     Provider::custom("awardee")

@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `webhook-id`, covered by the signature. `$.hash` would be wrong: two changes of one
 ///   kind to one object in the same second may share it. Event type: `$.scope`.
 /// - Groups: `store/order/*`, as the event types have no dots.
-#[doc = facts!("bigcommerce")]
+#[doc = include_str!("facts/bigcommerce.md")]
 pub fn bigcommerce(secrets: impl Into<SecretSource>) -> Provider {
     // A secret without `whsec_` is the key itself.
     let scheme = StandardWebhooks::with_raw_secret();

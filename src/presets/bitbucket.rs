@@ -12,7 +12,7 @@ use crate::provider::{Provider, SecretSource, Source};
 /// - Delivery id: `X-Request-UUID`, **not** covered by the signature. `X-Hook-UUID` would be wrong:
 ///   it names the webhook. Event type: `X-Event-Key`.
 /// - Groups: `repo:*`, as the event types have no dots.
-#[doc = facts!("bitbucket")]
+#[doc = include_str!("facts/bitbucket.md")]
 ///
 /// Bitbucket Data Center signs alike, but its `X-Request-Id` is new on every request. There,
 /// set [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`].

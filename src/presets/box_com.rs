@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   nothing says that a retry carries a new time. What was processed stays a duplicate.
 /// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
 ///   on every retry. Event type: `$.trigger`.
-#[doc = facts!("box")]
+#[doc = include_str!("facts/box.md")]
 ///
 /// The name of the preset is `box`.
 pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {

@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, **not** covered, as nothing is. The body has
 ///   the message, the event and its time, and `$.id` is that of the webhook (both not confirmed). Event
 ///   type: `$.event`, which a batch lacks, such as those of inbound messages.
-#[doc = facts!("brevo")]
+#[doc = include_str!("facts/brevo.md")]
 ///
 /// A webhook whose URL has a user and a password is likely called with HTTP Basic authentication. Use
 /// [`BasicAuth`](crate::provider::signature::BasicAuth) with these settings for it.

@@ -11,7 +11,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window, in
 ///   case a retry has the time of the first attempt. The id is signed, so that a replay stays a duplicate.
 /// - Delivery id: `Webhook-Id`, covered by the signature. Event type: `$.event_type`.
-#[doc = facts!("brex")]
+#[doc = include_str!("facts/brex.md")]
 pub fn brex(secrets: impl Into<SecretSource>) -> Provider {
     standard("brex", StandardWebhooks::new(), secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("event_type")))

@@ -20,7 +20,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 ///   the event, so a build that runs, is blocked and runs again could have the same twice. **With the
 ///   token, nothing is deduplicated**, as there is no time. Event type: `X-Buildkite-Event` or, if it
 ///   is absent, `$.event`.
-#[doc = facts!("buildkite")]
+#[doc = include_str!("facts/buildkite.md")]
 pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
     let signature = Hmac::hex(SIGNATURE)
         .prefix("signature=")

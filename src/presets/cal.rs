@@ -11,7 +11,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `$.createdAt`, in milliseconds, and the booking make it unique. **A custom payload template
 ///   needs both, or two events with the same body are one delivery.** `$.payload.uid` would be wrong:
 ///   a booking has several events. Event type: `$.triggerEvent`, which a template need not have.
-#[doc = facts!("cal")]
+#[doc = include_str!("facts/cal.md")]
 pub fn cal(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cal-signature-256"));
     Provider::custom("cal")

@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.created_at` and `$.payload.uri` make it unique. Event type: `$.event`.
-#[doc = facts!("calendly")]
+#[doc = include_str!("facts/calendly.md")]
 pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("calendly-webhook-signature"));
     Provider::custom("calendly")

@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   for subscriptions, but does not say whether a retry is signed at a new time.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. `$.data.payment.cf_payment_id`
 ///   would be wrong: each status of a payment has the same. Event type: `$.type`.
-#[doc = facts!("cashfree")]
+#[doc = include_str!("facts/cashfree.md")]
 ///
 /// The webhooks of payouts in version 1, and of bank account verification, have a signature in the
 /// body. This preset rejects them.

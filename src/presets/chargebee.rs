@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: none, but HTTP Basic authentication, by [user and password](BasicCredentials).
 /// - Delivery id: `$.id`, the id of the event. It is not covered, as nothing is. Event type:
 ///   `$.event_type`.
-#[doc = facts!("chargebee")]
+#[doc = include_str!("facts/chargebee.md")]
 ///
 /// Two webhooks of one site bring the same event id, so give each route an endpoint name of its
 /// own.

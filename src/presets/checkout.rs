@@ -8,7 +8,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `Cko-Signature: <hex>`, an HMAC-SHA256 of the body under the signature key of
 ///   the webhook.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.type`.
-#[doc = facts!("checkout")]
+#[doc = include_str!("facts/checkout.md")]
 ///
 /// Two workflows bring the same event id, so give each route an endpoint name of its own.
 ///

@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `circleci-signature: v1=<hex>`, an HMAC-SHA256 of the body. Other versions in
 ///   the list are skipped.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `circleci-event-type`.
-#[doc = facts!("circleci")]
+#[doc = include_str!("facts/circleci.md")]
 pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("circleci-signature"))
         .prefix("v1=")

@@ -10,7 +10,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 ///   Clerk's SDK.
 /// - Tolerance: 300 seconds, on both sides, of `svix-timestamp`.
 /// - Delivery id: `svix-id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("clerk")]
+#[doc = include_str!("facts/clerk.md")]
 pub fn clerk(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::header(HeaderName::from_static("svix-id"));
     standard("clerk", StandardWebhooks::only_svix(), secrets, id).redelivery_window(30 * DAY)

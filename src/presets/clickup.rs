@@ -16,7 +16,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   its posting. **An event without history is not deduplicated**: that of a goal or a deletion
 ///   says what has happened to what, but not when, so that two of them have the same body. Each such
 ///   request is a delivery of its own. Event type: `$.event`.
-#[doc = facts!("clickup")]
+#[doc = include_str!("facts/clickup.md")]
 pub fn clickup(secrets: impl Into<SecretSource>) -> Provider {
     #[expect(clippy::unwrap_used, reason = "a constant that parses")]
     let item: JsonPath = "$.history_items[0].id".parse().unwrap();

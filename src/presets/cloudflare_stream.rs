@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   processed stays a duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.modified` and `$.uid` make it unique. Event type: `$.status.state`.
-#[doc = facts!("cloudflare-stream")]
+#[doc = include_str!("facts/cloudflare-stream.md")]
 pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"))
         .prefix("sig1=")

@@ -17,7 +17,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `X-Event-Id`, if it is covered, as in Coinbase's documentation it is; it must be a UUID.
 ///   If it is not covered, the SHA-256 of the body. Event type: `X-Event-Type`, if it is covered, or
 ///   `$.eventType`.
-#[doc = facts!("coinbase")]
+#[doc = include_str!("facts/coinbase.md")]
 pub fn coinbase(secrets: impl Into<SecretSource>) -> Provider {
     speaker("coinbase", secrets)
         .event_type(

@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.event.id`, covered by the signature. `$.attempt_number` changes the body
 ///   of a retry, so its digest would be wrong. Event type: `$.event.type`.
 /// - Groups: `charge:*`, as the event types have no dots.
-#[doc = facts!("coinbase-commerce")]
+#[doc = include_str!("facts/coinbase-commerce.md")]
 pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cc-webhook-signature"));
     Provider::custom("coinbase-commerce")

@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as
 ///   `sent`; `$.object_type` says of what.
 /// - Action: `$.object_type`, as in `opened.email`.
-#[doc = facts!("customerio")]
+#[doc = include_str!("facts/customerio.md")]
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cio-signature"))
         .timestamp_header(HeaderName::from_static("x-cio-timestamp"))

@@ -16,7 +16,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: any age, as in Discord's SDKs; whether a retry is signed anew is not confirmed.
 /// - Delivery id: `$.id` of an interaction, covered by the signature; a webhook event has none, so it
 ///   is the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.
-#[doc = facts!("discord")]
+#[doc = include_str!("facts/discord.md")]
 ///
 /// The answer to an interaction matters, and a duplicate does not get the first one again.
 pub fn discord(keys: impl Into<SecretSource<PublicKey>>) -> Provider {

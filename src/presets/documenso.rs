@@ -14,7 +14,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.deliveryId`, **not** covered, as nothing is. It is proposed, and **in no release of
 ///   Documenso yet**: until then the key is the SHA-256 of the body, in which `$.createdAt` is the time of
 ///   the attempt, so that **each retry runs the handler again**. Event type: `$.event`.
-#[doc = facts!("documenso")]
+#[doc = include_str!("facts/documenso.md")]
 pub fn documenso(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     let scheme = Token::header(HeaderName::from_static("x-documenso-secret"));

@@ -13,7 +13,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides, as in DocuSeal's source.
 /// - Delivery id: none. The key is `$.event_type`, `$.timestamp`, which is the time of the event, and
 ///   `$.data.id` together; all covered by the signature. Event type: `$.event_type`.
-#[doc = facts!("docuseal")]
+#[doc = include_str!("facts/docuseal.md")]
 pub fn docuseal(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-docuseal-signature"))
         .separator(".")

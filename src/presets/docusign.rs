@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   event of a recipient, `$.data.recipientId`. An event without an envelope (`template-*`, `click-*`,
 ///   `sms-opt-*`) is keyed by the SHA-256 of the body, so that **its retry runs the handler again**
 ///   if `$.retryCount` has changed. All are covered by the signature. Event type: `$.event`.
-#[doc = facts!("docusign")]
+#[doc = include_str!("facts/docusign.md")]
 ///
 /// Messages in XML are signed alike. They have no JSON to read, so set
 /// [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`] for them.

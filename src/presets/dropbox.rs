@@ -12,7 +12,7 @@ use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource,
 ///   changes, so two notifications of different changes have the same body. Each request is
 ///   therefore a delivery of its own, and the handler asks Dropbox for the changes since its
 ///   cursor. Event type: none.
-#[doc = facts!("dropbox")]
+#[doc = include_str!("facts/dropbox.md")]
 pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-dropbox-signature"));
     Provider::custom("dropbox")

@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id`, the id of the event, covered by the signature. Two webhook subscriptions likely
 ///   get the same one, so give each route an endpoint name of its own. Event type: `$.topic`.
-#[doc = facts!("dwolla")]
+#[doc = include_str!("facts/dwolla.md")]
 pub fn dwolla(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-request-signature-sha-256"));
     Provider::custom("dwolla")

@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// - Signature: `X-Hmac-Signature: hmac-sha256-hex=<hex>`, an HMAC-SHA256 of the body under the
 ///   secret in the Unicode normalization form KD.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.description`.
-#[doc = facts!("easypost")]
+#[doc = include_str!("facts/easypost.md")]
 ///
 /// Two webhooks bring the same event id, so give each route an endpoint name of its own.
 pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {

@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 3 days, on both sides, of `$.eventCreated`, which is the redelivery window, as the time
 ///   is that of the event.
 /// - Delivery id: `$.eventId`, which the signature covers. Event type: `$.eventType`, which it does not.
-#[doc = facts!("ecwid")]
+#[doc = include_str!("facts/ecwid.md")]
 pub fn ecwid(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-ecwid-webhook-signature"))
         .timestamp_json(JsonPath::member("eventCreated"))

@@ -11,7 +11,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 ///   processed stays a duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.event_timestamp` and `$.data.conversation_id` make it unique. Event type: `$.type`.
-#[doc = facts!("elevenlabs")]
+#[doc = include_str!("facts/elevenlabs.md")]
 pub fn elevenlabs(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("elevenlabs-signature")).prefix("v0=");
     Provider::custom("elevenlabs")

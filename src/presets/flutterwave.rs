@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   the secret hash as it is (version 3).
 /// - Delivery id: the SHA-256 of the body, as there is no id of a delivery. That `$.webhook_id` of
 ///   version 4 is one is not confirmed. Event type: `$.event` (version 3) or `$.type` (version 4).
-#[doc = facts!("flutterwave")]
+#[doc = include_str!("facts/flutterwave.md")]
 pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
     let signature = HeaderName::from_static("flutterwave-signature");
     // The secret is the same: who can send the token knows it, and could make the HMAC.

@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   request can replay it under another id. Each hook has ids of its own. Event type:
 ///   `X-Forgejo-Event`; `X-Forgejo-Event-Type` is finer.
 /// - Action: `$.action`, as in `pull_request.opened`.
-#[doc = facts!("forgejo")]
+#[doc = include_str!("facts/forgejo.md")]
 pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-forgejo-signature"));
     Provider::custom("forgejo")

@@ -16,7 +16,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 /// - Delivery id: `$.type` and `$.payload.id` (`evt_…`, second-hand) together, covered by the signature.
 ///   Where `$.payload.id` is absent, the SHA-256 of the body. Event type: `$.type`, such as
 ///   `inbound_received`.
-#[doc = facts!("front")]
+#[doc = include_str!("facts/front.md")]
 pub fn front(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-front-signature"))
         .timestamp_header(HeaderName::from_static("x-front-request-timestamp"))

@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   can replay it under another id. Each hook has ids of its own. Event type: `X-Gitea-Event`;
 ///   `X-Gitea-Event-Type` is finer.
 /// - Action: `$.action`, as in `pull_request.opened`.
-#[doc = facts!("gitea")]
+#[doc = include_str!("facts/gitea.md")]
 pub fn gitea(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-gitea-signature"));
     Provider::custom("gitea")

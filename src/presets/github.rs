@@ -19,7 +19,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// - Content type: set it to `application/json`. GitHub's default is a form, from which neither `Json` nor the action
 ///   can be read.
 /// - Ping: a new hook sends an event `ping` first. `Events`, or `only`, ignores it.
-#[doc = facts!("github")]
+#[doc = include_str!("facts/github.md")]
 pub fn github(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("github")

@@ -37,7 +37,7 @@ const KEYS: &str = "https://api.github.com/meta/public_keys/secret_scanning";
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. The same
 ///   findings may be another alert later on, which is a duplicate then: they are the same tokens. Event type:
 ///   none, as each element of the body has its own `type`.
-#[doc = facts!("github-secret-scanning")]
+#[doc = include_str!("facts/github-secret-scanning.md")]
 pub fn github_secret_scanning(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| HeaderName::from_static(name);
     let scheme = PublicKeySignature::ecdsa_p256(header("github-public-key-signature"))

@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   of up to 250 events in it has an `id` of its own. A batch without it, which GoCardless's SDKs take, is refused:
 ///   add [`Source::body_digest`] with [`or`](Source::or), should yours lack it. Event type: none; each event has a
 ///   `resource_type` and an `action`.
-#[doc = facts!("gocardless")]
+#[doc = include_str!("facts/gocardless.md")]
 pub fn gocardless(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"));
     Provider::custom("gocardless")

@@ -13,7 +13,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 ///   same body twice. With `notification`, it is no more than a link. A retry runs the handler again, and
 ///   so does a captured request: let the handler ask Help Scout for the object. Event type:
 ///   `X-HelpScout-Event`, **not** covered by the signature.
-#[doc = facts!("help-scout")]
+#[doc = include_str!("facts/help-scout.md")]
 pub fn help_scout(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-helpscout-signature")).hash(Hash::Sha1);
     Provider::custom("help-scout")

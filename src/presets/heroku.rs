@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   attempts with ids of their own, so the digest of the body would be wrong. Event type:
 ///   `$.webhook_metadata.event.include`.
 /// - Groups: `api:*`, as the event types have no dots.
-#[doc = facts!("heroku")]
+#[doc = include_str!("facts/heroku.md")]
 pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("heroku-webhook-hmac-sha256"));
     Provider::custom("heroku")

@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `Webhook-Id`, the same on every retry and on a replay. It is not covered, as nothing is. Event
 ///   type: `$.event.scope`, such as `repo.content`.
 /// - Action: `$.event.action`, as in `repo.content.update`.
-#[doc = facts!("hugging-face")]
+#[doc = include_str!("facts/hugging-face.md")]
 pub fn hugging_face(secrets: impl Into<SecretSource>) -> Provider {
     let event = |member| Source::json(JsonPath::member("event").then(member));
     Provider::custom("hugging-face")

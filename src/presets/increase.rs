@@ -12,7 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   Increase's SDK has 5 minutes; that a retry is signed at a new time is likely, but not confirmed.
 /// - Delivery id: `webhook-id`, covered by the signature. `$.id` (`event_…`), which is covered, too, is
 ///   the same for each subscription of an event. Event type: `$.category`.
-#[doc = facts!("increase")]
+#[doc = include_str!("facts/increase.md")]
 ///
 /// The older header `Increase-Webhook-Signature` is not read.
 pub fn increase(secrets: impl Into<SecretSource>) -> Provider {

@@ -13,7 +13,7 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 /// - Delivery id: `$.id` (`notif_…`), covered by the signature. `$.delivery_attempts` changes
 ///   the body from one attempt to the next, so the body's digest would be wrong. Event type:
 ///   `$.topic`. The test of a topic has its name and `"id": null`: it is answered as a ping, and reaches no handler.
-#[doc = facts!("intercom")]
+#[doc = include_str!("facts/intercom.md")]
 pub fn intercom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature"))
         .hash(Hash::Sha1)

@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   within one Jira site, so give each site an endpoint name of its own. Event type:
 ///   `$.webhookEvent`.
 /// - Groups: `jira:*`, as the event types have no dots.
-#[doc = facts!("jira")]
+#[doc = include_str!("facts/jira.md")]
 pub fn jira(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature")).prefix("sha256=");
     Provider::custom("jira")

@@ -12,7 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.created_at`, in microseconds, and the entity in `$.data` make it unique. Event type:
 ///   `$.type`.
-#[doc = facts!("knock")]
+#[doc = include_str!("facts/knock.md")]
 pub fn knock(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-knock-signature"))
         .prefix("s=")

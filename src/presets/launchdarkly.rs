@@ -10,7 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$._id`, that of the entry in the audit log, covered by the signature. Each webhook
 ///   delivers an entry under the same id, so give each route an endpoint name of its own. Event type:
 ///   `$.kind`, such as `flag`; what was done is in `$.accesses[].action`.
-#[doc = facts!("launchdarkly")]
+#[doc = include_str!("facts/launchdarkly.md")]
 pub fn launchdarkly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-ld-signature"));
     Provider::custom("launchdarkly")

@@ -9,7 +9,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
 ///   `$.meta.webhook_id` would be wrong: it is not documented to be unique. Event type:
 ///   `X-Event-Name` or, if it is absent, `$.meta.event_name`.
-#[doc = facts!("lemonsqueezy")]
+#[doc = include_str!("facts/lemonsqueezy.md")]
 pub fn lemonsqueezy(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"));
     Provider::custom("lemonsqueezy")

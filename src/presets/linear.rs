@@ -17,7 +17,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard) prevents that and merges nothing. Event
 ///   type: `Linear-Event`.
 /// - Action: `$.action`, as in `Issue.create`.
-#[doc = facts!("linear")]
+#[doc = include_str!("facts/linear.md")]
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("linear-signature"))
         .timestamp_json(JsonPath::member("webhookTimestamp"))

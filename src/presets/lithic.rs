@@ -12,7 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   that a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
 ///   SDKs have in all events.
-#[doc = facts!("lithic")]
+#[doc = include_str!("facts/lithic.md")]
 pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
     standard(
         "lithic",

@@ -18,7 +18,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 /// - Delivery id: `X-MCP-Subscription-Id` and `webhook-id` together. The former is **not** covered by the signature,
 ///   but the latter, which is, is that of the event: two servers, or two subscriptions, may have the same. Event type:
 ///   `$.name`, or `$.type` of what is no event: `gap` and `terminated`, which the handler gets as well.
-#[doc = facts!("mcp-events")]
+#[doc = include_str!("facts/mcp-events.md")]
 pub fn mcp_events(secrets: impl Into<SecretSource>) -> Provider {
     let id =
         Source::header(HeaderName::from_static("x-mcp-subscription-id")).and(Source::header(ID));

@@ -14,7 +14,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   the ids and times of the messages in it, or the time of an entry, make it unique. Event
 ///   type: `$.object`.
-#[doc = facts!("meta")]
+#[doc = include_str!("facts/meta.md")]
 pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("meta")

@@ -49,8 +49,6 @@
 //! need a further algorithm are there with its feature, which is beside their names below. The feature
 //! `all-presets` has them all.
 
-#[macro_use]
-mod facts;
 #[cfg(feature = "postgres")]
 mod switched_off;
 

@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, covered by the signature. The unique id of the webhook is in
 ///   a header, which is not covered. `$.data.id` would be wrong: each event of an object has the same.
 ///   Event type: `$.event`.
-#[doc = facts!("modern-treasury")]
+#[doc = include_str!("facts/modern-treasury.md")]
 pub fn modern_treasury(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"));
     Provider::custom("modern-treasury")

@@ -13,7 +13,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   of the body. The header may be repeated, and one matching signature is enough.
 /// - Delivery id: `$.id` (`event_…`), covered by the signature. `$.entityId` would be wrong: each
 ///   event of a payment has the same. Event type: `$.type`.
-#[doc = facts!("mollie")]
+#[doc = include_str!("facts/mollie.md")]
 pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature"))
         .optional_prefix("sha256=")

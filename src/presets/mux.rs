@@ -12,7 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 3 days, past only, which is the redelivery window. Mux's SDKs have 300 seconds, but
 ///   nothing says that a retry is signed at a new time.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("mux")]
+#[doc = include_str!("facts/mux.md")]
 pub fn mux(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("mux-signature"));
     Provider::custom("mux")

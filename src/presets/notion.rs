@@ -11,7 +11,7 @@ use crate::provider::{
 ///   verification token. Digits may be upper-case, as in Notion's SDK.
 /// - Delivery id: `$.id`, covered by the signature. The digest of the body would be wrong, as
 ///   `$.attempt_number` is in it. Event type: `$.type`.
-#[doc = facts!("notion")]
+#[doc = include_str!("facts/notion.md")]
 pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-notion-signature"))
         .encoding(Encoding::HexOfAnyCase)

@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.time` makes it unique. Event type: `$.event`.
 /// - Groups: `package:*`, as the event types have no dots.
-#[doc = facts!("npm-hooks")]
+#[doc = include_str!("facts/npm-hooks.md")]
 pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-npm-signature")).prefix("sha256=");
     Provider::custom("npm-hooks")

@@ -11,7 +11,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 /// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same one, so give each
 ///   route an endpoint name of its own. Event type: `$.type`, with `.truncated` after it if the
 ///   notification was too large.
-#[doc = facts!("nylas")]
+#[doc = include_str!("facts/nylas.md")]
 ///
 /// Leave `compressed_delivery` off: what is signed is the compressed body, which has no id to read.
 pub fn nylas(secrets: impl Into<SecretSource>) -> Provider {

@@ -17,7 +17,7 @@ use crate::provider::{
 ///   only if that is part of it.
 /// - Delivery id: `$.eventId`. It is not covered, as nothing is. Event type: `$.eventType`, which is
 ///   `com.okta.event_hook` for all; those of the events are in `$.data.events[].eventType`.
-#[doc = facts!("okta")]
+#[doc = include_str!("facts/okta.md")]
 pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("okta")
         .signature(Token::header(AUTHORIZATION), secrets)

@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   webhook.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
 ///   Event type: `$.payload.action`.
-#[doc = facts!("onfido")]
+#[doc = include_str!("facts/onfido.md")]
 ///
 /// **An event without a time that happens to one object twice has the same body twice, and the
 /// second one is dropped**: likely `watchlist_monitor.matches_updated`, as only what has begun or

@@ -9,7 +9,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
 /// - Delivery id: `webhook-id` (`wh_…`), covered by the signature. `$.id` (`evt_…`) is another one.
 ///   Event type: `$.type`.
-#[doc = facts!("openai")]
+#[doc = include_str!("facts/openai.md")]
 pub fn openai(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::openai();
     standard("openai", scheme, secrets, Source::header(ID)).redelivery_window(30 * DAY)

@@ -12,7 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 30 days, past only, which is the redelivery window. Paddle's SDK has 5 seconds, which
 ///   has refused every delivery of some servers, and nothing says that a retry is signed at a new time.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
-#[doc = facts!("paddle")]
+#[doc = include_str!("facts/paddle.md")]
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("paddle-signature"))
         .prefix("h1=")

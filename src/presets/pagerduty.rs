@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   HMAC-SHA256 of the body. One matching signature is enough.
 /// - Delivery id: `$.event.id`, covered by the signature. `X-Webhook-Id`, which PagerDuty names for
 ///   it, is not covered. Event type: `$.event.event_type`.
-#[doc = facts!("pagerduty")]
+#[doc = include_str!("facts/pagerduty.md")]
 pub fn pagerduty(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-pagerduty-signature"))
         .prefix("v1=")

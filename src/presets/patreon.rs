@@ -13,7 +13,7 @@ use crate::provider::{Provider, SecretSource, Source};
 ///   handler set what the body says, which may happen twice. Event type: `X-Patreon-Event`, **not**
 ///   covered by the signature.
 /// - Groups: `members:*`, as the event types have no dots.
-#[doc = facts!("patreon")]
+#[doc = include_str!("facts/patreon.md")]
 pub fn patreon(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-patreon-signature")).hash(Hash::Md5);
     Provider::custom("patreon")

@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   ([`Source::receipt`]), as they have no time either: a second `customeridentification.failed`
 ///   is the same text as the first, and would be lost by its digest. A second `charge.dispute.remind` of a
 ///   dispute that has not changed is likely the same text, too, and a duplicate. Event type: `$.event`.
-#[doc = facts!("paystack")]
+#[doc = include_str!("facts/paystack.md")]
 pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-paystack-signature")).hash(Hash::Sha512);
     let of_object = Source::json(JsonPath::member("data").then("id")).and(Source::body_digest());

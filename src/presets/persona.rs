@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// - Tolerance: 30 days, past only, which is the redelivery window; Persona states none.
 /// - Delivery id: `$.data.id` (`evt_…`), covered by the signature. Event type:
 ///   `$.data.attributes.name`.
-#[doc = facts!("persona")]
+#[doc = include_str!("facts/persona.md")]
 pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
         Hmac::timestamped(HeaderName::from_static("persona-signature")).list_separator(" ");

@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `X-PM-Webhook-Trace-Id`, or the SHA-256 of the body of a request without it. Only
 ///   bounces have an id in the body, and one message has several events. Event type: `$.RecordType`,
 ///   which inbound messages lack.
-#[doc = facts!("postmark")]
+#[doc = include_str!("facts/postmark.md")]
 pub fn postmark(credentials: impl Into<SecretSource<BasicCredentials>>) -> Provider {
     Provider::custom("postmark")
         .signature(BasicAuth::new(), credentials.into().cast())

@@ -12,7 +12,7 @@ use crate::provider::{HOUR, Provider, SecretSource, Source};
 ///   that are valid.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.time_ms` makes it unique. Event type: none; each element of `$.events` has a `name`.
-#[doc = facts!("pusher")]
+#[doc = include_str!("facts/pusher.md")]
 pub fn pusher(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-pusher-signature"));
     Provider::custom("pusher")

@@ -14,7 +14,7 @@ use crate::provider::{Provider, SecretSource, Source};
 ///   the signature. The events of a batch have ids of their own, `$[].id`, in the format of
 ///   CloudEvents only; in the older one, the time of each change makes the body unique. Event type:
 ///   none; each event has a `type`.
-#[doc = facts!("quickbooks")]
+#[doc = include_str!("facts/quickbooks.md")]
 pub fn quickbooks(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("intuit-signature"));
     Provider::custom("quickbooks")

@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-Razorpay-Signature: <hex>`, an HMAC-SHA256 of the body.
 /// - Delivery id: `x-razorpay-event-id`, **not** covered by the signature. Event type:
 ///   `$.event`.
-#[doc = facts!("razorpay")]
+#[doc = include_str!("facts/razorpay.md")]
 pub fn razorpay(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-razorpay-signature"));
     Provider::custom("razorpay")

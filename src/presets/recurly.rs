@@ -16,7 +16,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
 ///   which is covered by the signature; `$.event_time` makes it unique. Event type:
 ///   `$.event_type`; `$.object_type` says of what.
-#[doc = facts!("recurly")]
+#[doc = include_str!("facts/recurly.md")]
 pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
         .separator(",")

@@ -10,7 +10,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 ///   The id is signed, so that a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`. `$.data.id` (`evt-…`)
 ///   names the event in Render's API.
-#[doc = facts!("render")]
+#[doc = include_str!("facts/render.md")]
 pub fn render(secrets: impl Into<SecretSource>) -> Provider {
     standard(
         "render",

@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `webhook-id`, covered by the signature and the same when a webhook is sent again,
 ///   as documented. `$.id` would be wrong: it is that of the prediction, which has several webhooks.
 ///   Event type: `$.status`.
-#[doc = facts!("replicate")]
+#[doc = include_str!("facts/replicate.md")]
 pub fn replicate(secrets: impl Into<SecretSource>) -> Provider {
     standard(
         "replicate",

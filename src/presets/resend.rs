@@ -9,7 +9,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Signature: `svix-signature`, or `webhook-signature` if it is absent, see [`StandardWebhooks`].
 /// - Tolerance: 300 seconds, on both sides, of `svix-timestamp`.
 /// - Delivery id: `svix-id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("resend")]
+#[doc = include_str!("facts/resend.md")]
 pub fn resend(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::header(HeaderName::from_static("svix-id")).or(Source::header(ID));
     standard("resend", StandardWebhooks::svix(), secrets, id).redelivery_window(30 * DAY)

@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body and the signed time, both covered by the
 ///   signature, as nothing is documented that makes a body unique. `$.call.call_id` would be wrong: a call
 ///   has several events, and some of them more than once. Event type: `$.event`.
-#[doc = facts!("retell")]
+#[doc = include_str!("facts/retell.md")]
 ///
 /// The webhook for inbound calls wants an answer of its own, which a duplicate would not get.
 pub fn retell(secrets: impl Into<SecretSource>) -> Provider {

@@ -21,7 +21,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.event.id`, covered by the signature, if there is one. Two webhooks of a project
 ///   likely get the same one, so give each route an endpoint name of its own. Event type:
 ///   `$.event.type`.
-#[doc = facts!("revenuecat")]
+#[doc = include_str!("facts/revenuecat.md")]
 pub fn revenuecat(secrets: impl Into<SecretSource>) -> Provider {
     let signature = HeaderName::from_static("x-revenuecat-webhook-signature");
     // One secret serves for both: who can send it as the value could make the HMAC.

@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   signature. The body alone would be wrong: the events of the Merchant API have no time, so that two
 ///   of one kind for one order, such as two declined payments, may have the same body. Event type:
 ///   `$.event`.
-#[doc = facts!("revolut")]
+#[doc = include_str!("facts/revolut.md")]
 pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("revolut-signature"))
         .prefix("v1=")

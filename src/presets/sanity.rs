@@ -14,7 +14,7 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///   at a time, so those behind a slow handler come late, and a shorter time could refuse them.
 /// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
 ///   `sanity-operation`.
-#[doc = facts!("sanity")]
+#[doc = include_str!("facts/sanity.md")]
 pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("sanity-webhook-signature"))
         .encoding(Encoding::Base64Url)

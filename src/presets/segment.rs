@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA1 of the body.
 /// - Delivery id: `$.messageId`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("segment")]
+#[doc = include_str!("facts/segment.md")]
 ///
 /// A body without a `messageId` is refused. Segment's samples have none, that of a deletion among
 /// them. Should yours lack it as well, add [`Source::body_digest`] to the

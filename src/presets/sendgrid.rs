@@ -17,7 +17,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, covered by the signature, as a body is a batch. Each event
 ///   has an `sg_event_id`, by which a handler can tell those that it knows from another batch.
 ///   Event type: none, as the events of a batch have types of their own.
-#[doc = facts!("sendgrid")]
+#[doc = include_str!("facts/sendgrid.md")]
 pub fn sendgrid(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let header = |name| HeaderName::from_static(name);
     let scheme = PublicKeySignature::ecdsa_p256(header("x-twilio-email-event-webhook-signature"))

@@ -15,7 +15,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   issue that is resolved, opened and resolved again may have the same body twice. Event type:
 ///   `Sentry-Hook-Resource`.
 /// - Action: `$.action`, as in `issue.created`.
-#[doc = facts!("sentry")]
+#[doc = include_str!("facts/sentry.md")]
 pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("sentry-hook-signature"));
     Provider::custom("sentry")

@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the times
 ///   in `$.data` make it unique (likely). Event type: `$.event`.
-#[doc = facts!("shippo")]
+#[doc = include_str!("facts/shippo.md")]
 pub fn shippo(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("shippo-auth-signature"));
     Provider::custom("shippo")

@@ -15,7 +15,7 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///   subscriptions, so that all but one would be dropped. Event type:
 ///   `X-Shopify-Topic`.
 /// - Groups: `orders/*`, as the event types have no dots.
-#[doc = facts!("shopify")]
+#[doc = include_str!("facts/shopify.md")]
 pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
     let either = |newer, older| {
         Source::header(HeaderName::from_static(newer))

@@ -13,7 +13,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: any age. `$.timestamp` is covered, but is not checked, as the id is covered, too.
 /// - Delivery id: `$.source.eventId`, covered by the signature. Shopware before 6.4.11 sends none, and
 ///   is rejected. Event type: `$.data.event`.
-#[doc = facts!("shopware")]
+#[doc = include_str!("facts/shopware.md")]
 pub fn shopware(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("shopware-shop-signature"));
     Provider::custom("shopware")

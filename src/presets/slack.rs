@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.event_id`, covered by the signature. `app_rate_limited`, which has none, is
 ///   keyed by `$.type`, `$.api_app_id`, `$.team_id` and `$.minute_rate_limited` together. Event
 ///   type: `$.event.type` or, if it is absent, `$.type`.
-#[doc = facts!("slack")]
+#[doc = include_str!("facts/slack.md")]
 ///
 /// Slash commands and interactions are signed the same way but have no event id. They are
 /// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.

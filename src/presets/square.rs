@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   URL and, after it, the body. Set the scheme and host with
 ///   [`public_url`](Provider::public_url).
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("square")]
+#[doc = include_str!("facts/square.md")]
 pub fn square(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-square-hmacsha256-signature"))
         .signed(SignedContent::new().url().body());

@@ -9,7 +9,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   hexadecimal digits.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id`, the id of the notification, covered by the signature. Event type: `$.topic`.
-#[doc = facts!("squarespace")]
+#[doc = include_str!("facts/squarespace.md")]
 ///
 /// A secret that is rotated is invalid at once.
 pub fn squarespace(secrets: impl Into<SecretSource>) -> Provider {

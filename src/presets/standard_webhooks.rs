@@ -13,7 +13,7 @@ pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
 ///   secrets.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("standard-webhooks")]
+#[doc = include_str!("facts/standard-webhooks.md")]
 pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
     standard(
         "standard-webhooks",

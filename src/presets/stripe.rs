@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
 ///   both the snapshot and the thin event of a change gets two ids. The types of thin events begin
 ///   with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
-#[doc = facts!("stripe")]
+#[doc = include_str!("facts/stripe.md")]
 ///
 /// Each endpoint of an account has its own secret, and so have live and test mode. An API key, the id of an
 /// endpoint and a secret within quotes are refused.

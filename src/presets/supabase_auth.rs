@@ -19,7 +19,7 @@ use crate::provider::{HOUR, Provider, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
 /// - Delivery id: `webhook-id`, covered by the signature, and **another one on every retry**. Event
 ///   type: none; the path tells the hooks apart.
-#[doc = facts!("supabase-auth")]
+#[doc = include_str!("facts/supabase-auth.md")]
 pub fn supabase_auth(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::supabase();
     standard("supabase-auth", scheme, secrets, Source::header(ID))

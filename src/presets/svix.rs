@@ -10,7 +10,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// As [`standard_webhooks`](super::standard_webhooks()), with the headers `svix-id`,
 /// `svix-timestamp` and `svix-signature`, which win over those of the specification.
 ///
-#[doc = facts!("svix")]
+#[doc = include_str!("facts/svix.md")]
 pub fn svix(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::header(HeaderName::from_static("svix-id")).or(Source::header(ID));
     standard("svix", StandardWebhooks::svix(), secrets, id).redelivery_window(30 * DAY)

@@ -1,4 +1,4 @@
-//! Written by `tests/provider/facts` from `facts.json`.
+//! Written by `tests/provider/facts` from `src/presets/facts`.
 
 /// What makes a provider stop sending, in Markdown, if it says so.
 #[rustfmt::skip]

@@ -17,7 +17,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   same id, and one of them would be lost.** Give each bot an endpoint of its own, or use
 ///   [`TenantSecrets`](crate::TenantSecrets) with
 ///   [`separate_ids`](crate::TenantSecrets::separate_ids).
-#[doc = facts!("telegram")]
+#[doc = include_str!("facts/telegram.md")]
 pub fn telegram(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Token::header(HeaderName::from_static("x-telegram-bot-api-secret-token"));
     Provider::custom("telegram")

@@ -17,7 +17,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   and is keyed by `$.message_id`, `$.time_clicked` and `$.url` together; all covered by the
 ///   signature. Event type: `$.data.event_type`, `$.event_type` or `$.record_type`, the first that
 ///   is there.
-#[doc = facts!("telnyx")]
+#[doc = include_str!("facts/telnyx.md")]
 ///
 /// The webhooks of TeXML are forms without an id. They are rejected with 400 unless
 /// [`delivery_id`](Provider::delivery_id) names another source.

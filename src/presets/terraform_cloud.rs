@@ -15,7 +15,7 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 ///   handler again**. Event type: `$.notifications[0].trigger` for runs, such as `run:completed`, and
 ///   `$.trigger` for workspaces. None is documented for change requests.
 /// - Groups: `run:*`, as the event types have no dots.
-#[doc = facts!("terraform-cloud")]
+#[doc = include_str!("facts/terraform-cloud.md")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
         Hmac::hex(HeaderName::from_static("x-tfe-notification-signature")).hash(Hash::Sha512);

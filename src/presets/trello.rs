@@ -12,7 +12,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - **Each webhook delivers an action under the same id: on one endpoint, the second of a board's and
 ///   of its card's would be lost.** Give each webhook an endpoint of its own, or add the model to the
 ///   key: `.delivery_id(Source::json("$.action.id".parse()?).and(Source::json("$.model.id".parse()?)))`.
-#[doc = facts!("trello")]
+#[doc = include_str!("facts/trello.md")]
 pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-trello-webhook"))
         .hash(Hash::Sha1)

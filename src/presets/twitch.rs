@@ -15,7 +15,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 ///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body has it as
 ///   `$.subscription.type`. The revocation of a subscription is a delivery of the same event
 ///   type, whose `Twitch-Eventsub-Message-Type` is `revocation`.
-#[doc = facts!("twitch")]
+#[doc = include_str!("facts/twitch.md")]
 pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("twitch-eventsub-message-signature"))
         .prefix("sha256=")

@@ -9,7 +9,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `Typeform-Signature: sha256=<base64>`, an HMAC-SHA256 of the body.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
-#[doc = facts!("typeform")]
+#[doc = include_str!("facts/typeform.md")]
 pub fn typeform(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("typeform-signature")).prefix("sha256=");
     Provider::custom("typeform")

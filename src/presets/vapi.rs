@@ -17,7 +17,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 ///   `Bearer `, which is what a bearer credential sends by default.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
 ///   `$.message.timestamp` makes it unique (likely). Event type: `$.message.type`.
-#[doc = facts!("vapi")]
+#[doc = include_str!("facts/vapi.md")]
 pub fn vapi(secrets: impl Into<SecretSource>) -> Provider {
     const SECRET: HeaderName = HeaderName::from_static("x-vapi-secret");
     let bearer = Token::header(AUTHORIZATION).prefix("Bearer ");

@@ -10,7 +10,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `x-vercel-signature: <hex>`, an HMAC-SHA1 of the body. The webhooks of an
 ///   integration are signed with the client secret of the integration.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("vercel")]
+#[doc = include_str!("facts/vercel.md")]
 pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-vercel-signature")).hash(Hash::Sha1);
     Provider::custom("vercel")

@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   **An event webhook (`started`, `submitted`) has no time, so that a second one for the same
 ///   attempt is a duplicate**; each attempt has an id of its own. Event type: `$.action` or, if it
 ///   is absent, `$.status`.
-#[doc = facts!("veriff")]
+#[doc = include_str!("facts/veriff.md")]
 pub fn veriff(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature"));
     Provider::custom("veriff")

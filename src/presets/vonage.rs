@@ -19,7 +19,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   events of Verify, is keyed by the SHA-256 of the body. All covered by the signature. The token's `jti`
 ///   is not it, as a retry likely has a new one. Event type: `$.status` or, if it is absent,
 ///   `$.message_type`.
-#[doc = facts!("vonage")]
+#[doc = include_str!("facts/vonage.md")]
 ///
 /// Not for the SMS API, which signs parameters, and not for the Contact Center, whose token is in
 /// `Vonage-Signature`.

@@ -12,7 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the signed time and the SHA-256 of the body, covered by the
 ///   signature. The body alone would be wrong: that of `ecomm_inventory_changed` is an item and its
 ///   quantity, so the second time that 4 are left would be lost. Event type: `$.triggerType`.
-#[doc = facts!("webflow")]
+#[doc = include_str!("facts/webflow.md")]
 pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-webflow-signature"))
         .timestamp_header(HeaderName::from_static("x-webflow-timestamp"))

@@ -15,7 +15,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   and whether it stays on a retry is not documented. `$.data.occurred_at` and `$.sent_at` make the
 ///   body unique (likely). Event type: `$.event_type`.
 /// - Groups: `transfers#*`, as the event types have no dots.
-#[doc = facts!("wise")]
+#[doc = include_str!("facts/wise.md")]
 pub fn wise(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let scheme = PublicKeySignature::rsa_sha256(HeaderName::from_static("x-signature-sha256"));
     Provider::custom("wise")

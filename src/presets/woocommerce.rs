@@ -17,7 +17,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 ///   deliveries of one webhook within the same second share it. The body alone would be, too: that of
 ///   `*.deleted` is an id, and that of `action.*` a name, each time. **Two deliveries within one second
 ///   that agree in all of it are one**: `action.*`, twice. Event type: `X-WC-Webhook-Topic`.
-#[doc = facts!("woocommerce")]
+#[doc = include_str!("facts/woocommerce.md")]
 pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(SIGNATURE).derive_key(Derivation::HtmlText);
     Provider::custom("woocommerce")

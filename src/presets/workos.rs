@@ -10,7 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. WorkOS's SDKs have 3 minutes,
 ///   but the time is that of the event, as WorkOS describes it, and a retry may come days later.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.event`.
-#[doc = facts!("workos")]
+#[doc = include_str!("facts/workos.md")]
 pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("workos-signature"))
         .prefix("v1=")

@@ -13,7 +13,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, which is not covered, as nothing is. No member is known
 ///   to be the id of an event: `$.id` and `$.data.id` name the payment. Event type: `$.event`, which the
 ///   webhooks of invoices and other older products lack.
-#[doc = facts!("xendit")]
+#[doc = include_str!("facts/xendit.md")]
 pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Token::header(HeaderName::from_static("x-callback-token"));
     Provider::custom("xendit")

@@ -11,7 +11,7 @@ use crate::provider::{Provider, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.firstEventSequence` and the times of the events make it unique. Event type: none; each
 ///   element of `$.events` has an `eventType`.
-#[doc = facts!("xero")]
+#[doc = include_str!("facts/xero.md")]
 pub fn xero(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-xero-signature"));
     Provider::custom("xero")

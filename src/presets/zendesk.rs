@@ -16,7 +16,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard), unless a trigger sends the same body
 ///   for different events. Event type: `$.type`, which the body of a trigger or an automation need not
 ///   have.
-#[doc = facts!("zendesk")]
+#[doc = include_str!("facts/zendesk.md")]
 pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-zendesk-webhook-signature"))
         .timestamp_header(HeaderName::from_static(

@@ -15,7 +15,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 ///   retry is signed at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.event_ts`, in milliseconds, makes it unique. Event type: `$.event`.
-#[doc = facts!("zoom")]
+#[doc = include_str!("facts/zoom.md")]
 pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-zm-signature"))
         .prefix("v0=")

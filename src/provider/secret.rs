@@ -128,7 +128,8 @@ impl SecretError {
         Self(reason)
     }
 
-    pub(super) fn reason(&self) -> &'static str {
+    /// Why it cannot be used, without the words before that.
+    pub const fn reason(&self) -> &'static str {
         self.0
     }
 }

@@ -115,6 +115,41 @@ impl Source {
         }
     }
 
+    /// The header of the value, if it is in one. Of several sources, that of the first.
+    ///
+    /// ```
+    /// use http::HeaderName;
+    /// use idempotent_webhook::Source;
+    ///
+    /// let name = HeaderName::from_static("x-acme-delivery");
+    /// let source = Source::header(name.clone()).and(Source::body_digest());
+    /// assert_eq!(source.header_name(), Some(&name));
+    /// assert_eq!(source.json_path(), None);
+    /// ```
+    pub fn header_name(&self) -> Option<&HeaderName> {
+        match self.first() {
+            Kind::Header(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The place of the value in the JSON body, if it is there. Of several sources, that of the first.
+    pub fn json_path(&self) -> Option<&JsonPath> {
+        match self.first() {
+            Kind::Json(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    fn first(&self) -> &Kind {
+        match &self.0 {
+            Kind::First(sources) | Kind::All(sources) => {
+                sources.first().map_or(&self.0, Self::first)
+            }
+            kind => kind,
+        }
+    }
+
     /// Whether the signature of this scheme covers the value.
     pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
@@ -171,7 +206,6 @@ impl Source {
         &self.0
     }
 
-    /// The headers that it reads.
     /// Refuses a source that is not in a request which is kept.
     #[track_caller]
     pub(crate) fn assert_is_in_requests(&self) {
@@ -185,6 +219,7 @@ impl Source {
         assert!(is_in_requests, "{self} is not in a request that is kept");
     }
 
+    /// The headers that it reads.
     pub(crate) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],

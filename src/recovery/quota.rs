@@ -20,8 +20,8 @@ const WHILE_FULL: Duration = Duration::from_secs(1);
 /// How many deliveries are kept at most, and how many bytes of bodies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuotaLimits {
-    deliveries: i64,
-    bytes: i64,
+    pub(crate) deliveries: i64,
+    pub(crate) bytes: i64,
 }
 
 impl QuotaLimits {

@@ -1,6 +1,8 @@
 //! The settings of a layer, and the state that its clones share. Its service reads both.
 
 mod for_dashboard;
+#[cfg(test)]
+mod prose;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use idempotent_webhook::Secret;
 use idempotent_webhook::presets::{self, Preset};
-use idempotent_webhook::{Secret, Source};
 
 /// One of the presets.
 #[derive(Clone, Copy)]
@@ -45,16 +45,4 @@ impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// The JSON pointer to what a source reads first, if that is in the body.
-pub fn pointer(source: &Source) -> Option<String> {
-    let text = source.to_string();
-    let path = text.split(' ').next()?.strip_prefix('$')?;
-    Some(path.replace(['.', '['], "/").replace(']', ""))
-}
-
-/// Whether a source reads a value that can be written, and not a digest.
-pub fn has_place(source: &Source) -> bool {
-    pointer(source).is_some() || source.to_string().starts_with("header ")
 }

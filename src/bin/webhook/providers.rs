@@ -104,12 +104,7 @@ fn covered(preset: &Preset) -> String {
 fn secret(preset: &Preset) -> String {
     match preset.check_secrets() {
         Ok(()) => "the text that the provider shows, as it is".to_owned(),
-        Err(error) => {
-            let text = error.to_string();
-            let of_any = format!("of any text it says: {text}");
-            text.split_once(": ")
-                .map_or(of_any, |(_, reason)| format!("not any text: {reason}"))
-        }
+        Err(error) => format!("not any text: {}", error.reason()),
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use http::{HeaderName, HeaderValue};
 use idempotent_webhook::provider::PublicUrl;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider as Preset, Secret};
+use idempotent_webhook::{Provider as Preset, Secret, Source};
 use serde_json::Value;
 
 use crate::Ended;
@@ -16,7 +16,7 @@ use crate::input;
 use crate::load::Load;
 use crate::message::{Id, Message, random_id};
 use crate::plan::Plan;
-use crate::preset::{Provider, has_place, pointer};
+use crate::preset::Provider;
 use crate::secret::SecretArguments;
 
 #[derive(Args)]
@@ -201,8 +201,8 @@ impl Send {
             return Ok(());
         };
         let description = preset.description();
-        let id_is_in_body = pointer(description.delivery_id).is_some();
-        let type_is_in_body = description.event_type.and_then(pointer).is_some();
+        let id_is_in_body = description.delivery_id.json_path().is_some();
+        let type_is_in_body = description.event_type.and_then(Source::json_path).is_some();
         let what = if writes_id && id_is_in_body {
             "id"
         } else if self.event.is_some() && type_is_in_body {
@@ -218,9 +218,14 @@ impl Send {
     }
 }
 
+/// Whether a value can be written there: it is no digest, for example.
+fn has_place(source: &Source) -> bool {
+    source.json_path().is_some() || source.header_name().is_some()
+}
+
 fn said_id(preset: &Preset, body: Option<&[u8]>) -> Option<String> {
-    let pointer = pointer(preset.description().delivery_id)?;
-    match json(body?).pointer(&pointer)? {
+    let path = preset.description().delivery_id.json_path()?;
+    match json(body?).pointer(&path.pointer())? {
         Value::Null => None,
         Value::String(id) => Some(id.clone()),
         other => Some(other.to_string()),

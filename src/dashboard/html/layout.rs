@@ -6,16 +6,8 @@ use axum::response::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use maud::{DOCTYPE, Markup, html};
 
+use crate::dashboard::registry::menu;
 use crate::dashboard::{Access, assets};
-
-/// The pages in the menu, and whether they are about all tenants.
-const MENU: [(&str, &str, bool); 5] = [
-    ("overview", "Overview", true),
-    ("deliveries", "Deliveries", false),
-    ("rejected", "Rejected", true),
-    ("lookup", "Look up", false),
-    ("actions", "Actions", true),
-];
 
 /// The reader has come from another site, and sees no actions until he asks for them.
 #[derive(Clone, Copy, Debug)]
@@ -93,13 +85,11 @@ impl Layout {
                     a.skip href="#main" { "Skip to the content" }
                     header.top {
                         nav aria-label="Pages" {
-                            @for (page, name, is_about_all) in MENU {
-                                @if self.sees_all_tenants || !is_about_all {
-                                    a href={ (up) (page) }
-                                        aria-current=[self.is_at(page).then_some("page")]
-                                    {
-                                        (name)
-                                    }
+                            @for (page, title) in menu(self.sees_all_tenants) {
+                                a href={ (up) (page) }
+                                    aria-current=[self.is_at(page).then_some("page")]
+                                {
+                                    (title)
                                 }
                             }
                         }

@@ -1,11 +1,11 @@
 //! The progress of an action, and the results of the deliveries that it made due.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
 use super::super::error::PageError;
-use super::super::html::{Timestamp, button, empty, facts, short, state, status, visible};
+use super::super::html::{Table, Timestamp, button, empty, facts, short, state, status, visible};
 use super::super::operate::recorded_actions::{self, Recorded, state_of_due};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, Key, grouped};
@@ -114,7 +114,6 @@ pub(in crate::dashboard) async fn read(
     access: &Access,
     params: &Params,
 ) -> Result<ActionPage, PageError> {
-    rows::not_by_tenant(access)?;
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let recorded = match params.number("id") {
@@ -289,36 +288,17 @@ impl ActionPage {
 }
 
 fn reasons(reasons: &[Reason]) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked {
-                thead {
-                    tr {
-                        th.number scope="col" { "Deliveries" }
-                        th scope="col" { "Reason" }
-                        th scope="col" { "Status" }
-                        th scope="col" { "State" }
-                        th scope="col" { "Endpoint" }
-                    }
-                }
-                tbody {
-                    @for reason in reasons {
-                        @let these = Link::to("deliveries")
-                            .with("endpoint", &reason.endpoint)
-                            .with("state", &reason.state)
-                            .with("reason", &reason.reason_group);
-                        tr {
-                            td.number data-label="Deliveries" {
-                                a href=(these) { (grouped(reason.deliveries)) }
-                            }
-                            td.reason data-label="Reason" { (short(&reason.reason, 160)) }
-                            td data-label="Status" { (status(reason.status)) }
-                            td data-label="State" { (state(&reason.state)) }
-                            td data-label="Endpoint" { (visible(&reason.endpoint)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    Table::of(reasons)
+        .number("Deliveries", |reason| {
+            let these = Link::to("deliveries")
+                .with("endpoint", &reason.endpoint)
+                .with("state", &reason.state)
+                .with("reason", &reason.reason_group);
+            html! { a href=(these) { (grouped(reason.deliveries)) } }
+        })
+        .styled("reason", "Reason", |reason| short(&reason.reason, 160))
+        .column("Status", |reason| status(reason.status))
+        .column("State", |reason| state(&reason.state))
+        .column("Endpoint", |reason| html! { (visible(&reason.endpoint)) })
+        .render()
 }

@@ -1,11 +1,11 @@
 //! The record of actions: what operators did, and who.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 
 use super::super::cursor::PAGE;
 use super::super::error::PageError;
-use super::super::html::{Timestamp, empty, pages, short, state, visible};
+use super::super::html::{Table, Timestamp, empty, pages, short, state, visible};
 use super::super::operate::recorded_actions::{self, Recorded};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, grouped};
@@ -26,7 +26,6 @@ pub(in crate::dashboard) async fn read(
     access: &Access,
     params: &Params,
 ) -> Result<Actions, PageError> {
-    rows::not_by_tenant(access)?;
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let after = params.number("after");
@@ -61,49 +60,31 @@ impl View for Actions {
 }
 
 pub(super) fn table(actions: &[Recorded], now: Timestamp) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked {
-                thead {
-                    tr {
-                        th scope="col" { "When" }
-                        th scope="col" { "Who" }
-                        th scope="col" { "What" }
-                        th scope="col" { "On" }
-                        th.number scope="col" { "Deliveries" }
-                        th scope="col" { "State" }
-                        th scope="col" { "Note" }
-                    }
-                }
-                tbody {
-                    @for action in actions {
-                        tr {
-                            td data-label="When" { (action.began.with_age(now)) }
-                            td data-label="Who" { (by(action.operator.as_deref())) }
-                            td data-label="What" {
-                                a href=(Link::to("action").with("id", action.id)) { (action.action) }
-                            }
-                            td data-label="On" { (on(action)) }
-                            td.number data-label="Deliveries" {
-                                @if !matches!(&*action.action, "pause" | "resume") {
-                                    (grouped(action.changed))
-                                }
-                            }
-                            td data-label="State" {
-                                (state(action.state))
-                                @if let Some(due @ 1..) = action.due {
-                                    " " span.muted { (grouped(due)) " still due" }
-                                }
-                            }
-                            td data-label="Note" {
-                                (short(action.note.as_deref().unwrap_or_default(), 120))
-                            }
-                        }
-                    }
+    Table::of(actions)
+        .column("When", |action| action.began.with_age(now))
+        .column("Who", |action| by(action.operator.as_deref()))
+        .column("What", |action| {
+            let page = Link::to("action").with("id", action.id);
+            html! { a href=(page) { (action.action) } }
+        })
+        .column("On", on)
+        .number("Deliveries", |action| {
+            html! {
+                @if !matches!(&*action.action, "pause" | "resume") { (grouped(action.changed)) }
+            }
+        })
+        .column("State", |action| {
+            html! {
+                (state(action.state))
+                @if let Some(due @ 1..) = action.due {
+                    " " span.muted { (grouped(due)) " still due" }
                 }
             }
-        }
-    }
+        })
+        .column("Note", |action| {
+            short(action.note.as_deref().unwrap_or_default(), 120)
+        })
+        .render()
 }
 
 pub(super) fn on(action: &Recorded) -> Markup {

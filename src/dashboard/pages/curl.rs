@@ -1,4 +1,4 @@
-//! A request as a command for a shell.
+//! A request as a command for a POSIX shell.
 
 use super::super::html::visible;
 
@@ -54,7 +54,7 @@ fn url(uri: &str) -> String {
     format!("https://HOST{path}")
 }
 
-/// For a shell, whatever it is.
+/// For a POSIX shell. Others read a backslash within quotes.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::curl;
 
     #[test]
-    fn a_request_is_a_command_that_a_shell_takes_as_it_is() {
+    fn a_request_is_a_command_that_a_posix_shell_takes_as_it_is() {
         let headers = [("content-type", "application/json"), ("x-empty", "")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let command = curl(

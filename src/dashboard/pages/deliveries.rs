@@ -1,11 +1,11 @@
 //! The lists of deliveries: what fails, what is due, what was processed.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 
 use super::super::cursor::Cursor;
 use super::super::error::PageError;
-use super::super::html::{Timestamp, empty, pages, select, short, state, status, visible};
+use super::super::html::{Table, Timestamp, empty, pages, select, short, state, status, visible};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, Key};
 use super::super::selection::{Selection, State};
@@ -149,36 +149,9 @@ impl Deliveries {
 
     fn table(&self, viewer: &Access) -> Markup {
         let may_operate = viewer.may_operate();
-        let has_endpoint = self.selection.endpoint.is_none();
-        let table = html! {
-            div.scroll {
-                table.deliveries.stacked {
-                    thead {
-                        tr {
-                            @if may_operate { th scope="col" { span.hidden { "Selected" } } }
-                            th scope="col" { "Delivery" }
-                            @if has_endpoint { th scope="col" { "Endpoint" } }
-                            th scope="col" { "Event type" }
-                            @if self.is_processed() {
-                                th scope="col" { "Processed" }
-                                th.number scope="col" { "Attempts" }
-                                th scope="col" { "Request" }
-                            } @else {
-                                th scope="col" { "State" }
-                                th.number scope="col" { "Attempts" }
-                                th scope="col" { "Last failed" }
-                                th scope="col" { "Next attempt" }
-                                th scope="col" { "Status" }
-                                th scope="col" { "Reason" }
-                            }
-                        }
-                    }
-                    tbody { @for delivery in &self.deliveries { (self.row(delivery, may_operate)) } }
-                }
-            }
-        };
+        let table = self.list(may_operate);
         if !may_operate {
-            return table;
+            return table.render();
         }
         html! {
             form.selection method="post" action="confirm" {
@@ -199,51 +172,53 @@ impl Deliveries {
         }
     }
 
-    fn row(&self, delivery: &Delivery, may_operate: bool) -> Markup {
-        let key = &delivery.key;
+    fn list(&self, may_operate: bool) -> Table<'_, Delivery> {
         let time =
             |at: Option<Timestamp>| html! { @if let Some(at) = at { (at.with_age(self.now)) } };
-        html! {
-            tr {
-                @if may_operate {
-                    td { (select(key)) }
+        let attempts = |delivery: &Delivery| {
+            html! { @if let Some(attempts) = delivery.attempts { (attempts) } }
+        };
+        let mut table = Table::of(&self.deliveries).class("deliveries");
+        if may_operate {
+            table = table.unnamed("Selected", |delivery| select(&delivery.key));
+        }
+        table = table.styled("id", "Delivery", |delivery| {
+            html! {
+                a href=(delivery.key.link("delivery")) { (short(&delivery.key.id, 60)) }
+                @if let Some(tenant) = &delivery.tenant {
+                    " " span.muted { (short(tenant, 40)) }
                 }
-                td.id data-label="Delivery" {
-                    a href=(key.link("delivery")) { (short(&key.id, 60)) }
-                    @if let Some(tenant) = &delivery.tenant {
-                        " " span.muted { (short(tenant, 40)) }
-                    }
-                }
-                @if self.selection.endpoint.is_none() {
-                    td data-label="Endpoint" { (visible(&key.endpoint)) }
-                }
-                td data-label="Event type" {
-                    (short(delivery.event_type.as_deref().unwrap_or_default(), 60))
-                }
-                @if self.is_processed() {
-                    td data-label="Processed" { (time(delivery.processed)) }
-                    td.number data-label="Attempts" {
-                        @if let Some(attempts) = delivery.attempts { (attempts) }
-                    }
-                    td data-label="Request" {
+            }
+        });
+        if self.selection.endpoint.is_none() {
+            table = table.column("Endpoint", |delivery| {
+                html! { (visible(&delivery.key.endpoint)) }
+            });
+        }
+        table = table.column("Event type", |delivery| {
+            short(delivery.event_type.as_deref().unwrap_or_default(), 60)
+        });
+        if self.is_processed() {
+            return table
+                .column("Processed", move |delivery| time(delivery.processed))
+                .number("Attempts", attempts)
+                .column("Request", |delivery| {
+                    html! {
                         @if delivery.has_request == Some(true) { "kept" }
                         @else { span.muted { "not kept" } }
                     }
-                } @else {
-                    td data-label="State" { (state(&delivery.state)) }
-                    td.number data-label="Attempts" {
-                        @if let Some(attempts) = delivery.attempts { (attempts) }
-                    }
-                    td data-label="Last failed" { (time(delivery.last_failed)) }
-                    td data-label="Next attempt" {
-                        @if delivery.state == "due" { (time(delivery.next_attempt)) }
-                    }
-                    td data-label="Status" { (status(delivery.status)) }
-                    td.reason data-label="Reason" {
-                        (short(delivery.reason.as_deref().unwrap_or_default(), 100))
-                    }
-                }
-            }
+                });
         }
+        table
+            .column("State", |delivery| state(&delivery.state))
+            .number("Attempts", attempts)
+            .column("Last failed", move |delivery| time(delivery.last_failed))
+            .column("Next attempt", move |delivery| {
+                time(delivery.next_attempt.filter(|_| delivery.state == "due"))
+            })
+            .column("Status", |delivery| status(delivery.status))
+            .styled("reason", "Reason", |delivery| {
+                short(delivery.reason.as_deref().unwrap_or_default(), 100)
+            })
     }
 }

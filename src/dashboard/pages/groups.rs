@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
 use super::super::Access;
-use super::super::html::{Timestamp, count, short, state, status, visible};
+use super::super::html::{Table, Timestamp, count, short, state, status, visible};
 use super::super::params::Link;
 use super::super::rows::{Count, count_kept};
 
@@ -261,44 +261,28 @@ pub(super) fn table(
     now: Timestamp,
     may_operate: bool,
 ) -> Markup {
-    html! {
-        div.scroll {
-            table.groups.stacked {
-                thead {
-                    tr {
-                        th.number scope="col" { "Deliveries" }
-                        th scope="col" { "Reason of the last attempt" }
-                        th scope="col" { "Status" }
-                        th scope="col" { "Endpoints" }
-                        th scope="col" { "Since" }
-                        th scope="col" { "Last" }
-                        @if may_operate { th scope="col" { span.hidden { "Actions" } } }
-                    }
-                }
-                tbody { @for group in groups { (row(group, now, may_operate)) } }
+    let mut table = Table::of(groups)
+        .class("groups")
+        .number("Deliveries", |group| {
+            html! {
+                a href=(group.narrowed(Link::to("deliveries"))) { (count(group.deliveries)) }
             }
-        }
+        })
+        .styled("reason", "Reason", |group| short(&group.reason, 160))
+        .column("Status", |group| status(group.status))
+        .column("Endpoints", |group| parts(group, now))
+        .column("Since", |group| {
+            html! { @if let Some(since) = group.since { (since.with_age(now)) } }
+        })
+        .column("Last", |group| group.last_failed.with_age(now));
+    if may_operate {
+        table = table.unnamed("Actions", |group| actions(group, now));
+    }
+    html! {
+        (table)
         @if *are_cut {
             p.muted { "There are more reasons. Those that occurred last are shown, as far as so many could \
                        be looked at." }
-        }
-    }
-}
-
-fn row(group: &Group, now: Timestamp, may_operate: bool) -> Markup {
-    html! {
-        tr {
-            td.number data-label="Deliveries" {
-                a href=(group.narrowed(Link::to("deliveries"))) { (count(group.deliveries)) }
-            }
-            td.reason data-label="Reason" { (short(&group.reason, 160)) }
-            td data-label="Status" { (status(group.status)) }
-            td data-label="Endpoints" { (parts(group, now)) }
-            td data-label="Since" {
-                @if let Some(since) = group.since { (since.with_age(now)) }
-            }
-            td data-label="Last" { (group.last_failed.with_age(now)) }
-            @if may_operate { td { (actions(group, now)) } }
         }
     }
 }

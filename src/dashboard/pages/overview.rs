@@ -1,13 +1,13 @@
 //! The first page: the endpoints, and what is failing.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 
 use super::super::activity;
 use super::super::endpoints::{self, Endpoint, State};
 use super::super::error::PageError;
 use super::super::html::{
-    Timestamp, button, count, duration, empty, legend, short, sparkline, state, visible,
+    Table, Timestamp, button, count, duration, empty, legend, short, sparkline, state, visible,
 };
 use super::super::params::Link;
 use super::super::rows::{self, Count};
@@ -29,7 +29,6 @@ pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
 ) -> Result<Overview, PageError> {
-    rows::not_by_tenant(access)?;
     let mut reading = shared.database.read().await?;
     let now = rows::now(&mut reading).await?;
     let names = rows::endpoints(&mut reading, access).await?;
@@ -85,57 +84,36 @@ impl View for Overview {
 }
 
 fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked {
-                thead {
-                    tr {
-                        th scope="col" { "Endpoint" }
-                        th scope="col" { "State" }
-                        th scope="col" { "Last 24 hours" }
-                        th.number scope="col" { "Due" }
-                        th.number scope="col" { "Dead" }
-                        th.number scope="col" { "Recorded" }
-                        th scope="col" { "Oldest due" }
-                        th scope="col" { "Last success" }
-                        @if may_operate { th scope="col" { span.hidden { "Actions" } } }
-                    }
-                }
-                tbody {
-                    @for endpoint in endpoints {
-                        tr {
-                            th scope="row" {
-                                a href=(Link::to("endpoint").with("endpoint", &endpoint.name)) {
-                                    (visible(&endpoint.name))
-                                }
-                            }
-                            td data-label="State" title=(endpoint.state.meaning()) {
-                                (states(endpoint))
-                            }
-                            td data-label="Last 24 hours" { (sparkline(&endpoint.hours)) }
-                            td.number data-label="Due" { (list(endpoint, "due", endpoint.due)) }
-                            td.number.dead data-label="Dead" {
-                                (list(endpoint, "dead", endpoint.dead))
-                            }
-                            td.number data-label="Recorded" {
-                                (list(endpoint, "recorded", endpoint.recorded))
-                            }
-                            td data-label="Oldest due" {
-                                @if let Some(overdue) = endpoint.overdue { (duration(overdue)) }
-                            }
-                            td data-label="Last success" {
-                                @match endpoint.last_success {
-                                    Some(at) => { (at.with_age(now)) }
-                                    None => { span.muted { "none counted" } }
-                                }
-                            }
-                            @if may_operate { td { div.actions { (pause_or_resume(endpoint)) } } }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let table = Table::of(endpoints)
+        .row_head("Endpoint", |endpoint| {
+            let page = Link::to("endpoint").with("endpoint", &endpoint.name);
+            html! { a href=(page) { (visible(&endpoint.name)) } }
+        })
+        .column("State", |endpoint| {
+            html! { span title=(endpoint.state.meaning()) { (states(endpoint)) } }
+        })
+        .column("Last 24 hours", |endpoint| sparkline(&endpoint.hours))
+        .number("Due", |endpoint| list(endpoint, "due", endpoint.due))
+        .styled("number dead", "Dead", |endpoint| {
+            list(endpoint, "dead", endpoint.dead)
+        })
+        .number("Recorded", |endpoint| {
+            list(endpoint, "recorded", endpoint.recorded)
+        })
+        .column("Oldest due", |endpoint| {
+            html! { @if let Some(overdue) = endpoint.overdue { (duration(overdue)) } }
+        })
+        .column("Last success", |endpoint| match endpoint.last_success {
+            Some(at) => at.with_age(now),
+            None => html! { span.muted { "none counted" } },
+        });
+    let table = match may_operate {
+        true => table.unnamed("Actions", |endpoint| {
+            html! { div.actions { (pause_or_resume(endpoint)) } }
+        }),
+        false => table,
+    };
+    table.render()
 }
 
 /// That no delivery is failing. Where one may be missing, nobody knows whether nothing is.

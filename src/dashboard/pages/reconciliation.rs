@@ -1,12 +1,12 @@
 //! The progress of an endpoint's reconciliation, by the lists of its provider.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
 use super::super::Access;
 use super::super::endpoints::is_late;
-use super::super::html::{Timestamp, short, visible};
+use super::super::html::{Table, Timestamp, short, visible};
 use super::super::rows::grouped;
 
 /// Those first that are not reconciled.
@@ -76,55 +76,36 @@ pub(super) async fn read(
 }
 
 pub(super) fn table(lists: &[List], now: Timestamp) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked {
-                thead {
-                    tr {
-                        th scope="col" { "List" }
-                        th scope="col" { "Reconciled until" }
-                        th.number scope="col" { "Missed" }
-                        th scope="col" { "Last missed" }
-                        th scope="col" { "Failure" }
-                    }
-                }
-                tbody {
-                    @for list in lists { (row(list, now)) }
-                }
-            }
-        }
-    }
-}
-
-fn row(list: &List, now: Timestamp) -> Markup {
-    html! {
-        tr {
-            th scope="row" {
+    Table::of(lists)
+        .row_head("List", |list| {
+            html! {
                 (visible(&list.source))
                 @if let Some(path) = &list.path { " " span.muted { (short(path, 80)) } }
             }
-            td data-label="Reconciled until" {
-                @match list.reconciled_until {
-                    Some(until) => { (until.with_age(now)) }
-                    None => { "not yet" }
-                }
+        })
+        .column("Reconciled until", |list| match list.reconciled_until {
+            Some(until) => until.with_age(now),
+            None => html! { "not yet" },
+        })
+        .number("Missed", |list| html! { (grouped(list.missed)) })
+        .column("Last missed", |list| {
+            html! { @if let Some(last) = list.last_missed { (last.with_age(now)) } }
+        })
+        .styled("reason", "Failure", |list| failure(list, now))
+        .render()
+}
+
+fn failure(list: &List, now: Timestamp) -> Markup {
+    html! {
+        @if let Some(failure) = &list.failure {
+            (short(failure, 300))
+            @if let Some(since) = list.failing_since {
+                " " span.muted { "since " (since.with_age(now)) }
             }
-            td.number data-label="Missed" { (grouped(list.missed)) }
-            td data-label="Last missed" {
-                @if let Some(last) = list.last_missed { (last.with_age(now)) }
-            }
-            td.reason data-label="Failure" {
-                @if let Some(failure) = &list.failure {
-                    (short(failure, 300))
-                    @if let Some(since) = list.failing_since {
-                        " " span.muted { "since " (since.with_age(now)) }
-                    }
-                }
-                @if let Some(late) = list.late_since {
-                    @if list.failure.is_some() { br; }
-                    "No process has begun the round of " (late.with_age(now)) "."
-                }
-            }
+        }
+        @if let Some(late) = list.late_since {
+            @if list.failure.is_some() { br; }
+            "No process has begun the round of " (late.with_age(now)) "."
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Rejected requests, by cause and hour.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
 use super::super::activity;
 use super::super::error::PageError;
-use super::super::html::{Timestamp, empty, short, visible};
+use super::super::html::{Table, Timestamp, empty, short, visible};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, grouped};
 use super::super::view::View;
@@ -92,7 +92,6 @@ pub(in crate::dashboard) async fn read(
     access: &Access,
     params: &Params,
 ) -> Result<Rejected, PageError> {
-    rows::not_by_tenant(access)?;
     let mut reading = shared.database.read().await?;
     let now = rows::now(&mut reading).await?;
     let mut names = rows::endpoints(&mut reading, access).await?;
@@ -152,78 +151,40 @@ impl Rejected {
                 of_hour.map(|hour| (cause, hour.requests))
             })
         };
-        html! {
-            div.scroll {
-                table.stacked {
-                    thead {
-                        tr {
-                            th scope="col" { "Hour" }
-                            th.number scope="col" { "Requests" }
-                            th scope="col" { "Causes" }
-                        }
-                    }
-                    tbody {
-                        @for at in self.beginnings.iter().rev() {
-                            @let requests: i64 = in_hour(*at).map(|(_, requests)| requests).sum();
-                            @if requests > 0 {
-                                tr {
-                                    th scope="row" {
-                                        (activity::timestamp(*at))
-                                    }
-                                    td.number data-label="Requests" { (grouped(requests)) }
-                                    td data-label="Causes" {
-                                        ul.parts {
-                                            @for (cause, requests) in in_hour(*at) {
-                                                li {
-                                                    (grouped(requests)) " " (in_words(&cause.cause))
-                                                    " " span.muted { (visible(&cause.endpoint)) }
-                                                }
-                                            }
-                                        }
-                                    }
-                                }
+        let in_all = |at: i64| in_hour(at).map(|(_, requests)| requests).sum::<i64>();
+        let hours = self.beginnings.iter().rev();
+        Table::of(hours.filter(|at| in_all(**at) > 0))
+            .row_head("Hour", |at| html! { (activity::timestamp(*at)) })
+            .number("Requests", |at| html! { (grouped(in_all(*at))) })
+            .column("Causes", |at| {
+                html! {
+                    ul.parts {
+                        @for (cause, requests) in in_hour(*at) {
+                            li {
+                                (grouped(requests)) " " (in_words(&cause.cause))
+                                " " span.muted { (visible(&cause.endpoint)) }
                             }
                         }
                     }
                 }
-            }
-        }
+            })
+            .render()
     }
 }
 
 pub(super) fn table(causes: &[Cause], now: Timestamp) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked.rejected {
-                thead {
-                    tr {
-                        th.number scope="col" { "Requests" }
-                        th scope="col" { "Cause" }
-                        th scope="col" { "Last reason" }
-                        th scope="col" { "Endpoint" }
-                        th scope="col" { "Since" }
-                        th scope="col" { "Last" }
-                    }
-                }
-                tbody {
-                    @for cause in causes {
-                        tr {
-                            td.number data-label="Requests" { (grouped(cause.requests)) }
-                            td data-label="Cause" { (in_words(&cause.cause)) }
-                            td.reason data-label="Last reason" { (short(&cause.reason, 200)) }
-                            td data-label="Endpoint" {
-                                a href=(Link::to("endpoint").with("endpoint", &cause.endpoint)) {
-                                    (visible(&cause.endpoint))
-                                }
-                            }
-                            td data-label="Since" { (cause.since.with_age(now)) }
-                            td data-label="Last" { (cause.last.with_age(now)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    Table::of(causes)
+        .class("rejected")
+        .number("Requests", |cause| html! { (grouped(cause.requests)) })
+        .column("Cause", |cause| html! { (in_words(&cause.cause)) })
+        .styled("reason", "Last reason", |cause| short(&cause.reason, 200))
+        .column("Endpoint", |cause| {
+            let page = Link::to("endpoint").with("endpoint", &cause.endpoint);
+            html! { a href=(page) { (visible(&cause.endpoint)) } }
+        })
+        .column("Since", |cause| cause.since.with_age(now))
+        .column("Last", |cause| cause.last.with_age(now))
+        .render()
 }
 
 /// The names are those of the metric.

@@ -26,7 +26,7 @@ mod scheme;
 ///   `:<disputeStatus>:<eventDate>`, the former empty where Adyen sends none. Whoever has captured one of them can
 ///   send it again as another event. For platforms the SHA-256 of the body. Event type: `eventCode` of the first
 ///   item, or `$.type`.
-#[doc = facts!("adyen")]
+#[doc = include_str!("../facts/adyen.md")]
 pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {
     #[expect(clippy::unwrap_used, reason = "a constant that parses")]
     let code: JsonPath = "$.notificationItems[0].NotificationRequestItem.eventCode"

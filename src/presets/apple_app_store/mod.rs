@@ -25,7 +25,7 @@ pub use app::AppStoreApp;
 /// - Tolerance: 30 days, on both sides, which is the redelivery window; Apple states none, nor whether a
 ///   retry is signed at a new time.
 /// - Delivery id: `notificationUUID`, covered by the signature. Event type: `notificationType`.
-#[doc = facts!("apple-app-store")]
+#[doc = include_str!("../facts/apple-app-store.md")]
 ///
 /// The transaction in the payload (`signedTransactionInfo`) is signed in its own right. It is inside of what
 /// is verified here, so reading it needs no second check.

@@ -27,7 +27,7 @@ pub use topic::SnsTopic;
 /// - Tolerance: a day, past only, which is the redelivery window; AWS states none, and a retry keeps its
 ///   time.
 /// - Delivery id: `$.MessageId`, covered by the signature. Event type: none.
-#[doc = facts!("aws-sns")]
+#[doc = include_str!("../facts/aws-sns.md")]
 ///
 /// The content type is `text/plain`, which axum's `Json` refuses: take the body as `String` or `Bytes`. With
 /// raw message delivery nothing is signed, and each request is refused.

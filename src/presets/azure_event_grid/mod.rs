@@ -23,7 +23,7 @@ mod scheme;
 ///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
 ///   **An event of a custom input schema without `topic` or `id` is rejected each time it comes**: set another
 ///   [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
-#[doc = facts!("azure-event-grid")]
+#[doc = include_str!("../facts/azure-event-grid.md")]
 pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("azure-event-grid")
         .signature(EventGrid, secrets)

@@ -19,7 +19,7 @@ pub use keys::BraintreeKeys;
 /// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, as there is no id.
 ///   Two notifications of one kind about one object in one second are one. Event type: the `kind`
 ///   in the payload, which is XML in base64.
-#[doc = facts!("braintree")]
+#[doc = include_str!("../facts/braintree.md")]
 pub fn braintree(keys: impl Into<SecretSource<BraintreeKeys>>) -> Provider {
     Provider::custom("braintree")
         .signature(Braintree, keys.into().cast())

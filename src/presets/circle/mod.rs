@@ -25,7 +25,7 @@ pub use keys::CircleKeys;
 ///   another key is refused**.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.notificationId`, covered by the signature. Event type: `$.notificationType`.
-#[doc = facts!("circle")]
+#[doc = include_str!("../facts/circle.md")]
 ///
 /// Version 1 of the notifications, such as those of Circle Mint, is signed otherwise, and this preset
 /// rejects it.

@@ -21,7 +21,7 @@ mod scheme;
 ///   the SHA-256 of the body: an event that comes again in another batch runs again. Two
 ///   subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
 ///   Event type: `ce-type`, or `$.type`.
-#[doc = facts!("cloudevents")]
+#[doc = include_str!("../facts/cloudevents.md")]
 pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("cloudevents")
         .signature(CloudEvents, secrets)

@@ -15,7 +15,7 @@ mod scheme;
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.timestamp` and `$.request_id` make it unique (not confirmed). Event type:
 ///   `$.notification_type`.
-#[doc = facts!("cloudinary")]
+#[doc = include_str!("../facts/cloudinary.md")]
 pub fn cloudinary(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("cloudinary")
         .signature(Cloudinary, secrets)

@@ -22,7 +22,7 @@ mod scheme;
 ///   duplicate. **If it is not, whoever has captured a request can replay it under a fresh key for
 ///   2 days**: set a shorter [`tolerance`](Provider::tolerance), or the layer's
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard). Event type: `X-Contentful-Topic`.
-#[doc = facts!("contentful")]
+#[doc = include_str!("../facts/contentful.md")]
 pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| Source::header(HeaderName::from_static(name));
     Provider::custom("contentful")

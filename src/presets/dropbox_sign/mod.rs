@@ -22,7 +22,7 @@ const RECEIVED: &str = "Hello API Event Received";
 /// - Delivery id: none. The key is the SHA-256 of the JSON, which is **not** covered by the signature.
 ///   `event.event_hash` would be wrong, as all events of one type within a second share it. The boundary
 ///   between the parts does not count. Event type: `event.event_type`.
-#[doc = facts!("dropbox-sign")]
+#[doc = include_str!("../facts/dropbox-sign.md")]
 pub fn dropbox_sign(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("dropbox-sign")
         .signature(DropboxSign::new(), secrets)

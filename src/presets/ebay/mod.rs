@@ -23,7 +23,7 @@ pub use endpoint::EbayEndpoint;
 /// - Needs [`public_url`](Provider::public_url) for the handshake.
 /// - Tolerance: any age, as no time is signed but in the body.
 /// - Delivery id: `$.notification.notificationId`, covered by the signature. Event type: `$.metadata.topic`.
-#[doc = facts!("ebay")]
+#[doc = include_str!("../facts/ebay.md")]
 ///
 /// This [`KeySource`](crate::provider::keys::KeySource) adds the application token to every request that it
 /// makes, so let no other preset have it:

@@ -22,7 +22,7 @@ pub use user::FalUser;
 /// - Tolerance: 3 days, on both sides, which is the redelivery window. fal asks for 5 minutes, but does not
 ///   say that a retry is signed at a new time; a captured request is a duplicate.
 /// - Delivery id: `X-Fal-Webhook-Request-Id`, covered by the signature. Event type: `$.status`.
-#[doc = facts!("fal")]
+#[doc = include_str!("../facts/fal.md")]
 pub fn fal(users: impl Into<SecretSource<FalUser>>) -> Provider {
     Provider::custom("fal")
         .signature(Fal::new(), users.into().cast())

@@ -15,7 +15,7 @@ mod scheme;
 /// - Delivery id: a SHA-256 of the members of the body but `retries`, which counts the attempts.
 ///   Figma sends no id, and a second on one file can have several events. Event type:
 ///   `$.event_type`.
-#[doc = facts!("figma")]
+#[doc = include_str!("../facts/figma.md")]
 pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("figma")
         .signature(Figma::new(), secrets)

@@ -22,7 +22,7 @@ pub use keys::FireblocksKeys;
 ///   customers: **a request to another customer can be sent to you**. Look at its `$.workspaceId` (likely).
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.eventType`.
-#[doc = facts!("fireblocks")]
+#[doc = include_str!("../facts/fireblocks.md")]
 pub fn fireblocks(keys: impl Into<SecretSource<FireblocksKeys>>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("fireblocks")

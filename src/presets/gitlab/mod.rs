@@ -25,7 +25,7 @@ mod scheme;
 ///   `X-Gitlab-Event-UUID`, as all hooks of an event share it. Old versions send no key, and are
 ///   refused. Event type: `X-Gitlab-Event`.
 /// - Action: `$.object_attributes.action`, as in `Merge Request Hook.open`; pushes and pipelines have none.
-#[doc = facts!("gitlab")]
+#[doc = include_str!("../facts/gitlab.md")]
 pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| Source::header(HeaderName::from_static(name));
     Provider::custom("gitlab")

@@ -27,7 +27,7 @@ pub use push::PubSub;
 ///   makes the key too long: set another one. A push subscription without wrapping has no such members: with
 ///   its metadata written, set [`delivery_id`](Provider::delivery_id) to the headers
 ///   `x-goog-pubsub-subscription-name` and `x-goog-pubsub-message-id`. Event type: none.
-#[doc = facts!("google-pubsub")]
+#[doc = include_str!("../facts/google-pubsub.md")]
 pub fn google_pubsub(subscriptions: impl Into<SecretSource<PubSub>>) -> Provider {
     let message = Source::json(JsonPath::member("message").then("messageId"));
     Provider::custom("google-pubsub")

@@ -18,7 +18,7 @@ pub(super) mod scheme;
 /// - Delivery id: `X-Event-Id`, if it is covered, as with Hook0 it is; it must be a UUID. If it is not
 ///   covered, the SHA-256 of the body. Two subscriptions likely get the same id, so give each route an
 ///   endpoint name of its own. Event type: `X-Event-Type`, if it is covered.
-#[doc = facts!("hook0")]
+#[doc = include_str!("../facts/hook0.md")]
 pub fn hook0(secrets: impl Into<SecretSource>) -> Provider {
     speaker("hook0", secrets)
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))

@@ -29,7 +29,7 @@ mod scheme;
 ///   the workflow. Its key is the signed time and the SHA-256 of the body. **In versions 1 and 2,
 ///   which sign no time, it is not deduplicated**: each request reaches the handler. Event type:
 ///   none, as the events of a batch have a `subscriptionType` of their own.
-#[doc = facts!("hubspot")]
+#[doc = include_str!("../facts/hubspot.md")]
 pub fn hubspot(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::signed_value(EVENTS)
         .or(Source::signed_time().and(Source::body_digest()))

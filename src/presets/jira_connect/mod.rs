@@ -23,7 +23,7 @@ mod scheme;
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
 ///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
 /// - Groups: `jira:*`, as the event types have no dots.
-#[doc = facts!("jira-connect")]
+#[doc = include_str!("../facts/jira-connect.md")]
 ///
 /// The path that is signed is relative to the base URL of the app, and so is the path that the
 /// server receives.

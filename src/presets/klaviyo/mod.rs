@@ -19,7 +19,7 @@ mod scheme;
 ///   which is covered by the signature. Each event has a `$.data[].external_id`, by which a handler can
 ///   tell those that it knows from another batch. Event type: none, as the events of a batch have a
 ///   `topic` each.
-#[doc = facts!("klaviyo")]
+#[doc = include_str!("../facts/klaviyo.md")]
 pub fn klaviyo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("klaviyo")
         .signature(Klaviyo::new(), secrets)

@@ -15,7 +15,7 @@ mod scheme;
 ///   `verification_token` of the account.
 /// - Delivery id: `message_id` of that JSON. It is not covered, as nothing is. Event type: its
 ///   `type`, such as `Donation`.
-#[doc = facts!("kofi")]
+#[doc = include_str!("../facts/kofi.md")]
 ///
 /// A test delivery is made of the JSON: its signer makes the form.
 pub fn kofi(secrets: impl Into<SecretSource>) -> Provider {

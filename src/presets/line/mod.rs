@@ -16,7 +16,7 @@ mod scheme;
 ///   batch when it delivers it again, it is not recognized, and runs again. A body without events,
 ///   which the button *Verify* sends, is keyed by its SHA-256. Event type: none; each event has a
 ///   `type`.
-#[doc = facts!("line")]
+#[doc = include_str!("../facts/line.md")]
 pub fn line(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("line")
         .signature(Line::new(), secrets)

@@ -19,7 +19,7 @@ pub use key::LiveKitKey;
 /// - Tolerance: that of the token, which expires after 5 minutes, with a minute of leeway.
 /// - Delivery id: `$.id`, covered by the signature. An event that LiveKit sends to several URLs has the
 ///   same id at each. Event type: `$.event`.
-#[doc = facts!("livekit")]
+#[doc = include_str!("../facts/livekit.md")]
 pub fn livekit(keys: impl Into<SecretSource<LiveKitKey>>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("livekit")

@@ -20,7 +20,7 @@ mod scheme;
 /// - Delivery id: `$.event-data.id`, **not** covered by the signature. Mailgun promises that it is
 ///   unique within a day; it looks like 128 random bits, which do not repeat. Event type:
 ///   `$.event-data.event`.
-#[doc = facts!("mailgun")]
+#[doc = include_str!("../facts/mailgun.md")]
 ///
 /// Routes and older webhooks send forms, whose fields `timestamp`, `token` and `signature` are
 /// verified as well, unless the form is a multipart one. A form has no such id: set another

@@ -23,7 +23,7 @@ mod scheme;
 ///   whoever has captured a request can replay it under another id. A body is a batch, whose events have an `_id` of
 ///   their message. Event type: none, as the events of a batch have types
 ///   of their own.
-#[doc = facts!("mandrill")]
+#[doc = include_str!("../facts/mandrill.md")]
 pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("mandrill")
         .signature(Mandrill, secrets)

@@ -15,7 +15,7 @@ mod scheme;
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: the field `id` of the form, covered by the signature. `X-Chargify-Webhook-Id`, which is
 ///   the same, is not. Event type: the field `event`.
-#[doc = facts!("maxio")]
+#[doc = include_str!("../facts/maxio.md")]
 pub fn maxio(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("maxio")
         .signature(Maxio::new(), secrets)

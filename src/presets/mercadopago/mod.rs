@@ -26,7 +26,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected.
 ///   A proxy that sets its own, as Envoy does at the edge, breaks each signature: let it keep the one that it
 ///   receives. `$.id`, the id of the notification, is not covered. Event type: `$.type`.
-#[doc = facts!("mercadopago")]
+#[doc = include_str!("../facts/mercadopago.md")]
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.
 pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {

@@ -24,7 +24,7 @@ mod scheme;
 ///   5 seconds of leeway.
 /// - Delivery id: of Bird the SHA-256 of the body, as it sends no id; of MessageBird the claim `jti`. Both are
 ///   covered by the signature. Event type: none.
-#[doc = facts!("messagebird")]
+#[doc = include_str!("../facts/messagebird.md")]
 ///
 /// A webhook that is called with GET needs [`methods`](Provider::methods).
 pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {

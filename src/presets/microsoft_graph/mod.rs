@@ -21,7 +21,7 @@ mod scheme;
 ///   event `missed`. Each request is a delivery of its own, so let the handler ask Graph for the changes
 ///   since its last delta query. Event type: none, as each element has its own `changeType` or
 ///   `lifecycleEvent`.
-#[doc = facts!("microsoft-graph")]
+#[doc = include_str!("../facts/microsoft-graph.md")]
 pub fn microsoft_graph(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("microsoft-graph")
         .signature(Graph, secrets)

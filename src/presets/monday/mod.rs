@@ -24,7 +24,7 @@ mod scheme;
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: that of the token, which expires after 5 minutes, with a minute of leeway.
 /// - Delivery id: `$.event.triggerUuid`, **not** covered by the signature. Event type: `$.event.type`.
-#[doc = facts!("monday")]
+#[doc = include_str!("../facts/monday.md")]
 ///
 /// The webhooks of an app's life cycle are signed with its client secret, and have no such id. They are
 /// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.

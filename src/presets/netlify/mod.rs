@@ -16,7 +16,7 @@ mod scheme;
 ///   same body twice. `$.id` is that of the deploy, which has several events. A retry runs the handler
 ///   again, and so does a captured request: let the handler ask Netlify for the deploy. Event type:
 ///   `X-Netlify-Event`, **not** covered.
-#[doc = facts!("netlify")]
+#[doc = include_str!("../facts/netlify.md")]
 pub fn netlify(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("netlify")
         .signature(Netlify, secrets)

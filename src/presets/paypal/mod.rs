@@ -27,7 +27,7 @@ pub use webhook::PayPalWebhook;
 /// - Delivery id: `$.id`, **not** covered by more than the CRC-32. `PAYPAL-TRANSMISSION-ID` would be
 ///   wrong, as it is new for each transmission. Some of the sample events of PayPal's simulator share an id: of
 ///   those, the later ones are duplicates. Event type: `$.event_type`.
-#[doc = facts!("paypal")]
+#[doc = include_str!("../facts/paypal.md")]
 pub fn paypal(webhooks: impl Into<SecretSource<PayPalWebhook>>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("paypal")

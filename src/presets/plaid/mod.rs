@@ -27,7 +27,7 @@ pub use keys::PlaidKeys;
 ///   `$.webhook_type`.
 ///   In a test, set the time of a delivery that is sent more than once.
 /// - Action: `$.webhook_code`, as in `TRANSACTIONS.SYNC_UPDATES_AVAILABLE`.
-#[doc = facts!("plaid")]
+#[doc = include_str!("../facts/plaid.md")]
 pub fn plaid(keys: impl Into<SecretSource<PlaidKeys>>) -> Provider {
     Provider::custom("plaid")
         .signature(Plaid, keys.into().cast())

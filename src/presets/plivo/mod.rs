@@ -22,7 +22,7 @@ mod scheme;
 ///   call, [`Source::receipt`], so **nothing is deduplicated**: a caller who gives the same answer
 ///   twice makes two requests that cannot be told apart, and each needs its instructions. Event
 ///   type: none.
-#[doc = facts!("plivo")]
+#[doc = include_str!("../facts/plivo.md")]
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {

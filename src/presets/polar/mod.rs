@@ -15,7 +15,7 @@ mod scheme;
 ///   in Polar's newest SDK, the key may also be what the text after `whsec_` is in base64.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Polar's SDKs.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
-#[doc = facts!("polar")]
+#[doc = include_str!("../facts/polar.md")]
 ///
 /// Only the format *Raw* is meant; those for Slack and Discord have other bodies.
 pub fn polar(secrets: impl Into<SecretSource>) -> Provider {

@@ -14,7 +14,7 @@ mod scheme;
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature:
 ///   `$.applicantId`, `$.type` and `$.createdAtMs` are alike for two transactions of an applicant that
 ///   are decided in the same millisecond, and `$.correlationId` groups requests. Event type: `$.type`.
-#[doc = facts!("sumsub")]
+#[doc = include_str!("../facts/sumsub.md")]
 pub fn sumsub(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("sumsub")
         .signature(Sumsub, secrets)

@@ -25,7 +25,7 @@ mod scheme;
 ///   absent, a SHA-256 of the path, the query and the body. `MessageSid` and `CallSid` would be
 ///   wrong: each status of a message has the same. Event type: none, as each kind of event has
 ///   a URL of its own.
-#[doc = facts!("twilio")]
+#[doc = include_str!("../facts/twilio.md")]
 ///
 /// **A duplicate gets an empty 200, which has no instructions for a call.** That happens to the retry
 /// of a request whose answer Twilio has missed and, without the header, to a caller who gives the same

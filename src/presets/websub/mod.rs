@@ -17,7 +17,7 @@ mod scheme;
 ///   a time, set [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`]. Give each
 ///   subscription a URL of its own, as the topic is in the header `Link` only, which is **not** covered.
 ///   Event type: none.
-#[doc = facts!("websub")]
+#[doc = include_str!("../facts/websub.md")]
 pub fn websub(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("websub")
         .signature(WebSub, secrets)

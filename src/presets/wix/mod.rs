@@ -20,7 +20,7 @@ mod scheme;
 ///   `AppInstalled`, `AppRemoved` and the older webhooks have no id: a [receipt](Source::receipt) is in its
 ///   place, so that **a retry of these runs the handler again**.
 ///   In a test, set the body to the innermost JSON.
-#[doc = facts!("wix")]
+#[doc = include_str!("../facts/wix.md")]
 pub fn wix(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     Provider::custom("wix")
         .signature(Wix, keys.into().cast())

@@ -24,7 +24,7 @@ const MAX_TOKEN: usize = 512;
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
 ///   ids and times of what happened make it unique. Event type: `$.data.event_type`, which only X
 ///   activity has; account activity names its events by a member, such as `tweet_create_events`.
-#[doc = facts!("x")]
+#[doc = include_str!("../facts/x.md")]
 pub fn x(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("x")
         .signature(X::new(), secrets)

@@ -56,6 +56,23 @@ impl fmt::Display for JsonPathError {
 impl std::error::Error for JsonPathError {}
 
 impl JsonPath {
+    /// The same place as a JSON pointer of [RFC 6901](https://www.rfc-editor.org/rfc/rfc6901).
+    ///
+    /// ```
+    /// use idempotent_webhook::JsonPath;
+    ///
+    /// let path: JsonPath = "$.events[0]['event/id']".parse()?;
+    /// assert_eq!(path.pointer(), "/events/0/event~1id");
+    /// # Ok::<(), idempotent_webhook::provider::JsonPathError>(())
+    /// ```
+    pub fn pointer(&self) -> String {
+        let steps = self.steps.iter().map(|step| match step {
+            Step::Member(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+            Step::Element(index) => format!("/{index}"),
+        });
+        steps.collect()
+    }
+
     /// The path to a member of the top-level object, for names without special characters.
     pub(crate) fn member(name: &str) -> Self {
         Self {

@@ -253,6 +253,53 @@ async fn v1_what_is_kept_ends_with_the_claim() {
     }
 }
 
+/// `a` is claimed by the layer, and `b` by the function.
+#[tokio::test]
+async fn v1_the_function_ends_what_is_kept_as_the_layer_does() {
+    for state in ["due", "dead", "recorded"] {
+        for time in ["null", "interval '1 day'"] {
+            let app = TestApp::github(write_effect).await;
+            app.database
+                .run(&format!(
+                    "insert into idempotent_webhook.kept_deliveries
+                         (endpoint, delivery_id, state, attempts, archived_for, next_attempt_at,
+                          unreached_at, unreached_status, processed_version, taken_by)
+                     select 'test', id, '{state}', 1, {time},
+                         case '{state}' when 'due' then now() end, now(), 404, '0.9', 7
+                     from unnest(array['a', 'b']) as id"
+                ))
+                .await;
+            let sent = app.send(github("a", "{}")).await;
+            assert_eq!(sent.outcome, "processed");
+            assert!(process(&app.database.pool, "b").await.unwrap());
+            assert_rows!(app.database, claims: 2, effects: 2);
+            let rows: Vec<String> = sqlx::query_scalar(
+                "select (to_jsonb(kept) - array['delivery_id', 'takes'])::text
+                 from (
+                     select *, archived_until - processed_at as stays
+                     from idempotent_webhook.kept_deliveries
+                     order by delivery_id
+                 ) as kept",
+            )
+            .fetch_all(&app.database.pool)
+            .await
+            .unwrap();
+            let stays = time != "null" && state != "recorded";
+            assert_eq!(rows.len(), if stays { 2 } else { 0 }, "{state}, {time}");
+            // Each in a transaction of its own.
+            let without_times = rows.iter().map(|row| {
+                let mut row: serde_json::Value = serde_json::from_str(row).unwrap();
+                for time in ["processed_at", "archived_until"] {
+                    assert!(row[time].take().is_string(), "{row}");
+                }
+                row
+            });
+            let rows: Vec<_> = without_times.collect();
+            assert!(rows.windows(2).all(|pair| pair[0] == pair[1]), "{rows:#?}");
+        }
+    }
+}
+
 /// Dead, and only recorded.
 #[tokio::test]
 async fn v1_what_does_not_run_again_ends_too() {

@@ -9,10 +9,7 @@ async fn d3_a_program_reads_what_the_pages_show() {
     let app = with_a_dead_delivery().await;
     app.settled().await;
     let board = Board::operator(&app.database.pool);
-    for page in PAGES
-        .into_iter()
-        .filter(|page| !page.starts_with("confirm"))
-    {
+    for page in pages().filter(|page| !page.starts_with("confirm")) {
         board.json(page).await;
     }
     let overview = board.json("overview").await;

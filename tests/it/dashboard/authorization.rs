@@ -1,5 +1,6 @@
 //! D1: who may see and do what.
 
+use super::registry::Entry;
 use super::*;
 use crate::support::endpoint;
 
@@ -8,7 +9,7 @@ async fn d1_without_an_authorizer_there_is_no_page() {
     let app = with_a_dead_delivery().await;
     let board = Board(Dashboard::new(app.database.pool.clone()).into_router());
     let log = logged(async {
-        for page in PAGES {
+        for page in pages() {
             let answer = board.get(page).await;
             assert_eq!(answer.status, 403, "{page}");
             answer.hides("test");
@@ -45,7 +46,7 @@ async fn d1_the_authorizer_decides_for_each_request() {
         let form = "action=retry&endpoint=test&id=a";
         board.send(request.body(Body::from(form)).unwrap()).await
     };
-    for page in PAGES {
+    for page in pages() {
         assert_eq!(as_user("GET", page, "eve").await.status, 403, "{page}");
         assert_eq!(as_user("GET", page, "ada").await.status, 200, "{page}");
     }
@@ -64,14 +65,75 @@ async fn d1_the_authorizer_decides_for_each_request() {
     );
 }
 
+/// Whatever a page is about: the right is checked before the page is made.
+#[tokio::test(flavor = "multi_thread")]
+async fn d1_each_page_needs_the_right_of_its_entry() {
+    let app = with_a_dead_delivery().await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.operator_actions (action, endpoint, endpoints, ended_at)
+             values ('pause', 'test', array['test'], now())",
+        )
+        .await;
+    let levels = [
+        (Access::none(), false, false),
+        (Access::read(), true, false),
+        (Access::operate(), true, true),
+    ];
+    for (level, may_read, may_operate) in levels {
+        for (access, sees_payloads, sees_all_tenants) in [
+            (level.clone(), false, true),
+            (level.clone().with_payloads(), true, true),
+            (level.clone().of_tenants(["red"]), false, false),
+            (level.with_payloads().of_tenants(["red"]), true, false),
+        ] {
+            let board = Board::of(&app.database.pool, access.clone());
+            for entry in &PAGES {
+                let has_right = match entry.needs {
+                    Right::Read => may_read,
+                    Right::SeePayloads => may_read && sees_payloads,
+                    Right::Operate => may_operate,
+                };
+                let may = has_right && (sees_all_tenants || !entry.is_of_all_tenants);
+                for address in addresses(entry.page) {
+                    for answer in ask(&board, entry, address).await {
+                        let (status, access) = (answer.status.as_u16(), &access);
+                        match may {
+                            false => assert_eq!(status, 403, "{address}: {access:?}"),
+                            // A delivery of another tenant is not known.
+                            true if !sees_all_tenants => {
+                                assert!([200, 303, 404].contains(&status), "{address}: {access:?}");
+                            }
+                            true => {
+                                assert!([200, 303].contains(&status), "{address}: {access:?}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// In each way that the page takes, for a browser and for a program.
+async fn ask(board: &Board, entry: &Entry, address: &str) -> Vec<Answer> {
+    let form = address.split_once('?').map_or("", |(_, form)| form);
+    let mut answers = Vec::new();
+    if entry.takes != Takes::Post {
+        answers.push(board.get(address).await);
+        answers.push(board.get(&format!("api/{address}")).await);
+    }
+    if entry.takes != Takes::Get {
+        answers.push(board.post(entry.name, form).await);
+    }
+    answers
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn d1_readers_see_no_action_and_can_do_none() {
     let app = with_a_dead_delivery().await;
     let board = Board::of(&app.database.pool, Access::read());
-    for page in PAGES
-        .into_iter()
-        .filter(|page| !page.starts_with("confirm"))
-    {
+    for page in pages().filter(|page| !page.starts_with("confirm")) {
         let answer = board.page(page).await;
         answer.hides("action=\"act\"");
         answer.hides("action=\"confirm\"");

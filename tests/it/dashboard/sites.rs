@@ -77,7 +77,7 @@ async fn d2_no_get_changes_anything() {
     // To ask is not to do.
     let form = "action=discard&endpoint=test&id=a";
     assert_eq!(board.post("confirm", form).await.status, 200);
-    for page in PAGES {
+    for page in pages() {
         board.page(page).await;
     }
     assert_eq!(actions(&app.database).await, []);
@@ -114,7 +114,9 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
             .get("")
             .await,
     ];
-    for page in PAGES.into_iter().chain(assets.iter().copied()) {
+    let mut addresses: Vec<&str> = pages().collect();
+    addresses.extend(&assets);
+    for page in addresses {
         answers.push(board.page(page).await);
     }
     for answer in answers {

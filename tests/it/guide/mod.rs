@@ -15,6 +15,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
 
 use crate::support::Database;
 
+mod contributing;
 mod first_handler;
 mod links;
 mod missing;

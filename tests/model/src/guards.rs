@@ -8,9 +8,9 @@ pub enum Guard {
     OneClaim,
     /// `claim.sql`: `pg_advisory_xact_lock`.
     LockOfClaim,
-    /// `end_with_claim.sql`: `takes = $5`.
+    /// `0004_claim.sql`, `end_kept`: the number of the take.
     FenceOfClaim,
-    /// `end_with_claim.sql`: `state = 'due'`.
+    /// `0004_claim.sql`, `end_kept`: `state = 'due'`.
     OnlyDueIsClaimed,
     /// `attempt.rs`: an attempt in a process that has no handler for the type fails. It claims nothing.
     HandlerIsThere,

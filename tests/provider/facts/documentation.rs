@@ -1,37 +1,38 @@
-//! The facts in the documentation of each preset: `src/presets/facts.rs`, a macro that the
-//! presets put into it.
+//! The facts in the documentation of each preset: `src/presets/facts/NAME.md`, which it includes.
 
 use std::fmt::Write;
+use std::fs;
+
+use idempotent_webhook::presets;
 
 use super::statuses::{RedeliveredAfter, Statuses};
 use super::{
-    Basis, Deadline, Entry, Likely, SwitchedOff, compare_or_write, entries, in_days, in_seconds,
+    Basis, Deadline, Entry, FACTS, Likely, SwitchedOff, compare_or_write, entries, in_days,
+    in_seconds, path,
 };
 
 #[test]
 fn the_documentation_says_what_the_presets_and_the_facts_say() {
-    let mut file =
-        "//! Written by `tests/provider/facts` from `facts.json` and what the presets set.\n\n\
-                    /// What is known of the provider, for the documentation of its preset.\n\
-                    macro_rules! facts {\n"
-            .to_owned();
     for entry in entries() {
-        let lines = lines(&entry).join("\n");
-        writeln!(
-            file,
-            "    (\"{}\") => {{\n        r#\"{lines}\"#\n    }};",
-            entry.name()
-        )
-        .unwrap();
+        let text = lines(&entry).join("\n") + "\n";
+        compare_or_write(&format!("{FACTS}/{}.md", entry.name()), &text);
     }
-    file.push_str("}\n");
-    compare_or_write("src/presets/facts.rs", &file);
+}
+
+#[test]
+fn each_file_of_facts_is_of_a_preset() {
+    for file in fs::read_dir(path(FACTS)).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let is_of_a_preset = presets::ALL.iter().any(|preset| preset.name() == name);
+        assert!(is_of_a_preset, "there is no preset {name}");
+    }
 }
 
 /// What the dashboard shows of an endpoint.
 #[test]
 fn the_dashboard_says_what_switches_an_endpoint_off() {
-    let mut file = "//! Written by `tests/provider/facts` from `facts.json`.\n\n\
+    let mut file = "//! Written by `tests/provider/facts` from `src/presets/facts`.\n\n\
                     /// What makes a provider stop sending, in Markdown, if it says so.\n\
                     #[rustfmt::skip]\n\
                     pub(crate) fn switched_off(provider: &str) -> Option<&'static str> {\n    \

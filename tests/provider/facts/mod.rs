@@ -1,5 +1,5 @@
-//! What is known of each provider beyond what its preset sets: `tests/facts.json`. The
-//! documentation of the presets and the tables of `PROVIDERS.md` are written from both.
+//! What is known of each provider beyond what its preset sets: `src/presets/facts/NAME.json`. The facts in the documentation
+//! of the presets, beside it, and the tables of `PROVIDERS.md` are written from both.
 //!
 //!     UPDATE_PROVIDERS=1 cargo test --all-features --test provider facts::
 
@@ -9,7 +9,6 @@ mod retry;
 mod statuses;
 mod table;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,9 @@ use serde::Deserialize;
 
 use retry::Retry;
 use statuses::RedeliveredAfter;
+
+/// The folder of the facts: what is known of each provider, and what is written of it.
+const FACTS: &str = "src/presets/facts";
 
 /// What the provider says, or what is assumed.
 #[derive(Deserialize)]
@@ -154,19 +156,18 @@ impl Entry {
 
 /// All presets, in their order.
 fn entries() -> Vec<Entry> {
-    let file = fs::read_to_string(path("tests/facts.json")).unwrap();
-    let mut facts: BTreeMap<String, Facts> = serde_json::from_str(&file).unwrap();
     let entries = presets::ALL.iter().map(|preset| Entry {
         preset,
         provider: preset.provider(Secret::new("a secret").unwrap()),
-        facts: facts
-            .remove(preset.name())
-            .unwrap_or_else(|| panic!("facts.json has nothing of {}", preset.name())),
+        facts: facts(preset.name()),
     });
-    let entries = entries.collect();
-    let unknown: Vec<_> = facts.keys().collect();
-    assert!(unknown.is_empty(), "there is no preset {unknown:?}");
-    entries
+    entries.collect()
+}
+
+fn facts(preset: &str) -> Facts {
+    let file = format!("{FACTS}/{preset}.json");
+    let text = fs::read_to_string(path(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
 fn path(relative: &str) -> PathBuf {

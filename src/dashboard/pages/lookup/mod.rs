@@ -4,12 +4,12 @@ mod find;
 
 use std::collections::BTreeSet;
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::Row;
 
 use super::super::error::PageError;
-use super::super::html::{Timestamp, select, short, state, visible};
+use super::super::html::{Table, Timestamp, select, short, state, visible};
 use super::super::params::Params;
 use super::super::rows::{self, Key, grouped};
 use super::super::view::View;
@@ -258,73 +258,43 @@ fn form(text: &str) -> Markup {
 }
 
 fn table(found: &[Known], now: Timestamp, may_operate: bool) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked {
-                thead {
-                    tr {
-                        @if may_operate { th scope="col" { span.hidden { "Selected" } } }
-                        th scope="col" { "Delivery" }
-                        th scope="col" { "Endpoint" }
-                        th scope="col" { "Event type" }
-                        th scope="col" { "State" }
-                        th scope="col" { "When" }
-                    }
-                }
-                tbody {
-                    @for Known { key, found } in found {
-                        tr {
-                            @if may_operate {
-                                td { (select(key)) }
-                            }
-                            td.id data-label="Delivery" { a href=(key.link("delivery")) { (short(&key.id, 80)) } }
-                            td data-label="Endpoint" {
-                                (visible(&key.endpoint))
-                                @if let Some(tenant) = found.tenant_name.as_deref().or(key.tenant()) {
-                                    " " span.muted { (short(tenant, 40)) }
-                                }
-                            }
-                            td data-label="Event type" {
-                                (short(found.event_type.as_deref().unwrap_or_default(), 60))
-                            }
-                            td data-label="State" { (state(&found.state)) }
-                            td data-label="When" {
-                                @if let Some(at) = found.at { (at.with_age(now)) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    let mut table = Table::of(found);
+    if may_operate {
+        table = table.unnamed("Selected", |Known { key, .. }| select(key));
     }
+    table
+        .styled("id", "Delivery", |Known { key, .. }| {
+            html! { a href=(key.link("delivery")) { (short(&key.id, 80)) } }
+        })
+        .column("Endpoint", |Known { key, found }| {
+            endpoint(key, found.tenant_name.as_deref())
+        })
+        .column("Event type", |Known { found, .. }| {
+            short(found.event_type.as_deref().unwrap_or_default(), 60)
+        })
+        .column("State", |Known { found, .. }| state(&found.state))
+        .column("When", |Known { found, .. }| {
+            html! { @if let Some(at) = found.at { (at.with_age(now)) } }
+        })
+        .render()
 }
 
 fn table_of_discarded(discarded: &[Discarded], now: Timestamp) -> Markup {
+    Table::of(discarded)
+        .styled("id", "Delivery", |Discarded { key, .. }| {
+            html! { code { (short(&key.id, 80)) } }
+        })
+        .column("Endpoint", |Discarded { key, .. }| endpoint(key, None))
+        .column("When", |Discarded { at, .. }| at.with_age(now))
+        .render()
+}
+
+/// With the tenant, by its name or by that of the key.
+fn endpoint(key: &Key, tenant_name: Option<&str>) -> Markup {
     html! {
-        div.scroll {
-            table.stacked {
-                thead {
-                    tr {
-                        th scope="col" { "Delivery" }
-                        th scope="col" { "Endpoint" }
-                        th scope="col" { "When" }
-                    }
-                }
-                tbody {
-                    @for Discarded { key, at } in discarded {
-                        tr {
-                            td.id data-label="Delivery" { code { (short(&key.id, 80)) } }
-                            td data-label="Endpoint" {
-                                (visible(&key.endpoint))
-                                @if let Some(tenant) = key.tenant() {
-                                    " " span.muted { (short(tenant, 40)) }
-                                }
-                            }
-                            td data-label="When" { (at.with_age(now)) }
-                        }
-                    }
-                }
-            }
+        (visible(&key.endpoint))
+        @if let Some(tenant) = tenant_name.or(key.tenant()) {
+            " " span.muted { (short(tenant, 40)) }
         }
     }
 }

@@ -15,4 +15,7 @@ mod prefixes;
 mod questions;
 mod readers;
 mod rebinding;
+#[expect(dead_code, reason = "the menu is for the dashboard")]
+#[path = "../../../../src/dashboard/registry.rs"]
+mod registry;
 mod stage;

@@ -1,7 +1,10 @@
 //! An application with something of everything, and all pages about it.
 
+use std::collections::HashSet;
+
 use sqlx::Executor;
 
+use crate::registry::{self, Right, Takes};
 use crate::stage::Stage;
 
 /// What operators did, in each state that an action can have.
@@ -206,3 +209,24 @@ pub const DELIVERIES: [(&str, &str, &str); 8] = [
     ("payouts", "paused-1", "paused"),
     ("commands", "accepted-1", "due"),
 ];
+
+/// Asserts that these addresses are of all pages that need one of these rights. What is only posted has none.
+pub fn assert_has_each_page<'a>(addresses: impl Iterator<Item = &'a str>, rights: &[Right]) {
+    let names = addresses.map(|address| address.split_once('?').map_or(address, |(name, _)| name));
+    let names: HashSet<_> = names.collect();
+    for entry in &registry::PAGES {
+        if entry.takes != Takes::Post && rights.contains(&entry.needs) {
+            assert!(
+                names.contains(entry.name),
+                "{} is not looked at",
+                entry.name
+            );
+        }
+    }
+}
+
+#[test]
+fn each_page_is_looked_at() {
+    let addresses = PAGES.iter().map(|(address, _)| *address);
+    assert_has_each_page(addresses, &[Right::Read, Right::Operate]);
+}

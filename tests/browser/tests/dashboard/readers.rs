@@ -6,10 +6,14 @@ use axum::routing::get;
 use browser::{Browser, Look, Page, Server};
 use idempotent_webhook::dashboard::Access;
 
+use crate::pages::assert_has_each_page;
+use crate::registry::Right;
 use crate::stage::{PREFIX, Stage, ada, assert_sound};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
     "overview",
+    "endpoint?endpoint=billing",
+    "rejected",
     "deliveries",
     "deliveries?endpoint=billing&state=dead",
     "deliveries?endpoint=billing&state=due",
@@ -60,6 +64,7 @@ async fn stage() -> Stage {
 
 #[tokio::test]
 async fn a_reader_sees_no_action_and_no_payload() {
+    assert_has_each_page(PAGES.into_iter(), &[Right::Read]);
     let (stage, browser) = tokio::join!(stage(), Browser::start());
     let server = stage.serve(Access::read().named("bob")).await;
     let mut page = browser.page(Look::default()).await;
