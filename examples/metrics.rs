@@ -24,6 +24,9 @@ const SECRET: &str = "a secret";
 /// several processes cannot be put together.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
+/// Of the wait as the sender sees it, which signs whole seconds. 0.7 of the usual deadlines are among these.
+const WAITS: [f64; 10] = [1.0, 2.0, 3.5, 5.0, 7.0, 10.0, 14.0, 21.0, 42.0, 60.0];
+
 #[tokio::main]
 async fn main() -> ExitCode {
     playground::run(example).await
@@ -32,6 +35,10 @@ async fn main() -> ExitCode {
 async fn example(pool: PgPool) -> Result<()> {
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &BUCKETS)?
+        .set_buckets_for_metric(
+            Matcher::Full("idempotent_webhook_sender_wait_seconds".into()),
+            &WAITS,
+        )?
         .install_recorder()?;
 
     let github = presets::github(Secret::new(SECRET)?);

@@ -6,10 +6,12 @@ create table idempotent_webhook.activity (
     hour timestamptz not null,
     -- `request`: a request of the provider. `recovery`: an attempt at a kept delivery. `handler`: a call of
     -- the handler. `reconciliation`: a delivery that never came, with the outcome `missed`. `ignored`: an event
-    -- that was ignored.
+    -- that was ignored. `secret`: an authentic delivery, where there are several secrets.
+    -- `version`: an authentic delivery whose payload has another version than is expected.
     source text collate "C" not null,
     -- Of a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`. Of an event that was
-    -- ignored: its type, or `*`.
+    -- ignored: its type, or `*`. Of a secret: its place, `0` to `9`, or `*`.
+    -- Of a version: its name, or `*`.
     outcome text collate "C" not null,
     -- That of the application, or an empty text.
     version text collate "C" not null default '',
@@ -312,6 +314,20 @@ create function idempotent_webhook.endpoint_problems(endpoints text[], format sm
                     ) end < now() - make_interval(
                         secs => (told.settings ->> 'expected_every_seconds')::float8
                     )
+                    from idempotent_webhook.endpoint_settings as told
+                    where told.endpoint = known.endpoint
+                )),
+                -- By the expectation of now: once that was corrected, it is over.
+                ('other version', (
+                    select case when jsonb_typeof(told.settings -> 'expected_versions') = 'array' then exists (
+                        select
+                        from idempotent_webhook.activity as other
+                        where other.endpoint = known.endpoint
+                            and other.hour > now() - interval '25 hours'
+                            and other.source = 'version'
+                            and other.last_at > now() - interval '1 day'
+                            and not (told.settings -> 'expected_versions') ? other.outcome
+                    ) end
                     from idempotent_webhook.endpoint_settings as told
                     where told.endpoint = known.endpoint
                 )),

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::activity::{Activity, Source};
+use crate::delivery::VerifiedDelivery;
 use crate::event_types::Ignored;
-use crate::metrics::{Metrics, Stage};
+use crate::metrics::{Metrics, Stage, name_of_place};
 use crate::outcome::Outcome;
 use crate::provider::Provider;
 use crate::verification::Unhandled;
@@ -55,6 +56,16 @@ impl Counts {
     pub(crate) fn handled_type(&self, name: &str) {
         if let Some(activity) = &self.activity {
             activity.see_handled(name);
+        }
+    }
+
+    /// What is known of an authentic delivery of a request, which may be an event that is ignored.
+    pub(crate) fn authentic(&self, delivery: &VerifiedDelivery) {
+        if let Some(place) = delivery.secret {
+            self.add(Source::Secret, name_of_place(place));
+        }
+        if let (Some(version), Some(activity)) = (&delivery.other_version, &self.activity) {
+            activity.count_version(version);
         }
     }
 

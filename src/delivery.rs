@@ -100,6 +100,10 @@ pub struct VerifiedDelivery {
     pub(crate) id: DeliveryId,
     pub(crate) event_type: Option<String>,
     pub(crate) signed_at: Option<SystemTime>,
+    /// The place of the secret that has verified it, if there are several.
+    pub(crate) secret: Option<usize>,
+    /// The version of the payload, if it is another one than is expected.
+    pub(crate) other_version: Option<String>,
 }
 
 impl VerifiedDelivery {
@@ -393,6 +397,8 @@ mod tests {
             id: DeliveryId::new(id.to_owned()),
             event_type: None,
             signed_at: None,
+            secret: None,
+            other_version: None,
         };
         Delivery::new(endpoint.into(), "acme".into(), tenant, verified)
     }

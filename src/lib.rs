@@ -112,10 +112,14 @@
 //! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `discarded`, `accepted`, `handshake`, `ignored`, `verified` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. Of [tenants](TenantSecrets) that the lookup knows, from the first request on that this process has rejected; of a hundred by name, and `*` for those beyond |
+//! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the place of the secret that has verified a delivery, `0` to `9`, and `*` for later ones. Only where there are [several](Secrets) |
+//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has another version than is [expected](Provider::expect_version) |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
+//! | `idempotent_webhook_sender_wait_seconds` | histogram | from the time that the provider has signed to the answer, or until the sender hangs up: [what is in it](documentation::operating#metrics-and-alerts) |
+//! | `idempotent_webhook_response_deadline_seconds` | gauge | [how long the provider waits](Provider::response_deadline), if that is published or set |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
 //! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), that of any process, which is read every 30 seconds |
 //! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |

@@ -18,6 +18,14 @@ const MAX_TENANTS: usize = 100;
 /// The label of the others.
 const OTHER_TENANTS: &str = "*";
 
+/// The places of secrets that are told apart.
+const PLACES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+/// The name of the place of a secret, of which 0 is the first one. `*` stands for later ones.
+pub(crate) fn name_of_place(place: usize) -> &'static str {
+    PLACES.get(place).copied().unwrap_or("*")
+}
+
 /// A stage whose duration is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stage {
@@ -26,6 +34,22 @@ pub(crate) enum Stage {
     Claim,
     Handler,
     Commit,
+}
+
+/// Measures for how long a sender waits, from the time that it has signed until this is dropped: with the answer, or
+/// because the sender has hung up.
+#[must_use = "it measures until it is dropped"]
+pub(crate) struct SenderWait<'a> {
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) signed_at: SystemTime,
+}
+
+impl Drop for SenderWait<'_> {
+    fn drop(&mut self) {
+        // The sender's clock may be ahead.
+        let waited = SystemTime::now().duration_since(self.signed_at);
+        self.metrics.sender_wait(waited.unwrap_or_default());
+    }
 }
 
 /// The metrics of one layer.
@@ -93,6 +117,20 @@ impl Metrics {
         }
     }
 
+    /// There are so many secrets. If there are several, it is counted which of them verify.
+    pub(crate) fn has_secrets(&self, number: usize) {
+        if number > 1 {
+            for place in 0..number {
+                self.verified_by(place, 0);
+            }
+        }
+    }
+
+    /// A delivery was verified by the secret at a place.
+    pub(crate) fn verified_by_secret(&self, place: usize) {
+        self.verified_by(place, 1);
+    }
+
     fn rejected_tenants(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
         // Nothing panics while it holds the lock.
         self.rejected_tenants
@@ -114,11 +152,15 @@ mod facade {
         histogram,
     };
 
-    use super::{Arc, Duration, Metrics, Outcome, Stage};
+    use super::{Arc, Duration, Metrics, Outcome, Stage, name_of_place};
 
     const DELIVERIES: &str = "idempotent_webhook_deliveries_total";
     const REJECTIONS: &str = "idempotent_webhook_rejections_total";
     const TENANT_REQUESTS: &str = "idempotent_webhook_tenant_requests_total";
+    const SENDER_WAIT: &str = "idempotent_webhook_sender_wait_seconds";
+    const RESPONSE_DEADLINE: &str = "idempotent_webhook_response_deadline_seconds";
+    const VERIFIED_BY: &str = "idempotent_webhook_verified_by_secret_total";
+    const OTHER_VERSION: &str = "idempotent_webhook_other_version_total";
     const WAITERS: &str = "idempotent_webhook_in_flight_waiters";
     const RECOVERY: &str = "idempotent_webhook_recovery_attempts_total";
     const DEAD: &str = "idempotent_webhook_dead_total";
@@ -186,6 +228,16 @@ mod facade {
             "Requests of tenants of which one was rejected in this process, by what they were"
         );
         describe_counter!(
+            VERIFIED_BY,
+            Unit::Count,
+            "Deliveries by the place of the secret that has verified them, where there are several"
+        );
+        describe_counter!(
+            OTHER_VERSION,
+            Unit::Count,
+            "Deliveries whose payload has another version than is expected"
+        );
+        describe_counter!(
             RECOVERY,
             Unit::Count,
             "Attempts at kept deliveries by outcome"
@@ -245,6 +297,16 @@ mod facade {
             WAITERS,
             Unit::Count,
             "Duplicates that wait for a delivery in flight in this process"
+        );
+        describe_histogram!(
+            SENDER_WAIT,
+            Unit::Seconds,
+            "Time from the signing of a request to its answer, by two clocks, of which the sender's has whole seconds"
+        );
+        describe_gauge!(
+            RESPONSE_DEADLINE,
+            Unit::Seconds,
+            "How long the provider waits for an answer, if that is known"
         );
         for (stage, description) in [
             (
@@ -332,8 +394,25 @@ mod facade {
             counter.increment(1);
         }
 
+        pub(super) fn verified_by(&self, place: usize, count: u64) {
+            let place = Label::new("secret", name_of_place(place));
+            self.counter(VERIFIED_BY, [place]).increment(count);
+        }
+
         pub(crate) fn duration(&self, stage: Stage, time: Duration) {
             histogram!(stage.metric(), self.labels([])).record(time);
+        }
+
+        pub(crate) fn other_version(&self, count: u64) {
+            self.counter(OTHER_VERSION, []).increment(count);
+        }
+
+        pub(crate) fn sender_wait(&self, time: Duration) {
+            histogram!(SENDER_WAIT, self.labels([])).record(time);
+        }
+
+        pub(crate) fn response_deadline(&self, deadline: Duration) {
+            gauge!(RESPONSE_DEADLINE, self.labels([])).set(deadline.as_secs_f64());
         }
 
         /// The outcome of an attempt at a kept delivery.
@@ -421,7 +500,15 @@ mod facade {
 
         pub(super) fn tenant_request(&self, _: &str, _: &'static str) {}
 
+        pub(super) fn verified_by(&self, _: usize, _: u64) {}
+
         pub(crate) fn duration(&self, _: Stage, _: Duration) {}
+
+        pub(crate) fn other_version(&self, _: u64) {}
+
+        pub(crate) fn sender_wait(&self, _: Duration) {}
+
+        pub(crate) fn response_deadline(&self, _: Duration) {}
 
         pub(crate) fn attempt(&self, _: Outcome) {}
 

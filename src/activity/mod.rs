@@ -20,7 +20,7 @@ use crate::background::Background;
 use crate::transaction::Store;
 pub(crate) use last_authentic::report_last_authentic;
 pub(crate) use numbers::Source;
-use numbers::{Numbers, OfTable, Types, bucket};
+use numbers::{MAX_VERSIONS, Numbers, OfTable, Types, bucket};
 pub(crate) use type_problems::report_types;
 
 /// The activity of a layer. Clones share it.
@@ -41,6 +41,7 @@ struct State {
     store: Store,
     numbers: Numbers,
     types: Types,
+    versions: Types,
     /// The task that writes, since something was counted.
     writer: Option<Background>,
 }
@@ -62,6 +63,7 @@ impl Activity {
                 store,
                 numbers: Numbers::default(),
                 types: Types::default(),
+                versions: Types::default(),
                 writer: None,
             }),
             told: OnceLock::new(),
@@ -109,6 +111,13 @@ impl Activity {
     /// Notes that an event has come whose handler has this name in the table.
     pub(crate) fn see_handled(&self, name: &str) {
         self.counting().numbers.see(name, OfTable::Yes);
+    }
+
+    /// The same for a version of the payload that is not expected.
+    pub(crate) fn count_version(&self, version: &str) {
+        let mut state = self.counting();
+        let name = state.versions.name_within(version, MAX_VERSIONS);
+        state.numbers.add(Source::Version, name, 1);
     }
 
     /// The same for a rejected request. Its reason is stored, so it must have nothing of the request.

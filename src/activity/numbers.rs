@@ -17,6 +17,10 @@ pub(crate) enum Source {
     Ignored,
     /// A delivery that never came, as the provider's list of events shows.
     Reconciliation,
+    /// An authentic delivery whose payload has another version than is expected. Its outcome is that version.
+    Version,
+    /// An authentic delivery, where there are several secrets. Its outcome is the place of the one that has verified it.
+    Secret,
 }
 
 impl Source {
@@ -27,6 +31,8 @@ impl Source {
             Self::Handler => "handler",
             Self::Ignored => "ignored",
             Self::Reconciliation => "reconciliation",
+            Self::Version => "version",
+            Self::Secret => "secret",
         }
     }
 }
@@ -63,7 +69,10 @@ const OTHER_TYPES: &str = "*";
 /// The most names of ignored types that a layer stores.
 const MAX_TYPES: usize = 100;
 
-/// The longest name of an ignored type that is stored, in characters.
+/// The most versions of payloads that a layer stores. Where nobody signs them, whoever has captured a request can make them up.
+pub(super) const MAX_VERSIONS: usize = 10;
+
+/// The longest name of an ignored type, or of a version, that is stored, in characters.
 const MAX_TYPE: usize = 100;
 
 /// The longest reason that is stored, in characters.
@@ -156,9 +165,14 @@ pub(super) struct Types(HashSet<String>);
 impl Types {
     /// The name under which a type is counted.
     pub(super) fn name(&mut self, event_type: &str) -> Cow<'static, str> {
-        let name = stored(event_type, MAX_TYPE);
+        self.name_within(event_type, MAX_TYPES)
+    }
+
+    /// The same for a name of which so many are stored.
+    pub(super) fn name_within(&mut self, name: &str, most: usize) -> Cow<'static, str> {
+        let name = stored(name, MAX_TYPE);
         if !self.0.contains(&name) {
-            if self.0.len() == MAX_TYPES {
+            if self.0.len() >= most {
                 return OTHER_TYPES.into();
             }
             self.0.insert(name.clone());

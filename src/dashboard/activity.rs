@@ -18,7 +18,7 @@ const BY_HOUR: &str = "
         sum(count)::int8 as count,
         extract(epoch from max(last_at))::float8 as last_at
     from idempotent_webhook.activity
-    where endpoint = any($1) and hour >= to_timestamp($2) and source not in ('handler', 'ignored')
+    where endpoint = any($1) and hour >= to_timestamp($2) and source not in ('handler', 'ignored', 'secret', 'version')
         and (source = 'request' or outcome in ('processed', 'failed', 'kept', 'missed'))
     group by endpoint, hour, source, outcome
 ";
@@ -26,7 +26,7 @@ const BY_HOUR: &str = "
 const BY_VERSION: &str = "
     select extract(epoch from hour)::int8 as hour, version, source, outcome, count
     from idempotent_webhook.activity
-    where endpoint = $1 and hour >= to_timestamp($2) and source <> 'ignored'
+    where endpoint = $1 and hour >= to_timestamp($2) and source not in ('ignored', 'secret', 'version')
     order by hour
 ";
 

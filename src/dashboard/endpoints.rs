@@ -126,7 +126,7 @@ const LAST_SUCCESS: &str = "
         select last_at
         from idempotent_webhook.activity
         where activity.endpoint = known.endpoint
-            and outcome = 'processed' and source <> 'ignored'
+            and outcome = 'processed' and source not in ('ignored', 'version')
         order by hour desc, last_at desc
         limit 1
     ) as last
@@ -146,6 +146,7 @@ pub(super) enum State {
     TypeStopped,
     NewType,
     Differing,
+    OtherVersion,
     Mixed,
     Quiet,
     Fine,
@@ -165,6 +166,7 @@ impl State {
             Self::TypeStopped => "event type stopped",
             Self::NewType => "new event type",
             Self::Differing => "subscription differs",
+            Self::OtherVersion => "other version",
             Self::Mixed => "mixed",
             Self::Quiet => "quiet",
             Self::Fine => "fine",
@@ -206,6 +208,9 @@ impl State {
             Self::Differing => {
                 "The provider's subscription is not as the layer expects it. Events may not come, come twice, or \
                  be of another version."
+            }
+            Self::OtherVersion => {
+                "Over the last day, payloads had another version than is expected. They were handled all the same."
             }
             Self::Mixed => {
                 "Attempts failed or requests were rejected in this hour or the one before. Others have \
@@ -382,6 +387,8 @@ fn state(
         State::NewType
     } else if has("subscription differs") {
         State::Differing
+    } else if has("other version") {
+        State::OtherVersion
     } else if has_failed || was_rejected {
         State::Mixed
     } else if all.total() == 0 && all.accepted == 0 && all.missed == 0 {

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::header::AUTHORIZATION;
 
 use crate::provider::signature::Token;
@@ -18,6 +16,5 @@ pub fn auth0_log_streams(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("auth0-log-streams")
         .signature(Token::header(AUTHORIZATION), secrets)
         .delivery_id(Source::body_digest())
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
 }

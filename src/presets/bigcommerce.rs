@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{ASSUMED_DEADLINE, DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [BigCommerce](https://developer.bigcommerce.com/docs/integrations/webhooks/https-webhook-overview),
 /// which follows Standard Webhooks.
@@ -22,6 +20,6 @@ pub fn bigcommerce(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("scope")))
         .event_type_separator('/')
         .tolerance(Tolerance::two_sided(3 * DAY))
-        .response_deadline(Duration::from_secs(10))
+        .assumed_deadline(ASSUMED_DEADLINE)
         .redelivery_window(3 * DAY)
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use crate::provider::signature::{BasicAuth, BasicCredentials};
@@ -21,7 +19,7 @@ pub fn chargebee(credentials: impl Into<SecretSource<BasicCredentials>>) -> Prov
         .signature(BasicAuth::new(), credentials.into().cast())
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .payload_version(Source::json(JsonPath::member("api_version")))
         .event_type_separator(None)
         .success_status(StatusCode::OK)
-        .response_deadline(Duration::from_secs(10))
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
@@ -20,4 +22,5 @@ pub fn checkout(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .response_deadline(Duration::from_secs(10))
 }

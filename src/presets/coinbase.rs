@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::hook0::speaker;
 use crate::provider::signature::Tolerance;
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
@@ -25,5 +23,4 @@ pub fn coinbase(secrets: impl Into<SecretSource>) -> Provider {
                 .or(Source::json(JsonPath::member("eventType"))),
         )
         .tolerance(Tolerance::two_sided(30 * DAY))
-        .response_deadline(Duration::from_secs(10))
 }

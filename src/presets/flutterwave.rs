@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{ByHeader, Hmac, Token};
@@ -30,6 +28,5 @@ pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(member("event").or(member("type")))
         .success_status(StatusCode::OK)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::HeaderName;
 
 use crate::provider::keys::KeyRequest;
@@ -47,6 +45,5 @@ pub fn github_secret_scanning(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .tolerance(Tolerance::unlimited())
-        .response_deadline(Duration::from_secs(10))
         .body_limit(16 * MIB)
 }

@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{ASSUMED_DEADLINE, DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Increase](https://increase.com/documentation/webhooks), which follows Standard Webhooks.
 ///
@@ -21,6 +19,6 @@ pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
     standard("increase", scheme, secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("category")))
         .tolerance(Tolerance::two_sided(30 * DAY))
-        .response_deadline(Duration::from_secs(10))
+        .assumed_deadline(ASSUMED_DEADLINE)
         .redelivery_window(30 * DAY)
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::HeaderName;
 use serde_json::json;
 
@@ -26,6 +28,8 @@ pub fn mcp_events(secrets: impl Into<SecretSource>) -> Provider {
     standard("mcp-events", StandardWebhooks::new(), secrets, id)
         .event_type(member("name").or(member("type")))
         .signed_handshake(verification)
+        // As its standard has it.
+        .assumed_deadline(Duration::from_secs(15))
         .redelivery_window(30 * DAY)
 }
 

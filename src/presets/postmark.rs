@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{BasicAuth, BasicCredentials};
@@ -26,6 +24,5 @@ pub fn postmark(credentials: impl Into<SecretSource<BasicCredentials>>) -> Provi
         .body_limit(50 * crate::provider::MIB)
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
 }

@@ -14,6 +14,8 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///   `X-Shopify-Event-Id` would be wrong: it is shared by the deliveries to all
 ///   subscriptions, so that all but one would be dropped. Event type:
 ///   `X-Shopify-Topic`.
+/// - Version: that of the payload, **not** covered by the signature. Once the version of a subscription is no longer
+///   supported, Shopify falls forward to the oldest one that is, and the header has that one.
 /// - Groups: `orders/*`, as the event types have no dots.
 #[doc = include_str!("facts/shopify.md")]
 pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
@@ -28,6 +30,7 @@ pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(either("shopify-webhook-id", "x-shopify-webhook-id"))
         .event_type(either("shopify-topic", "x-shopify-topic"))
         .event_type_separator('/')
+        .payload_version(either("shopify-api-version", "x-shopify-api-version"))
         .body_limit(8 * MIB)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)

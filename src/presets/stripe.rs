@@ -14,6 +14,8 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
 ///   both the snapshot and the thin event of a change gets two ids. The types of thin events begin
 ///   with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
+/// - Version: that of the endpoint, or else the account's default, which moves with an upgrade of the account. Thin
+///   events have none.
 #[doc = include_str!("facts/stripe.md")]
 ///
 /// Each endpoint of an account has its own secret, and so have live and test mode. An API key, the id of an
@@ -25,6 +27,7 @@ pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .payload_version(Source::json(JsonPath::member("api_version")))
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .redelivery_window(30 * DAY)
 }

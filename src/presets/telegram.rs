@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::HeaderName;
 
 use crate::provider::signature::Token;
@@ -23,6 +21,5 @@ pub fn telegram(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("telegram")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("update_id")))
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
 }

@@ -31,6 +31,9 @@ pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::header(HeaderName::from_static(
             "twitch-eventsub-subscription-type",
         )))
+        .payload_version(Source::json(
+            JsonPath::member("subscription").then("version"),
+        ))
         .signed_handshake(verification)
         .tolerance(Tolerance::past_only(30 * DAY))
         .response_deadline(Duration::from_secs(5))

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use crate::provider::signature::{Encoding, Jwt, Tolerance};
@@ -43,6 +41,5 @@ pub fn vonage(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(DAY))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)
 }

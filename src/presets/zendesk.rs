@@ -30,6 +30,7 @@ pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
             "x-zendesk-webhook-invocation-id",
         )))
         .event_type(Source::json(JsonPath::member("type")))
+        .payload_version(Source::json(JsonPath::member("zendesk_event_version")))
         .tolerance(Tolerance::two_sided(24 * HOUR))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(12))

@@ -11,7 +11,7 @@ use super::identity::Identity;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
-use super::{DAY, MIB, Provider};
+use super::{ASSUMED_DEADLINE, DAY, MIB, Provider};
 
 /// A custom provider that still needs its signature scheme.
 #[derive(Clone, Debug)]
@@ -62,7 +62,8 @@ impl SignedProvider {
             handshakes: Handshakes::default(),
             answers: Answers::default(),
             body_limit: 2 * MIB,
-            response_deadline: Duration::from_secs(10),
+            response_deadline: ASSUMED_DEADLINE,
+            deadline_is_known: false,
             redelivery_window: 30 * DAY,
         }
     }

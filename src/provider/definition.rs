@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderName, Method};
 
-use super::DAY;
 use super::answers::Answers;
 use super::custom::CustomProvider;
 use super::handshake::Handshakes;
@@ -19,6 +18,8 @@ use super::secret::{SecretError, Secrets};
 use super::secret_source::SecretSource;
 use super::signature::{SignatureError, SignatureScheme, Tolerance};
 use super::source::{Source, Unreadable};
+use super::{DAY, LONGEST_TOLERANCE_OF_ATTEMPTS};
+use crate::delivery::check_text;
 
 /// How a provider signs, identifies and redelivers its webhooks.
 ///
@@ -52,6 +53,8 @@ pub struct Provider {
     pub(crate) answers: Answers,
     pub(crate) body_limit: usize,
     pub(crate) response_deadline: Duration,
+    /// Whether the provider, or the application, says so.
+    pub(crate) deadline_is_known: bool,
     pub(crate) redelivery_window: Duration,
 }
 
@@ -120,6 +123,51 @@ impl Provider {
     #[must_use]
     pub fn event_type_separator(mut self, separator: impl Into<Option<char>>) -> Self {
         self.event_type_separator = separator.into();
+        self
+    }
+
+    /// Where the version of the provider's API is in which the payload is written, such as Stripe's `$.api_version`, so
+    /// that [one can be expected](Self::expect_version).
+    #[must_use]
+    pub fn payload_version(mut self, source: Source) -> Self {
+        self.identity = self.identity.with_version(source);
+        self
+    }
+
+    /// The version of the payload that the handler is written for. Call it once for each, if there are several.
+    ///
+    /// ```
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stripe = presets::stripe(Secret::new("whsec_…")?).expect_version("2025-09-30.clover");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A delivery of another version is handled as any other one, and it is
+    /// [told](crate::documentation::providers#the-version-of-the-payload). One without a version is as expected. The version is
+    /// read with the delivery id, in one pass over the body.
+    ///
+    /// # Panics
+    ///
+    /// If the provider has no version in its requests, or nobody has said [where](Self::payload_version), or if the text
+    /// is blank, longer than 255 bytes or has control characters.
+    #[must_use]
+    #[track_caller]
+    #[expect(clippy::panic, reason = "documented, and only at start")]
+    pub fn expect_version(mut self, version: impl Into<Arc<str>>) -> Self {
+        let version = version.into();
+        assert!(
+            self.identity.version().is_some(),
+            "{} has no version in its requests that could be {version:?}: if it has one, say where, by \
+             `Provider::payload_version`",
+            self.name
+        );
+        if let Err(fault) = check_text(&version) {
+            panic!("not a usable version: {version:?} is {fault}");
+        }
+        self.identity = self.identity.with_expected_version(version);
         self
     }
 
@@ -195,10 +243,23 @@ impl Provider {
 
     /// How long the provider waits for the response before it counts the attempt as failed. A
     /// duplicate of a delivery in flight waits for at most three fifths of it, unless
-    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set.
+    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set. The metrics have it, for an
+    /// [alert](crate::documentation::operating#metrics-and-alerts).
+    ///
+    /// Default: that of the preset. Where the provider publishes none, one is assumed, of 10 seconds for most, and the
+    /// metrics have none.
     #[must_use]
     pub fn response_deadline(mut self, deadline: Duration) -> Self {
         self.response_deadline = deadline;
+        self.deadline_is_known = true;
+        self
+    }
+
+    /// The deadline of a provider that publishes none.
+    #[must_use]
+    pub(crate) fn assumed_deadline(mut self, deadline: Duration) -> Self {
+        self.response_deadline = deadline;
+        self.deadline_is_known = false;
         self
     }
 
@@ -236,6 +297,12 @@ impl Provider {
     /// Whether the signature covers a time, so that the [tolerance](Self::tolerance) has an effect.
     pub fn signs_time(&self) -> bool {
         self.scheme.signs_time()
+    }
+
+    /// Whether a time that is signed is that of the attempt, and not of the first one, as far as the tolerance tells.
+    pub(crate) fn signs_each_attempt(&self) -> bool {
+        let past = self.tolerance.past();
+        past.is_some_and(|past| past <= LONGEST_TOLERANCE_OF_ATTEMPTS)
     }
 
     /// Whether the signature covers the URL, so that it depends on [`public_url`](Self::public_url).
@@ -308,6 +375,16 @@ impl Provider {
             .then(|| format!("{types} is between the words of {provider}'s event types{action}"))
     }
 
+    /// Whether the signature covers the version of the payload.
+    pub(crate) fn signs_payload_version(&self) -> bool {
+        let source = self.identity.version();
+        source.is_some_and(|source| source.is_signed(&*self.scheme))
+    }
+
+    pub(crate) fn expected_versions(&self) -> &[Arc<str>] {
+        self.identity.expected_versions()
+    }
+
     /// Whether the signature covers the event type.
     pub(crate) fn signs_event_type(&self) -> bool {
         let source = self.identity.event_type();
@@ -358,6 +435,12 @@ impl Provider {
 
     pub(crate) fn shared_name(&self) -> Arc<str> {
         self.name.clone()
+    }
+
+    /// How many secrets there are, if they do not depend on the request.
+    pub(crate) fn number_of_secrets(&self) -> usize {
+        let fixed = self.secrets.fixed();
+        fixed.map_or(0, |secrets| secrets.iter().count())
     }
 
     /// Whether its secrets are those of tenants.

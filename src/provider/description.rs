@@ -22,6 +22,8 @@ pub struct Description<'a> {
     pub delivery_id: &'a Source,
     /// Where the event type is.
     pub event_type: Option<&'a Source>,
+    /// Where the version of the payload is, which [can be expected](Provider::expect_version).
+    pub payload_version: Option<&'a Source>,
     /// The methods of deliveries.
     pub methods: &'a [Method],
     /// The status of every success, if the provider insists on one.
@@ -34,6 +36,8 @@ pub struct Description<'a> {
     pub body_limit: usize,
     /// How long the provider waits for the response.
     pub response_deadline: Duration,
+    /// Whether the provider publishes the deadline, or the application has set it. Otherwise it is assumed.
+    pub deadline_is_known: bool,
     /// How long after the first attempt the provider may deliver again.
     pub redelivery_window: Duration,
 }
@@ -64,12 +68,14 @@ impl Provider {
             tolerance: self.tolerance,
             delivery_id: self.identity.id(),
             event_type: self.identity.event_type(),
+            payload_version: self.identity.version(),
             methods: &self.methods,
             success_status: success,
             failure_status: failure,
             rejection_status: rejection.or(failure).unwrap_or(StatusCode::UNAUTHORIZED),
             body_limit: self.body_limit,
             response_deadline: self.response_deadline,
+            deadline_is_known: self.deadline_is_known,
             redelivery_window: self.redelivery_window,
         }
     }

@@ -1,6 +1,7 @@
 //! Which delivery an authentic request is: its id, its event type, or a handshake.
 
 use std::fmt;
+use std::sync::Arc;
 
 use http::request::Parts;
 
@@ -17,8 +18,12 @@ pub(crate) struct Identity {
     event_type: Option<Source>,
     /// What qualifies the event type.
     event_action: Option<Source>,
+    /// The version of the provider's API in which the payload is.
+    version: Option<Source>,
+    /// Those that the application expects. The version is read if there is one.
+    expected_versions: Vec<Arc<str>>,
     handshake: Option<HandshakeRule>,
-    /// Reads the JSON paths of all of them, in that order.
+    /// Reads the JSON paths of the id, the event type, the version if one is expected, and the challenge, in that order.
     reader: Reader,
 }
 
@@ -27,6 +32,8 @@ pub(crate) enum Identified {
     Delivery {
         id: DeliveryId,
         event_type: Option<String>,
+        /// If it is another one than is expected.
+        other_version: Option<String>,
     },
     Handshake(Handshake),
 }
@@ -38,6 +45,8 @@ impl Identity {
             id,
             event_type: None,
             event_action: None,
+            version: None,
+            expected_versions: Vec::new(),
             handshake: None,
         }
     }
@@ -57,14 +66,30 @@ impl Identity {
         self
     }
 
+    pub(super) fn with_version(mut self, version: Source) -> Self {
+        self.version = Some(version);
+        self.with_reader()
+    }
+
+    pub(super) fn with_expected_version(mut self, version: Arc<str>) -> Self {
+        self.expected_versions.push(version);
+        self.with_reader()
+    }
+
     pub(super) fn with_handshake(mut self, rule: HandshakeRule) -> Self {
         self.handshake = Some(rule);
         self.with_reader()
     }
 
+    fn without_version(mut self) -> Self {
+        self.version = None;
+        self.with_reader()
+    }
+
     fn with_reader(mut self) -> Self {
         let challenge = self.handshake.as_ref().map(|rule| &rule.challenge);
-        let sources = [Some(&self.id), self.event_type.as_ref(), challenge];
+        let version = self.expected_version_source();
+        let sources = [Some(&self.id), self.event_type.as_ref(), version, challenge];
         let paths = sources.into_iter().flatten().flat_map(Source::json_paths);
         self.reader = Reader::new(paths);
         self
@@ -80,6 +105,27 @@ impl Identity {
 
     pub(crate) fn event_action(&self) -> Option<&Source> {
         self.event_action.as_ref()
+    }
+
+    pub(crate) fn version(&self) -> Option<&Source> {
+        self.version.as_ref()
+    }
+
+    pub(crate) fn expected_versions(&self) -> &[Arc<str>] {
+        &self.expected_versions
+    }
+
+    /// Where the version is, if one is expected.
+    fn expected_version_source(&self) -> Option<&Source> {
+        let version = self.version.as_ref();
+        version.filter(|_| !self.expected_versions.is_empty())
+    }
+
+    fn is_other_version(&self, version: &str) -> bool {
+        !self
+            .expected_versions
+            .iter()
+            .any(|known| **known == *version)
     }
 
     /// What qualifies the event type of a request, if anything does.
@@ -114,6 +160,10 @@ impl Identity {
             match self.reader.read(body) {
                 Ok(matches) => matches,
                 Err(_) if self.id.json_paths().is_empty() => Vec::new(),
+                // If it is the version that is there twice, that is no reason to refuse.
+                Err(ReadError::Ambiguous) if self.expected_version_source().is_some() => {
+                    return self.clone().without_version().read(head, body, signed);
+                }
                 Err(error) => return Err(IdentityError::of_body(error)),
             }
         };
@@ -126,10 +176,14 @@ impl Identity {
             .event_type
             .as_ref()
             .and_then(|source| read(source, Spaces::Allowed).ok()?);
+        let version = self
+            .expected_version_source()
+            .and_then(|source| read(source, Spaces::Allowed).ok()?);
         match (id, event_type, &self.handshake) {
             (Ok(Some(id)), event_type, _) => Ok(Identified::Delivery {
                 id: DeliveryId::new(id),
                 event_type,
+                other_version: version.filter(|version| self.is_other_version(version)),
             }),
             (Ok(None), Some(event_type), Some(rule)) if event_type == rule.event_type => {
                 let source = &rule.challenge;
@@ -389,7 +443,9 @@ mod tests {
     ) -> Result<[Option<String>; 3], IdentityError> {
         Ok(
             match identity.read(head, body.as_bytes(), &Signed::new())? {
-                Identified::Delivery { id, event_type } => [Some(id.to_string()), event_type, None],
+                Identified::Delivery { id, event_type, .. } => {
+                    [Some(id.to_string()), event_type, None]
+                }
                 Identified::Handshake(handshake) => [
                     None,
                     Some(handshake.event_type().to_owned()),
@@ -452,5 +508,71 @@ mod tests {
             "! no usable delivery id: $.id is blank"
         );
         Ok(())
+    }
+
+    #[test]
+    fn y3_a_version_is_read_beside_the_id_and_never_refused() -> Result<(), http::Error> {
+        let expecting = |id: Source| {
+            Identity::new(id)
+                .with_event_type(json("$.type"))
+                .with_version(json("$.version"))
+                .with_expected_version("1".into())
+                .with_expected_version("2".into())
+                .with_handshake(HandshakeRule {
+                    event_type: "hello".into(),
+                    challenge: json("$.challenge"),
+                })
+        };
+        let head = head(&[(ID, b"a")])?;
+        let of = |identity: &Identity, body: &str| match identity.read(
+            &head,
+            body.as_bytes(),
+            &Signed::new(),
+        ) {
+            Ok(Identified::Delivery {
+                id,
+                event_type,
+                other_version,
+            }) => {
+                let parts = [Some(id.to_string()), event_type, other_version];
+                parts.map(|part| part.unwrap_or("-".into())).join(" ")
+            }
+            Ok(Identified::Handshake(handshake)) => handshake.challenge().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let by_path = expecting(json("$.id"));
+        for (body, expected) in [
+            (r#"{"version":"3","type":"t","id":"a"}"#, "a t 3"),
+            (r#"{"version":3,"id":"a"}"#, "a - 3"),
+            (r#"{"id":"a","type":"t","version":"1"}"#, "a t -"),
+            (r#"{"id":"a","type":"t","version":2}"#, "a t -"),
+            (r#"{"id":"a","type":"t"}"#, "a t -"),
+            (r#"{"id":"a","version":null}"#, "a - -"),
+            (r#"{"id":"a","version":{"id":"b"}}"#, "a - -"),
+            (r#"{"id":"a","version":"\u0000"}"#, "a - -"),
+            // Nobody knows which one counts.
+            (
+                r#"{"id":"a","type":"t","version":"1","version":"3"}"#,
+                "a t -",
+            ),
+            (r#"{"type":"hello","challenge":"c","version":"3"}"#, "c"),
+            (
+                r#"{"id":"a","id":"b","version":"3"}"#,
+                "no usable delivery id: a member is in the body twice",
+            ),
+        ] {
+            assert_eq!(of(&by_path, body), expected, "{body}");
+        }
+        // A body that is no JSON has no version.
+        let by_header = expecting(Source::header(ID));
+        assert_eq!(of(&by_header, "{"), "a - -");
+        assert_eq!(of(&by_header, r#"{"version":"3"}"#), "a - 3");
+        Ok(())
+    }
+
+    #[test]
+    fn y3_a_version_that_is_not_expected_is_not_read() {
+        let identity = Identity::new(Source::header(ID)).with_version(json("$.version"));
+        assert!(identity.reader.is_empty());
     }
 }

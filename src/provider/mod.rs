@@ -43,3 +43,9 @@ pub use verify::{Verified, VerifyError};
 pub(crate) const MIB: usize = 1024 * 1024;
 pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The deadline of a provider that publishes none.
+pub(crate) const ASSUMED_DEADLINE: Duration = Duration::from_secs(10);
+
+/// With a longer tolerance, a retry may have the time of the first attempt.
+const LONGEST_TOLERANCE_OF_ATTEMPTS: Duration = Duration::from_secs(15 * 60);

@@ -145,7 +145,8 @@ impl std::error::Error for SecretError {}
 /// One or more secrets that are valid at the same time.
 ///
 /// There are several while a secret is rotated: the provider signs with the old one until it
-/// has switched to the new one.
+/// has switched to the new one. The first one is the newest:
+/// [it is counted](crate::documentation::providers#rotating-a-secret) which of them verify.
 ///
 /// ```
 /// use idempotent_webhook::{Secret, Secrets, presets};

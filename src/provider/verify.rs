@@ -233,7 +233,7 @@ impl Provider {
                 Ok(_) | Err(_) => none.clone(),
             }
         })?;
-        let signed = self.scheme.verify(&request, secrets)?;
+        let (signed, secret) = self.verify_signature(&request, secrets)?;
         signed.check_validity(now)?;
         let signed_at = signed.time();
         if let Some(signed_at) = signed_at {
@@ -246,13 +246,39 @@ impl Provider {
             }
         }
         Ok(match self.identity.read(head, body, &signed)? {
-            Identified::Delivery { id, event_type } => Verified::Delivery(VerifiedDelivery {
+            Identified::Delivery {
+                id,
+                event_type,
+                other_version,
+            } => Verified::Delivery(VerifiedDelivery {
                 id,
                 event_type,
                 signed_at,
+                secret,
+                other_version,
             }),
             Identified::Handshake(handshake) => Verified::Handshake(handshake),
         })
+    }
+
+    /// What a valid signature says, and, of several secrets, the place of the one that it is made with.
+    ///
+    /// A scheme does not say which one that is, so each is tried alone. A request that is signed with the first one costs
+    /// what it costs with a single secret.
+    fn verify_signature(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<(Signed, Option<usize>), SignatureError> {
+        if secrets.iter().nth(1).is_some() {
+            for (place, secret) in secrets.iter().enumerate() {
+                if let Ok(signed) = self.scheme.verify(request, &Secrets::new(secret.clone())) {
+                    return Ok((signed, Some(place)));
+                }
+            }
+        }
+        // Of several, the reason is that of all together.
+        Ok((self.scheme.verify(request, secrets)?, None))
     }
 
     /// What the signature of a request covers, to the byte, such as `<time>.<body>`. It is for those who ask why a
@@ -293,10 +319,12 @@ impl Provider {
         body: &[u8],
     ) -> Result<VerifiedDelivery, ListedError> {
         match self.identity.read(head, body, &Signed::new()) {
-            Ok(Identified::Delivery { id, event_type }) => Ok(VerifiedDelivery {
+            Ok(Identified::Delivery { id, event_type, .. }) => Ok(VerifiedDelivery {
                 id,
                 event_type,
                 signed_at: None,
+                secret: None,
+                other_version: None,
             }),
             Ok(Identified::Handshake(_)) => Err(ListedError::Handshake),
             Err(error) => Err(ListedError::Identity(error)),

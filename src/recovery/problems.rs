@@ -45,10 +45,13 @@ pub enum Problem {
     /// The provider's subscription of the endpoint is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects
     /// it: events do not come, come twice, or are of another version.
     SubscriptionDiffers,
+    /// Over the last day, payloads had another version than the provider is
+    /// [expected](crate::Provider::expect_version) to send.
+    OtherVersion,
 }
 
 impl Problem {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Failing,
         Self::Probing,
         Self::Unreached,
@@ -59,6 +62,7 @@ impl Problem {
         Self::NewEventType,
         Self::EventTypeStopped,
         Self::SubscriptionDiffers,
+        Self::OtherVersion,
     ];
 
     /// The name in the log, such as `not reconciled`.
@@ -74,6 +78,7 @@ impl Problem {
             Self::NewEventType => "new event type",
             Self::EventTypeStopped => "event type stopped",
             Self::SubscriptionDiffers => "subscription differs",
+            Self::OtherVersion => "other version",
         }
     }
 
@@ -112,11 +117,12 @@ impl Problem {
                 "the provider's subscription is not as the layer expects it: the log and the table \
                  `subscriptions` say what differs"
             }
+            Self::OtherVersion => "payloads have another version than is expected",
         }
     }
 
     /// The names of all. A later version may know more.
-    fn names() -> [&'static str; 10] {
+    fn names() -> [&'static str; 11] {
         Self::ALL.map(Self::as_str)
     }
 

@@ -194,6 +194,8 @@ pub(super) fn verified_of(row: &PgRow) -> sqlx::Result<VerifiedDelivery> {
         id: DeliveryId::new(row.try_get("delivery_id")?),
         event_type: row.try_get("event_type")?,
         signed_at: signed_at.map(from_unix_time),
+        secret: None,
+        other_version: None,
     })
 }
 

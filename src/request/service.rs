@@ -91,6 +91,10 @@ where
             } else {
                 match admit(&settings, request).await {
                     Ok((admitted, request)) => {
+                        let delivery =
+                            Some(&admitted.delivery).filter(|_| admitted.origin.is_request());
+                        let _wait = delivery
+                            .and_then(|delivery| settings.verification.measure_wait(delivery));
                         let keep_first = KeepFirst::of(&admitted, &request);
                         process(admitted, keep_first, inner, request, caller).await
                     }
@@ -136,7 +140,8 @@ where
             (authentic, Origin::Recovered(attempt))
         }
         None => {
-            let authentic = verification::authenticate(verification, &head, body).await?;
+            let seen = |delivery: &_| settings.counts.authentic(delivery);
+            let authentic = verification::authenticate(verification, &head, body, seen).await?;
             let request = settings.kept_request(&head, &authentic.body);
             (authentic, Origin::Received(request))
         }

@@ -33,10 +33,14 @@ impl Settings {
             let names = names(events?).iter().map(|name| storable(name));
             Some(names.collect::<Vec<_>>()).filter(|names| !names.is_empty())
         };
+        let versions = provider.expected_versions();
         let retry_delays = keep.map(|keep| keep.schedule.delays());
         json!({
             "provider": storable(provider.name()),
             "switched_off_by_provider": switched_off(provider.name()),
+            "expected_versions": (!versions.is_empty())
+                .then(|| versions.iter().map(|version| &**version).collect::<Vec<_>>()),
+            "version_is_signed": (!versions.is_empty()).then(|| provider.signs_payload_version()),
             "signature_header": signature_header.as_ref().map(HeaderName::as_str),
             // `idempotent_webhook.event_type_problems` reads these.
             "event_types": names(WantedEvents::handled),

@@ -13,7 +13,7 @@ use super::rejection::{Rejected, Rejection};
 use super::settings::Verification;
 use super::telemetry;
 use super::unhandled::Unhandled;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, VerifiedDelivery};
 use crate::event_types::Wanted;
 use crate::provider::{Handshake, Verified, VerifyError};
 
@@ -29,17 +29,19 @@ pub(crate) struct Authentic {
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// Reads and verifies a request. The span gets what is known of one that is rejected.
+/// Reads and verifies a request. The span gets what is known of one that is rejected. `seen` is called with each authentic
+/// delivery, also with one that is ignored.
 pub(crate) async fn authenticate<B>(
     verification: &Verification,
     head: &Parts,
     body: B,
+    seen: impl FnOnce(&VerifiedDelivery),
 ) -> Result<Authentic, Unhandled>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let authentic = verify(verification, head, body).await;
+    let authentic = verify(verification, head, body, seen).await;
     if let Err(Unhandled::Rejected(rejected)) = &authentic {
         telemetry::rejected(head, rejected);
     }
@@ -50,6 +52,7 @@ async fn verify<B>(
     verification: &Verification,
     head: &Parts,
     body: B,
+    seen: impl FnOnce(&VerifiedDelivery),
 ) -> Result<Authentic, Unhandled>
 where
     B: Body<Data = Bytes>,
@@ -109,6 +112,10 @@ where
         if let Some(tenant) = tenant {
             verification.metrics.tenant_authentic(tenant);
         }
+    }
+    if let Ok(Verified::Delivery(delivery)) = &verified {
+        verification.note_authentic(delivery, tenant);
+        seen(delivery);
     }
     let wanted = verification.wanted(event_type, head, &body);
     if let Some(Wanted::Ignored(ignored)) = wanted {

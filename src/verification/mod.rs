@@ -7,6 +7,8 @@ mod body_shape;
 mod first_match;
 mod future;
 mod layer;
+mod older_secrets;
+mod other_versions;
 mod rejection;
 mod response;
 mod service;

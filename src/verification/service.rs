@@ -71,7 +71,7 @@ where
         let span = telemetry::span(&Span::current(), &verification);
         let response = async move {
             let (mut head, body) = request.into_parts();
-            let authentic = match authenticate(&verification, &head, body).await {
+            let authentic = match authenticate(&verification, &head, body, |_| {}).await {
                 Ok(authentic) => authentic,
                 Err(unhandled) => {
                     telemetry::count(&verification, unhandled.outcome());
@@ -86,6 +86,7 @@ where
                 wanted,
             } = authentic;
             telemetry::identified(&Span::current(), &delivery);
+            let _wait = verification.measure_wait(&delivery);
             if let Some(Wanted::Yes(matched)) = wanted {
                 head.extensions.insert(matched);
             }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use http::request::Parts;
 
 use super::first_match::FirstMatch;
-use crate::delivery::check_text;
+use super::older_secrets::OlderSecrets;
+use super::other_versions::OtherVersions;
+use crate::delivery::{Delivery, VerifiedDelivery, check_text};
 use crate::event_types::{EventTypes, Matched, Wanted, WantedEvents, add};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SenderWait};
 use crate::provider::{Provider, Unreadable};
 
 /// The longest timeout, far below what Postgres and the clock can hold.
@@ -25,6 +27,8 @@ pub(crate) struct Verification {
     /// The same of any clone: `Reconcile` takes one before there are handlers.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
     first_match: Arc<FirstMatch>,
+    older_secrets: Arc<OlderSecrets>,
+    other_versions: Arc<OtherVersions>,
     refused_a_method: Arc<AtomicBool>,
     pub(crate) body_timeout: Duration,
     /// For the look-up of a tenant's secrets, and for what a handshake asks for.
@@ -53,15 +57,26 @@ impl Verification {
             "endpoint {endpoint:?}: {} signs the URL that it calls, which is not known: set `Provider::public_url`",
             provider.name()
         );
+        let metrics = Metrics::new(endpoint.clone(), provider.shared_name());
+        metrics.has_secrets(provider.number_of_secrets());
+        if !provider.expected_versions().is_empty() {
+            // It begins at zero.
+            metrics.other_version(0);
+        }
+        if provider.deadline_is_known {
+            metrics.response_deadline(provider.response_deadline);
+        }
         Self {
             events: None,
             events_of_clones: Arc::default(),
             first_match: Arc::default(),
+            older_secrets: Arc::default(),
+            other_versions: Arc::default(),
             refused_a_method: Arc::default(),
             body_timeout: Duration::from_secs(10),
             lookup_timeout: Duration::from_secs(3),
             retry_after: Duration::from_secs(5),
-            metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
+            metrics,
             endpoint,
             provider,
         }
@@ -172,6 +187,28 @@ impl Verification {
                 wanted => wanted,
             },
         }
+    }
+
+    /// Counts what is known of an authentic delivery, which may be an event that is ignored.
+    pub(super) fn note_authentic(&self, delivery: &VerifiedDelivery, tenant: Option<&Arc<str>>) {
+        if let Some(place) = delivery.secret {
+            self.metrics.verified_by_secret(place);
+            self.older_secrets.note(place, tenant);
+        }
+        if let Some(version) = &delivery.other_version {
+            self.metrics.other_version(1);
+            self.other_versions.note(version, &self.provider);
+        }
+    }
+
+    /// Measures for how long the sender of a delivery waits, if its signature tells.
+    pub(crate) fn measure_wait(&self, delivery: &Delivery) -> Option<SenderWait<'_>> {
+        let is_told = cfg!(feature = "metrics") && self.provider.signs_each_attempt();
+        let signed_at = delivery.signed_at().filter(|_| is_told)?;
+        Some(SenderWait {
+            metrics: &self.metrics,
+            signed_at,
+        })
     }
 
     /// Marks a refusal for the method. Returns whether there was one before.

@@ -12,6 +12,7 @@ use super::super::params::{Link, Params};
 use super::super::rows::{self, grouped};
 use super::super::view::View;
 use super::super::{Access, Shared};
+use super::by_name::{self, Named};
 use super::groups::{self, Groups};
 use super::handled::{self, HandledType};
 use super::ignored::{self, IgnoredType};
@@ -31,6 +32,10 @@ pub(in crate::dashboard) struct EndpointPage {
     rejected: Vec<Cause>,
     handled: Vec<HandledType>,
     ignored: Vec<IgnoredType>,
+    /// Of deliveries whose payload had another version than was expected.
+    other_versions: Vec<Named>,
+    /// By the place of the secret that has verified them, if there are several.
+    by_secret: Vec<Named>,
     reconciliation: Vec<List>,
     #[serde(flatten)]
     failing: Groups,
@@ -115,6 +120,8 @@ pub(in crate::dashboard) async fn read(
     let rejected = rejected::causes(&mut reading, &names, first).await?;
     let handled = handled::types(&mut reading, name).await?;
     let ignored = ignored::types(&mut reading, name, first).await?;
+    let other_versions = by_name::read(&mut reading, name, first, "version").await?;
+    let by_secret = by_name::read(&mut reading, name, first, "secret").await?;
     let reconciliation = reconciliation::read(&mut reading, access, name).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
     let settings = settings::told(&mut reading, name).await?;
@@ -162,6 +169,8 @@ pub(in crate::dashboard) async fn read(
         rejected,
         handled,
         ignored,
+        other_versions,
+        by_secret,
         reconciliation,
         failing,
         settings,
@@ -223,6 +232,24 @@ impl View for EndpointPage {
             @if !self.ignored.is_empty() {
                 h2 { "What is ignored" }
                 (ignored::table(&self.ignored, self.now))
+            }
+            @if !self.other_versions.is_empty() {
+                h2 { "Other versions" }
+                p {
+                    "Payloads of another version of the provider's API than was expected. They were handled all the same."
+                    @if self.settings.as_ref().is_some_and(Told::version_is_unsigned) {
+                        " The signature does not cover the version: whoever has captured a request can make one up."
+                    }
+                }
+                (by_name::table("Version", &self.other_versions, self.now))
+            }
+            @if !self.by_secret.is_empty() {
+                h2 { "By secret" }
+                p {
+                    "0 is the first secret, which is the newest one. A rotation is over once no other one has verified \
+                     a delivery for as long as the provider may still use it."
+                }
+                (by_name::table("Place", &self.by_secret, self.now))
             }
             @if !self.reconciliation.is_empty() {
                 h2 { "Reconciliation" }

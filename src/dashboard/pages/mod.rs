@@ -2,6 +2,7 @@
 
 pub(super) mod action_progress;
 pub(super) mod actions;
+mod by_name;
 mod curl;
 pub(super) mod deliveries;
 pub(super) mod delivery;

@@ -30,6 +30,11 @@ impl Told {
         self.values.get(SWITCHED_OFF)?.as_str()
     }
 
+    /// Whether a version is expected that the signature does not cover.
+    pub(super) fn version_is_unsigned(&self) -> bool {
+        self.values.get("version_is_signed") == Some(&Value::Bool(false))
+    }
+
     /// The header that has the signature.
     pub(super) fn signature_header(&self) -> Option<&str> {
         self.values.get("signature_header")?.as_str()

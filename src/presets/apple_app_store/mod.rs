@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::{AppStore, ID, TYPE};
@@ -36,5 +34,4 @@ pub fn apple_app_store(apps: impl Into<SecretSource<AppStoreApp>>) -> Provider {
         .event_type(Source::signed_value(TYPE))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
-        .response_deadline(Duration::from_secs(10))
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::header::ALLOW;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
@@ -29,7 +27,6 @@ pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::signed_value(event::TYPE))
         .unsigned_handshake(consent)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
 }
 

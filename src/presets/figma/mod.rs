@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::{EVENT, Figma};
@@ -23,7 +21,6 @@ pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("event_type")))
         .signed_handshake(ping)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
 }
 

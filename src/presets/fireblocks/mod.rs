@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::Fireblocks;
@@ -29,7 +27,7 @@ pub fn fireblocks(keys: impl Into<SecretSource<FireblocksKeys>>) -> Provider {
         .signature(Fireblocks::new(), keys.into().cast())
         .delivery_id(member("id"))
         .event_type(member("eventType"))
+        .payload_version(member("eventVersion"))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .response_deadline(Duration::from_secs(10))
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::{HeaderName, StatusCode};
 
 use self::scheme::{JiraConnect, LEEWAY};
@@ -37,6 +35,5 @@ pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::two_sided(LEEWAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .body_limit(25 * crate::provider::MIB)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
 }

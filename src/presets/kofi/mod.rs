@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::{ID, Kofi, TYPE};
@@ -24,6 +22,5 @@ pub fn kofi(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(ID))
         .event_type(Source::signed_value(TYPE))
         .success_status(StatusCode::OK)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::LiveKit;
@@ -29,6 +27,5 @@ pub fn livekit(keys: impl Into<SecretSource<LiveKitKey>>) -> Provider {
         .event_type_separator(None)
         .tolerance(Tolerance::unlimited())
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(HOUR)
 }

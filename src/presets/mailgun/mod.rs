@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::Mailgun;
@@ -35,7 +33,6 @@ pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
         .event_type_separator(None)
         .tolerance(Tolerance::past_only(24 * HOUR))
         .body_limit(25 * MIB)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(24 * HOUR)
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::StatusCode;
 
 use self::scheme::Mandrill;
@@ -31,7 +29,6 @@ pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
         .answer_head_requests()
         .unsigned_handshake(empty_batch)
         .body_limit(25 * MIB)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
         .success_status(StatusCode::OK)
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use self::scheme::{ID, MessageBird};
 use crate::provider::signature::Tolerance;
 use crate::provider::{DAY, Provider, SecretSource, Source};
@@ -31,7 +29,6 @@ pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("messagebird")
         .signature(MessageBird::new(), secrets)
         .delivery_id(Source::signed_value(ID))
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
         .tolerance(Tolerance::past_only(7 * DAY))
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -37,7 +35,6 @@ pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
         .unsigned_handshake(challenge)
         .tolerance(Tolerance::unlimited())
         .success_status(StatusCode::OK)
-        .response_deadline(Duration::from_secs(10))
         .redelivery_window(HOUR)
 }
 

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use self::scheme::PayPal;
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
@@ -34,6 +32,6 @@ pub fn paypal(webhooks: impl Into<SecretSource<PayPalWebhook>>) -> Provider {
         .signature(PayPal, webhooks.into().cast())
         .delivery_id(member("id"))
         .event_type(member("event_type"))
-        .response_deadline(Duration::from_secs(10))
+        .payload_version(member("resource_version"))
         .redelivery_window(30 * DAY)
 }

@@ -19,14 +19,15 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode};
 use axum::routing::post;
 use http_body_util::BodyExt;
 use idempotent_webhook::dashboard::{Access, Dashboard};
 use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, Events, HandlerError, IdempotentWebhook, Keep, Secret, presets,
+    DedupeTx, Delivery, Endpoint, Events, HandlerError, IdempotentWebhook, Keep, Secret, Secrets,
+    presets,
 };
 use serde_json::Value;
 use sqlx::postgres::PgPoolOptions;

@@ -1,7 +1,7 @@
 //! D3: how the endpoints are, and what is failing.
 
 use super::*;
-use crate::support::{send, stripe_delivery};
+use crate::support::{recovery, send, stripe_delivery};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_the_overview_says_how_each_endpoint_is() {
@@ -634,4 +634,60 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
     let page = board.page("overview").await;
     let state = "subscription differs</span> <span class=\"why\">one thing, and 1 more</span>";
     assert!(page.text().contains(state), "{}", page.text());
+}
+
+/// So that somebody sees the end of a rotation.
+#[tokio::test]
+async fn y5_the_page_of_an_endpoint_counts_by_secret() {
+    let database = Database::new().await;
+    let new = Secret::new("the new one").unwrap();
+    let stripe = presets::stripe(Secrets::new(new).and(secret()));
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", stripe);
+    let router = Router::new().route("/", post(write_effect).layer(layer.clone()));
+    let body = r#"{"id":"a","type":"invoice.paid"}"#;
+    let sent = send(&router, stripe_delivery(body).request()).await;
+    assert_eq!(sent.status, 200);
+    layer.drained().await;
+    let board = Board::operator(&database.pool);
+    let endpoint = board.json("endpoint?endpoint=test").await;
+    let by_secret = endpoint["by_secret"].as_array().unwrap();
+    assert_eq!(by_secret.len(), 1);
+    assert_eq!(by_secret[0]["name"], "1");
+    assert_eq!(by_secret[0]["deliveries"], 1);
+    assert_eq!(endpoint["totals"]["processed"], 1);
+    let page = board.page("endpoint?endpoint=test").await;
+    page.shows("By secret");
+    page.shows("A rotation is over once no other one");
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn y3_the_page_of_an_endpoint_counts_other_versions() {
+    let database = Database::new().await;
+    let recovery = recovery(&database.pool);
+    let shopify = presets::shopify(secret()).expect_version("2025-10");
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", shopify.clone())
+        .keep(Keep::failed(&recovery));
+    let router = Router::new().route("/", post(write_effect).layer(layer.clone()));
+    let delivery = TestDelivery::new(&shopify)
+        .id("a")
+        .event_type("orders/create")
+        .header(
+            HeaderName::from_static("x-shopify-api-version"),
+            "<2026-01>",
+        );
+    assert_eq!(send(&router, delivery.request()).await.status, 200);
+    layer.drained().await;
+    let board = Board::operator(&database.pool);
+    let endpoint = board.json("endpoint?endpoint=test").await;
+    assert_eq!(endpoint["state"], "other version");
+    let versions = endpoint["other_versions"].as_array().unwrap();
+    assert_eq!(versions.len(), 1);
+    assert_eq!(versions[0]["name"], "<2026-01>");
+    assert_eq!(versions[0]["deliveries"], 1);
+    let page = board.page("endpoint?endpoint=test").await;
+    page.shows("&lt;2026-01&gt;");
+    page.shows("whoever has captured a request can make one up");
+    page.hides("<2026-01>");
+    assert_rows!(database, claims: 1, effects: 1);
 }

@@ -666,6 +666,8 @@ async fn the_settings_of_the_finished_layer_are_told() {
         serde_json::json!({
             "provider": "stripe",
             "switched_off_by_provider": null,
+            "expected_versions": null,
+            "version_is_signed": null,
             "signature_header": "stripe-signature",
             "tolerance_seconds": 600,
             "redelivery_window_seconds": 86400,

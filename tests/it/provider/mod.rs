@@ -4,5 +4,7 @@ mod answers;
 mod delivery_ids;
 mod handshakes;
 mod replays;
+mod secrets;
 mod signatures;
 mod tenants;
+mod versions;

@@ -3,3 +3,4 @@
 mod answers;
 mod bodies;
 mod hang_up;
+mod wait;

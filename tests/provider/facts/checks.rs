@@ -1,6 +1,6 @@
 //! What the settings of a preset must be because of what is known.
 
-use super::{Basis, entries};
+use super::{Basis, Deadline, entries};
 use crate::support::{Case, Expect, cases_of};
 
 /// Nothing that could still be processed is given up for an answer of the layer.
@@ -56,6 +56,20 @@ fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
         if entry.provider.description().delivery_id.to_string() == "receipt" {
             assert!(!entry.facts.retry.has_same_id(), "{}", entry.name());
         }
+    }
+}
+
+/// An alert is about it.
+#[test]
+fn y4_a_preset_says_truly_whether_the_deadline_is_known() {
+    for entry in entries() {
+        let is_known = entry.provider.description().deadline_is_known;
+        assert_eq!(
+            is_known,
+            entry.facts.deadline != Deadline::Assumed,
+            "{}",
+            entry.name()
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use std::fs;
 use idempotent_webhook::presets;
 
 use super::statuses::{RedeliveredAfter, Statuses};
+use super::table::place;
 use super::{
     Basis, Deadline, Entry, FACTS, Likely, SwitchedOff, compare_or_write, entries, in_days,
     in_seconds, path,
@@ -72,6 +73,9 @@ fn lines(entry: &Entry) -> Vec<String> {
     } else {
         format!("- Body limit: {limit}; none is published.")
     });
+    if let Some(version) = description.payload_version {
+        lines.push(format!("- Version of the payload: {}.", place(version)));
+    }
     lines.push(match &facts.handshake {
         Some(handshake) => format!("- Handshake: {handshake}"),
         None => "- Handshake: none.".to_owned(),

@@ -22,8 +22,8 @@ fn tables() -> String {
     let entries = entries();
     let mut text =
         "| preset | signature | body covered | delivery id | id covered | redelivery window | \
-                    retry | deadline | handshake | basis |\n\
-                    |---|---|---|---|---|---|---|---|---|---|\n"
+                    retry | deadline | version | handshake | basis |\n\
+                    |---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for entry in &entries {
         writeln!(text, "{}", signature_row(entry)).unwrap();
@@ -47,7 +47,7 @@ fn signature_row(entry: &Entry) -> String {
         Deadline::Assumed => " (assumed)",
     };
     format!(
-        "| `{}` | {} | {} | {} | {} | {} | {} | {}{doubt} | {} | [{}]({}) |",
+        "| `{}` | {} | {} | {} | {} | {} | {} | {}{doubt} | {} | {} | [{}]({}) |",
         entry.name(),
         description.signature,
         yes(provider.signs_body()),
@@ -56,6 +56,7 @@ fn signature_row(entry: &Entry) -> String {
         in_days(description.redelivery_window),
         facts.retry,
         in_seconds(description.response_deadline),
+        description.payload_version.map(place).unwrap_or_default(),
         if provider.answers_handshakes() {
             "answered"
         } else {
@@ -66,7 +67,7 @@ fn signature_row(entry: &Entry) -> String {
     )
 }
 
-fn place(source: &Source) -> String {
+pub(super) fn place(source: &Source) -> String {
     let text = source.to_string();
     let words = text.split(' ').map(|word| match word {
         "header" | "body" | "digest" | "signed" | "value" | "time" | "receipt" | "or" | "and" => {

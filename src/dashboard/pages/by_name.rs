@@ -1,0 +1,78 @@
+//! The deliveries of an endpoint that are counted by a name, such as the place of a secret.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::{PgConnection, Row};
+
+use super::super::html::{Timestamp, visible};
+use super::super::rows::grouped;
+
+/// A source of the activity has a bounded number of names.
+const BY_NAME: &str = "
+    select
+        outcome as name, sum(count)::int8 as count,
+        extract(epoch from max(last_at))::float8 as last_at
+    from idempotent_webhook.activity
+    where endpoint = $1 and hour >= to_timestamp($2) and source = $3
+    group by outcome
+    order by outcome
+    limit 100
+";
+
+#[derive(Serialize)]
+pub(super) struct Named {
+    /// `*` for all that are not told by name.
+    name: String,
+    deliveries: i64,
+    last: Timestamp,
+}
+
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    endpoint: &str,
+    since: i64,
+    source: &'static str,
+) -> sqlx::Result<Vec<Named>> {
+    let rows = sqlx::query(BY_NAME).bind(endpoint).bind(since).bind(source);
+    let rows = rows.fetch_all(connection).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Named {
+                name: row.try_get("name")?,
+                deliveries: row.try_get("count")?,
+                last: Timestamp(row.try_get("last_at")?),
+            })
+        })
+        .collect()
+}
+
+pub(super) fn table(what: &str, all: &[Named], now: Timestamp) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked.numbers {
+                thead {
+                    tr {
+                        th scope="col" { (what) }
+                        th.number scope="col" { "Deliveries" }
+                        th scope="col" { "Last" }
+                    }
+                }
+                tbody {
+                    @for named in all {
+                        tr {
+                            th scope="row" {
+                                @if named.name == "*" {
+                                    span.muted { "all further ones" }
+                                } @else {
+                                    (visible(&named.name))
+                                }
+                            }
+                            td.number data-label="Deliveries" { (grouped(named.deliveries)) }
+                            td data-label="Last" { (named.last.with_age(now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
