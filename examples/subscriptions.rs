@@ -36,6 +36,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The endpoint, as somebody has set it up in Stripe's dashboard.
 type Endpoint = Arc<Mutex<Value>>;
 
+fn set_up(version: Option<&str>, event_types: [&str; 2]) -> Value {
+    json!({
+        "id": "we_1", "url": ADDRESS, "status": "enabled", "api_version": version, "enabled_events": event_types,
+    })
+}
+
 /// `GET /v1/webhook_endpoints`. Returns the address of the API.
 async fn serve(endpoint: Endpoint) -> playground::Result<String> {
     let list = async |State(endpoint): State<Endpoint>| {
@@ -65,10 +71,8 @@ async fn main() -> ExitCode {
 }
 
 async fn example(pool: PgPool) -> playground::Result<()> {
-    let endpoint = Arc::new(Mutex::new(json!({
-        "id": "we_1", "url": ADDRESS, "status": "enabled", "api_version": null,
-        "enabled_events": ["invoice.paid", "customer.updated"],
-    })));
+    let endpoint = set_up(None, ["invoice.paid", "customer.updated"]);
+    let endpoint = Arc::new(Mutex::new(endpoint));
     let http = Http::new().base(serve(endpoint.clone()).await?);
 
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -126,11 +130,10 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     step("in the table", differences.len(), "2")?;
 
     println!("Somebody subscribes to disputes, and gives the endpoint a version");
-    {
-        let mut endpoint = endpoint.lock().await;
-        endpoint["enabled_events"] = json!(["invoice.paid", "charge.dispute.created"]);
-        endpoint["api_version"] = json!("2024-06-20");
-    }
+    *endpoint.lock().await = set_up(
+        Some("2024-06-20"),
+        ["invoice.paid", "charge.dispute.created"],
+    );
     wait_until(
         &pool,
         "exists (select from idempotent_webhook.subscriptions where differences = '{}')",
