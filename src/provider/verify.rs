@@ -261,24 +261,23 @@ impl Provider {
         })
     }
 
-    /// What a valid signature says, and, of several secrets, the place of the one that it is made with.
+    /// What a valid signature says, and, of several secrets, the place of the first one that verifies it alone.
     ///
-    /// A scheme does not say which one that is, so each is tried alone. A request that is signed with the first one costs
-    /// what it costs with a single secret.
+    /// All of them together decide whether it is valid: a scheme may ask for what is made with each of two.
     fn verify_signature(
         &self,
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<(Signed, Option<usize>), SignatureError> {
-        if secrets.iter().nth(1).is_some() {
-            for (place, secret) in secrets.iter().enumerate() {
-                if let Ok(signed) = self.scheme.verify(request, &Secrets::new(secret.clone())) {
-                    return Ok((signed, Some(place)));
-                }
-            }
+        let signed = self.scheme.verify(request, secrets)?;
+        if secrets.iter().nth(1).is_none() {
+            return Ok((signed, None));
         }
-        // Of several, the reason is that of all together.
-        Ok((self.scheme.verify(request, secrets)?, None))
+        let verifies = |secret: &Secret| {
+            let alone = Secrets::new(secret.clone());
+            self.scheme.verify(request, &alone).is_ok()
+        };
+        Ok((signed, secrets.iter().position(verifies)))
     }
 
     /// What the signature of a request covers, to the byte, such as `<time>.<body>`. It is for those who ask why a

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tempfile::TempPath;
 
 use crate::history::Recorder;
@@ -63,9 +64,9 @@ pub async fn run() {
         frozen(processes).await;
     }
     for outage in [Outage::Silence, Outage::Crash] {
-        for moment in [Moment::Idle, Moment::Attempt, Moment::Hook] {
-            stopped(outage, moment).await;
-        }
+        // Each waits for most of its time, and has a Postgres of its own.
+        let moments = [Moment::Idle, Moment::Attempt, Moment::Hook];
+        join_all(moments.map(|moment| stopped(outage, moment))).await;
     }
 }
 

@@ -270,9 +270,9 @@ async fn d2_what_was_shown_cannot_have_been_shown_in_the_future() {
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
-                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at)
-             values ('test', 'seen', 'dead', 1, now(), now()),
-                ('test', 'later', 'dead', 1, now(), now() + interval '1 hour')",
+                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, last_received_at)
+             values ('test', 'seen', 'dead', 1, now(), now(), now() - interval '1 minute'),
+                ('test', 'later', 'dead', 1, now(), now(), now() + interval '1 hour')",
         )
         .await;
     let board = Board::operator(&database.pool);

@@ -343,7 +343,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 20);
+    assert_eq!(alerts().len(), 21);
     // Gauges, of endpoints that this one is not among.
     let of_others = [
         ("idempotent_webhook_unserved_deliveries", ""),

@@ -375,7 +375,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
                     "insert into idempotent_webhook.problems
                          (endpoint, problem, is_there, is_told, telling_until)
                      values ('test', 'failing', {is_there}, {is_told}, now() - interval '1 second')
-                     on conflict (endpoint, problem) do update
+                     on conflict (endpoint, problem, subject) do update
                      set is_there = {is_there}, is_told = {is_told},
                          telling_until = excluded.telling_until, tellings = problems.tellings + 1"
                 ))
