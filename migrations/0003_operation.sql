@@ -58,7 +58,9 @@ create table idempotent_webhook.endpoint_settings (
     -- That of the application, or an empty text.
     version text collate "C" not null default '',
     settings jsonb not null,
-    told_at timestamptz not null
+    told_at timestamptz not null,
+    -- Since when the table of event types is this one.
+    types_since timestamptz not null default now()
 );
 
 -- Up to when each list of a provider is reconciled with what is processed, and the round under way.
@@ -183,10 +185,11 @@ create table idempotent_webhook.operator_action_deliveries (
 -- The event types of endpoints that are new or have stopped. The settings of an endpoint have its table of types.
 --
 -- New: it is ignored, no name of the table matches it, and it came first within the last week, and more than a day after the
--- endpoint's first event. Ten of an endpoint are told by name, and `*` stands for the others.
+-- endpoint's first event and the last change of its table: what a name of the table has matched before is not known by its
+-- own name. Ten of an endpoint are told by name, and `*` stands for the others.
 --
 -- Stopped: it has a handler, came on seven days or more, and has not come for three times its longest pause until then, nor
--- for a day.
+-- for a day, while other events of the endpoint came.
 create function idempotent_webhook.event_type_problems(endpoints text[])
     returns table (endpoint text, problem text, event_type text, is_verified boolean)
     language sql stable strict
@@ -194,7 +197,8 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
         with seen as materialized (
             select
                 each.endpoint, each.event_type, each.first_at, each.last_at, each.days, each.longest_pause,
-                min(each.first_at) over (partition by each.endpoint) as began_at, told.settings
+                greatest(min(each.first_at) over (partition by each.endpoint), told.types_since) as began_at,
+                max(each.last_at) over (partition by each.endpoint) as newest_at, told.settings
             from idempotent_webhook.event_types as each
             join idempotent_webhook.endpoint_settings as told on told.endpoint = each.endpoint
             where each.endpoint = any(endpoints)
@@ -233,7 +237,8 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
         from seen
         where seen.settings -> 'event_types' ? seen.event_type
             and seen.days >= 7
-            and seen.last_at < now() - greatest(3 * seen.longest_pause, interval '1 day');
+            -- Where nothing comes at all, the endpoint is silent, or was switched off.
+            and seen.last_at < seen.newest_at - greatest(3 * seen.longest_pause, interval '1 day');
     end;
 
 -- What is wrong with the endpoints: for the log, the hook, the gauges and the dashboard. `format` is that of the requests

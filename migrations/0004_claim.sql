@@ -17,29 +17,27 @@ as $$
 declare
     is_reprocessed boolean;
 begin
-    with ended as (
-        delete from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
-            and kept.delivery_id = end_kept.delivery_id
-            and (kept.archived_for is null or kept.state = 'recorded')
-            and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
-        returning kept.reprocessed
-    ),
-    archived as (
-        update idempotent_webhook.kept_deliveries as kept
-        set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
-            processed_version = nullif(end_kept.version, ''), archived_until = now() + kept.archived_for,
-            unreached_at = null, unreached_status = null
-        where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
-            and kept.delivery_id = end_kept.delivery_id
-            and kept.archived_for is not null
-            -- There is no request that could stay.
-            and kept.state <> 'recorded'
-            and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
-        returning kept.reprocessed
-    )
-    select bool_or(all_ended.reprocessed) into is_reprocessed
-    from (select * from ended union all select * from archived) as all_ended;
+    delete from idempotent_webhook.kept_deliveries as kept
+    where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
+        and kept.delivery_id = end_kept.delivery_id
+        and (kept.archived_for is null or kept.state = 'recorded')
+        and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
+    returning kept.reprocessed into is_reprocessed;
+    if found then
+        return is_reprocessed;
+    end if;
+    -- A statement of its own, which sees what the one before has waited for: a copy may have made the row due.
+    update idempotent_webhook.kept_deliveries as kept
+    set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
+        processed_version = nullif(end_kept.version, ''), archived_until = now() + kept.archived_for,
+        unreached_at = null, unreached_status = null
+    where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
+        and kept.delivery_id = end_kept.delivery_id
+        and kept.archived_for is not null
+        -- There is no request that could stay.
+        and kept.state <> 'recorded'
+        and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
+    returning kept.reprocessed into is_reprocessed;
     return is_reprocessed;
 end
 $$;

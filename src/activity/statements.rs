@@ -83,10 +83,20 @@ const OF_ITS_PROVIDER: &str = "
 
 /// The row says whether the endpoint was unknown.
 const TELL_SETTINGS: &str = "
-    insert into idempotent_webhook.endpoint_settings (endpoint, version, settings, told_at)
+    insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at)
     values ($1, $2, $3::text::jsonb, now())
     on conflict (endpoint) do update
-    set version = excluded.version, settings = excluded.settings, told_at = excluded.told_at
+    set version = excluded.version, settings = excluded.settings, told_at = excluded.told_at,
+        types_since = case
+            when (
+                known.settings -> 'event_types', known.settings -> 'ignored_event_types',
+                known.settings -> 'ignores_other_events'
+            ) is distinct from (
+                excluded.settings -> 'event_types', excluded.settings -> 'ignored_event_types',
+                excluded.settings -> 'ignores_other_events'
+            ) then now()
+            else known.types_since
+        end
     -- Zero in a row that was inserted.
     returning xmax = 0 as is_new
 ";

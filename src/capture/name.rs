@@ -28,26 +28,35 @@ const IDENTIFIER: [&str; 16] = [
 ];
 
 /// Numbers of these are about a person or a place, or secret.
-const PERSONAL: [&str; 42] = [
+const PERSONAL: [&str; 59] = [
     "address",
+    "age",
     "bic",
     "bin",
     "birth",
     "birthdate",
     "birthday",
+    "born",
     "card",
     "city",
     "coordinates",
     "cvc",
     "cvv",
+    "diagnosis",
+    "disability",
     "dob",
     "ein",
     "email",
+    "employee",
+    "ethnicity",
     "fax",
     "fingerprint",
+    "gender",
+    "health",
     "iban",
     "iin",
     "imei",
+    "income",
     "ip",
     "lat",
     "latitude",
@@ -56,14 +65,22 @@ const PERSONAL: [&str; 42] = [
     "lon",
     "longitude",
     "mail",
+    "marital",
     "mobile",
     "msisdn",
+    "nationality",
+    "otp",
+    "passcode",
     "passport",
     "password",
+    "patient",
     "phone",
     "postal",
     "postcode",
+    "religion",
+    "salary",
     "secret",
+    "sex",
     "signature",
     "ssn",
     "street",
@@ -73,9 +90,18 @@ const PERSONAL: [&str; 42] = [
     "zipcode",
 ];
 
-const BIRTH: [&str; 4] = ["birth", "birthdate", "birthday", "dob"];
+const BIRTH: [&str; 5] = ["birth", "birthdate", "birthday", "born", "dob"];
 
-const SECRET: [&str; 6] = ["key", "password", "secret", "signature", "token", "hmac"];
+const SECRET: [&str; 8] = [
+    "hmac",
+    "key",
+    "otp",
+    "passcode",
+    "password",
+    "secret",
+    "signature",
+    "token",
+];
 
 /// The words of a name.
 #[derive(Clone, Debug, Default)]
@@ -122,6 +148,10 @@ impl Name {
         };
         let is_about_person = self.has(&PERSONAL) && !self.is_version();
         last.is_some_and(|word| is_one_of(word, &STRUCTURE)) && !is_about_person
+    }
+
+    pub(super) fn is_type(&self) -> bool {
+        self.words.last().is_some_and(|word| word == "type")
     }
 
     pub(super) fn is_version(&self) -> bool {

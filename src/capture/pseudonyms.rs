@@ -14,6 +14,7 @@ use super::name::Name;
 use super::permutation::Permutation;
 use super::text::{Texts, number_stays, text_stays};
 use super::{Capture, CaptureError};
+use crate::presets::by_name;
 use crate::provider::Provider;
 
 /// Parts of names of headers that are in no capture, whoever names them.
@@ -30,6 +31,20 @@ const NEVER: [&str; 10] = [
     "traceparent",
 ];
 
+/// Members of which nothing stays: what an application or a person has written into them, or who they are about.
+const REPLACED: [&str; 10] = [
+    "birthdate",
+    "birthday",
+    "custom_data",
+    "custom_fields",
+    "date_of_birth",
+    "dob",
+    "evidence",
+    "metadata",
+    "tax_id",
+    "tax_ids",
+];
+
 /// As deep as `serde_json` reads.
 const DEEPEST: usize = 128;
 
@@ -37,17 +52,22 @@ const DEEPEST: usize = 128;
 ///
 /// # What stays
 ///
-/// Of the headers, the content type, and those with the delivery id or the event type. Of the body, a JSON document or a
-/// form, all members, in their order, and these values:
+/// Of the path, `webhooks`, `hooks`, `api` and the like, a version, and the name of a preset. Of the headers, the content
+/// type, and those with the delivery id or the event type. Of the body, a JSON document or a form, all members, in their
+/// order, and these values:
 ///
 /// - the event type, booleans, `null`, empty texts, and the commit of zeros that is none;
-/// - a single word of a member whose name ends in one of these: `action`, `brand`, `country`, `currency`, `event`,
+/// - a single word of a member whose name ends in one of these, unless the word has a capital as a name has (`Ada`) and
+///   the member is no `type`: `action`, `brand`, `country`, `currency`, `event`,
 ///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
 ///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts
 ///   as well, as in `currency_code`;
 /// - a time with its date, and a date since 2015, but no date of birth;
 /// - a number of up to seven digits or a Unix time, also as a text, unless its member is named for an identifier (`id`,
 ///   `number`, `code` and the like), a person or a place (`phone`, `zip`, `latitude` and the like).
+///
+/// Nothing but the event type stays of `metadata`, `custom_fields`, `custom_data`, `evidence`, `tax_id` and `dob`, or what else is called so,
+/// unless it is [kept](Self::keep).
 ///
 /// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case. The
 /// same word gets the same pseudonym wherever it is, another one gets another one, and punctuation stays. So a UUID stays
@@ -68,8 +88,9 @@ const DEEPEST: usize = 128;
 /// # The key
 ///
 /// The pseudonyms follow from a key, which is random for each `new`. Without it they cannot be told from guesses, by
-/// trying out names either. What they do show is the shape of a text, and which ones are the same. Read a capture
-/// before you publish it.
+/// trying out names either. What they do show is the shape of a text, and which ones are the same. **A capture is
+/// pseudonymous, not anonymous**: amounts, times, countries and states stay, and may together tell of a person. Read each
+/// one before it leaves your hands, and [replace](Self::replace) what your own members say.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -230,6 +251,8 @@ impl std::fmt::Debug for Pseudonyms {
 enum Rule {
     Keep,
     Replace,
+    /// Only the event type stays.
+    ReplaceButType,
     /// It depends on the value.
     Judge,
 }
@@ -308,8 +331,13 @@ impl Writer<'_> {
         let mut written: Vec<_> = Vec::new();
         for segment in uri.path().split('/') {
             let digits = segment.bytes().filter(u8::is_ascii_digit).count();
-            // What a route has is short, or a word. An id or a token is not.
-            let stays = !segment.contains(['@', '%']) && (digits == 0 || segment.len() < 8);
+            // Most routes have a word for what they are for, and the provider's name. What else there is may be a tenant, or
+            // secret.
+            let is_of_route = [
+                "", "api", "callback", "hook", "hooks", "webhook", "webhooks",
+            ];
+            let is_version = segment.len() <= 3 && segment.starts_with('v') && digits > 0;
+            let stays = is_of_route.contains(&segment) || is_version || by_name(segment).is_ok();
             written.push(match stays {
                 true => segment.to_owned(),
                 false => {
@@ -350,7 +378,8 @@ impl Writer<'_> {
             .get(CONTENT_TYPE)
             .and_then(|text| text.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
-        if content_type.starts_with("application/x-www-form-urlencoded") {
+        // What has no `=` is no form, and would be the name of a field.
+        if content_type.starts_with("application/x-www-form-urlencoded") && text.contains('=') {
             return Ok(self.form(&Place::root("$"), text.trim_end().as_bytes()));
         }
         Err(CaptureError::new("its body is neither JSON nor a form"))
@@ -358,9 +387,19 @@ impl Writer<'_> {
 
     fn form(&mut self, place: &Place, text: &[u8]) -> String {
         let mut written = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in form_urlencoded::parse(text) {
-            let (name, place) = self.member(place, &name);
-            written.append_pair(&name, &self.text(&place, &value));
+        for pair in text.split(|byte| *byte == b'&') {
+            // A token may stand alone.
+            let is_pair = pair.contains(&b'=');
+            for (name, value) in form_urlencoded::parse(pair) {
+                if is_pair {
+                    let (name, place) = self.member(place, &name);
+                    written.append_pair(&name, &self.text(&place, &value));
+                } else {
+                    let replaced = self.pseudonyms.texts.text(&Name::default(), &name);
+                    self.note(place, &name, &replaced);
+                    written.append_key_only(&replaced);
+                }
+            }
         }
         written.finish()
     }
@@ -437,6 +476,8 @@ impl Writer<'_> {
             Rule::Replace
         } else if names(&self.pseudonyms.kept) {
             Rule::Keep
+        } else if inherited == Rule::Judge && REPLACED.contains(&name) {
+            Rule::ReplaceButType
         } else {
             inherited
         }
@@ -445,7 +486,7 @@ impl Writer<'_> {
     fn number(&mut self, place: &Place, number: &str) -> String {
         let stays = match place.rule {
             Rule::Keep => true,
-            Rule::Replace => false,
+            Rule::Replace | Rule::ReplaceButType => false,
             Rule::Judge => number_stays(&place.name, number),
         };
         let replaced = match stays {
@@ -464,7 +505,13 @@ impl Writer<'_> {
             return nested;
         }
         let is_event_type = || self.event_type.iter().any(|known| known == text);
-        if place.rule == Rule::Judge && (is_event_type() || text_stays(&place.name, text)) {
+        let stays = match place.rule {
+            Rule::Keep => true,
+            Rule::Replace => false,
+            Rule::ReplaceButType => is_event_type(),
+            Rule::Judge => is_event_type() || text_stays(&place.name, text),
+        };
+        if stays {
             return text.to_owned();
         }
         if !place.name.is_secret() {
@@ -537,7 +584,11 @@ fn unreadable(text: &str) -> Option<&'static str> {
 /// Whether a name is one of a map, and not of a schema.
 fn is_data(name: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    name.contains('@') && name.contains('.') || digits >= 6 || name.len() > 64
+    let is_of_schema = |char: char| char.is_ascii_alphanumeric() || "_-:.$[]/".contains(char);
+    !name.chars().all(is_of_schema)
+        || digits >= 6
+        || digits > 0 && name.bytes().any(|byte| byte.is_ascii_uppercase()) && name.len() >= 9
+        || name.len() > 64
 }
 
 fn is_plain(name: &str) -> bool {

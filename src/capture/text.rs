@@ -14,7 +14,7 @@ const NOWHERE: &str = "+999";
 /// The longest word that can be one of structure.
 const LONGEST_WORD: usize = 64;
 
-/// The shortest random part of an id whose prefix stays, and how many digits it has at least.
+/// The shortest random part of an id whose prefix stays, and how many digits it has at least, if it is of one case.
 const RANDOM_PART: usize = 14;
 const DIGITS_OF_RANDOM_PART: usize = 3;
 
@@ -54,9 +54,19 @@ fn is_word(name: &Name, text: &str) -> bool {
     let most = if name.is_version() { 8 } else { 3 };
     text.len() <= LONGEST_WORD
         && digits <= most
+        && !text.contains("//")
+        && (name.is_type() || !is_capitalized(text))
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-./:".contains(&byte))
+}
+
+/// As a name is, such as `Ada`.
+fn is_capitalized(text: &str) -> bool {
+    let mut letters = text.bytes();
+    letters.next().is_some_and(|byte| byte.is_ascii_uppercase())
+        && text.len() > 1
+        && letters.all(|byte| byte.is_ascii_lowercase())
 }
 
 /// As JSON writes numbers, without an exponent.
@@ -67,11 +77,11 @@ fn is_number(text: &str) -> bool {
     are_digits(whole) && are_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// In seconds, or a thousandth, millionth or billionth of them.
+/// In seconds, or a thousandth of them. Ids of 16 and 19 digits look like times in smaller units.
 fn is_unix_time(number: &str) -> bool {
     let whole = number.split('.').next().unwrap_or_default();
     let seconds = whole.get(..10).and_then(|seconds| seconds.parse().ok());
-    [10, 13, 16, 19].contains(&whole.len())
+    [10, 13].contains(&whole.len())
         && seconds.is_some_and(|seconds| UNIX_SECONDS.contains(&seconds))
 }
 
@@ -83,7 +93,8 @@ fn is_time(text: &str) -> bool {
     match time {
         "" => date.year >= 2015,
         time => {
-            time.len() <= 30
+            date.year >= 2001
+                && time.len() <= 30
                 && time.starts_with(['T', ' '])
                 && time
                     .get(1..3)
@@ -149,7 +160,12 @@ impl Texts {
             Some(mantissa) => ("-", mantissa),
             None => ("", mantissa),
         };
-        sign.to_owned() + &self.digits(mantissa) + exponent
+        let replaced = sign.to_owned() + &self.digits(mantissa) + exponent;
+        // `1.7e308` may get digits with which it is none.
+        match replaced.parse::<f64>() {
+            Ok(read) if read.is_finite() => replaced,
+            _ => number.to_owned(),
+        }
     }
 
     fn words(&self, name: &Name, text: &str) -> String {
@@ -409,7 +425,7 @@ fn is_prefixed_id(prefix: &str, rest: &str) -> bool {
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         && rest.len() >= RANDOM_PART
-        && digits >= DIGITS_OF_RANDOM_PART
+        && (digits >= DIGITS_OF_RANDOM_PART || digits > 0 && !is_of_one_case(rest))
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 

@@ -249,6 +249,8 @@ pub(super) struct Endpoint {
     pub(super) has_type_stopped: bool,
     #[serde(rename = "new_event_type")]
     pub(super) has_new_type: bool,
+    #[serde(rename = "other_version")]
+    pub(super) has_other_version: bool,
     /// Why a list is not reconciled, for those who look at a page. Programs have all lists of an endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
@@ -305,6 +307,7 @@ pub(super) async fn read(
             is_unreconciled: problems.contains(&"not reconciled"),
             has_type_stopped: problems.contains(&"event type stopped"),
             has_new_type: problems.contains(&"new event type"),
+            has_other_version: problems.contains(&"other version"),
             why_unreconciled: why_unreconciled(row, access)?,
             difference: row.try_get("difference")?,
             silence: silence(row)?.filter(|_| problems.contains(&"silent")),

@@ -93,6 +93,9 @@
 //! | `behind` | deliveries wait for their first attempt for more than a minute, or reach no layer |
 //! | `paused` | an operator has paused its recovery |
 //! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour |
+//! | `event type stopped` | a type that has a handler does not come any more ([which](crate::documentation::operating#event-types)) |
+//! | `new event type` | events are ignored of a type that never came before |
+//! | `other version` | payloads had another version than is [expected](crate::Provider::expect_version) |
 //! | `subscription differs` | the provider's subscription is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects it |
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |
 //! | `quiet` | nothing was counted over the last 24 hours |
@@ -152,7 +155,7 @@
 //! seen, such as the `now` of a list: what came since is left out. `from` is inclusive, and `until` is
 //! exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
 //! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
-//! state hides it, and so are `new_event_type` and `event_type_stopped`. `subscription_differs` says what differs, or is
+//! state hides it, and so are `new_event_type`, `event_type_stopped` and `other_version`. `subscription_differs` says what differs, or is
 //! null. `handled` of `api/endpoint` has the types with a handler, and `ignored` those without: what is `new` there, `named`
 //! in the table, or `verified`. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last
 //! round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a delivery

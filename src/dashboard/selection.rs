@@ -218,8 +218,8 @@ impl Selection {
         }
     }
 
-    /// Which deliveries a bulk action changes. As for each operation on many, what came again since they were shown is left
-    /// out, and what has failed or was processed since is not.
+    /// Which deliveries a bulk action changes: those that had failed, or were processed, when they were shown. As for each
+    /// operation on many, what came again since is left out as well.
     pub(super) fn filter(&self) -> Filter {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
@@ -227,7 +227,11 @@ impl Selection {
         };
         // A list of failures has only what has failed.
         let from = self.from.map_or(0.0, |Timestamp(from)| from);
-        let until = self.until.map(|Timestamp(until)| time(until));
+        let until = match (self.until, self.before) {
+            (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),
+            (until, before) => until.map(|Timestamp(until)| until).or(before),
+        };
+        let until = until.map(time);
         let mut filter = match self.state {
             State::Failing => Filter::new(),
             State::Dead => Filter::new().state(KeptState::Dead),

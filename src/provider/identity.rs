@@ -159,11 +159,11 @@ impl Identity {
         } else {
             match self.reader.read(body) {
                 Ok(matches) => matches,
-                Err(_) if self.id.json_paths().is_empty() => Vec::new(),
                 // If it is the version that is there twice, that is no reason to refuse.
                 Err(ReadError::Ambiguous) if self.expected_version_source().is_some() => {
                     return self.clone().without_version().read(head, body, signed);
                 }
+                Err(_) if self.id.json_paths().is_empty() => Vec::new(),
                 Err(error) => return Err(IdentityError::of_body(error)),
             }
         };

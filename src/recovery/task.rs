@@ -179,7 +179,9 @@ impl Recovery {
     /// # fn recovery(pool: sqlx::PgPool) -> Recovery {
     /// Recovery::new(pool).on_change(|change| {
     ///     let state = if change.is_over { "over" } else { "begun" };
-    ///     let text = format!("{}: {}, {state}", change.endpoint, change.problem);
+    ///     // The event type, where the problem is one of a type.
+    ///     let subject = change.subject.as_deref().unwrap_or_default();
+    ///     let text = format!("{}: {} {subject}, {state}", change.endpoint, change.problem);
     ///     // It counts as told once this function returns.
     ///     tokio::runtime::Handle::current().block_on(send(text));
     /// })

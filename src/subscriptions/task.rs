@@ -94,7 +94,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         if !position.end(next, Some(&found)).await? {
             return Ok(SHORTEST_WAIT);
         }
-        metrics.subscription_differences(i64::try_from(found.len()).unwrap_or(i64::MAX));
+        metrics.subscription_differences(position.look().await?.differences);
         for difference in found.iter().filter(|one| !before.contains(one)) {
             tracing::warn!(endpoint, source, difference, "webhook subscription differs");
         }

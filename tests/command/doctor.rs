@@ -117,6 +117,15 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
     with(&["doctor", "slack"]).is_error("the subscriptions of slack cannot be read");
     with(&["doctor", "strip"]).is_error("is it stripe?");
     with(&["doctor", "stripe", "--events", "invoice*"]).is_error("--events: \"invoice*\"");
+    with(&[
+        "doctor",
+        "stripe",
+        "--events",
+        "invoice.paid, charge.dispute.*",
+    ])
+    .is_error("could not be asked");
+    with(&["doctor", "stripe", "--events", "invoice.paid charge"])
+        .is_error("--events: \"invoice.paid charge\" is no type: types are separated by commas");
     let keyless = [&["doctor", "stripe"][..], &nowhere].concat();
     run(Some(KEY), &keyless, b"").is_error("give it by the environment variable WEBHOOK_API_KEY");
     let other = [&keyless[..], &["--key-env", "STRIPE_KEY"]].concat();

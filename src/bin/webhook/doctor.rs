@@ -98,10 +98,20 @@ mod ask {
             let provider = self.provider.with(unused);
             let expected = ExpectedSubscription::new(&provider, &self.url)
                 .map_err(|error| format!("--url: {error}"))?;
-            let expected = match self.events.is_empty() {
+            // After a comma, people write a blank. No type of these providers has one.
+            let events: Vec<&str> = self.events.iter().map(|name| name.trim()).collect();
+            if let Some(name) = events
+                .iter()
+                .find(|name| name.contains(char::is_whitespace))
+            {
+                return Err(format!(
+                    "--events: {name:?} is no type: types are separated by commas"
+                ));
+            }
+            let expected = match events.is_empty() {
                 true => expected,
                 false => expected
-                    .event_types(&self.events)
+                    .event_types(events)
                     .map_err(|error| format!("--events: {error}"))?,
             };
             let expected = match &self.api_version {

@@ -83,6 +83,9 @@ A body that is compressed, or neither JSON nor a form, is not recorded and answe
 /// The longest time for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// After a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
+
 impl Record {
     pub fn run(self) -> Result<Ended, String> {
         let secret = Secret::exact(self.secret.read()?).map_err(|error| error.to_string())?;
@@ -189,12 +192,10 @@ impl Receiver {
     /// Nobody is told of what comes after the last file.
     async fn receive(self, listener: TcpListener, ended: UnboundedSender<Received>) {
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    let _ = ended.send(Received::Failed(format!("cannot listen: {error}")));
-                    return;
-                }
+            // A client that is gone, or too many files that are open: neither ends the recording.
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
             };
             let (receiver, ended) = (self.clone(), ended.clone());
             tokio::spawn(async move {

@@ -140,6 +140,9 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
             " " (state(State::TypeStopped.name()))
         }
         @if also(endpoint.has_new_type, State::NewType) { " " (state(State::NewType.name())) }
+        @if also(endpoint.has_other_version, State::OtherVersion) {
+            " " (state(State::OtherVersion.name()))
+        }
         @if also(endpoint.difference.is_some(), State::Differing) {
             " " (state(State::Differing.name()))
         }

@@ -284,10 +284,16 @@ const DELETE_ACTIONS: &str = "
         )
 ";
 
-/// No operation takes as long as this. The last one of its transaction: an operation waits for it.
+/// No operation takes as long as this. The last one of its transaction, and of so few rows that an operation, which waits for
+/// it, and notes, which wait for the operation, wait for a moment.
 const DELETE_SENT_AGAIN: &str = "
     delete from idempotent_webhook.sent_again
-    where received_at < now() - interval '1 day'
+    where (delivery_id, endpoint, tenant) in (
+        select delivery_id, endpoint, tenant
+        from idempotent_webhook.sent_again
+        where received_at < now() - interval '1 day'
+        limit 20000
+    )
 ";
 
 impl Step {

@@ -34,7 +34,7 @@ there as materialized (
     select endpoint, problem, subject, true as is_there
     from idempotent_webhook.endpoint_problems(array(select endpoint from known), $1) as found
     join known using (endpoint)
-    where case problem when 'unserved' then $2 else is_served end
+    where problem = any($3) and case problem when 'unserved' then $2 else is_served end
 ),
 -- A full join is never a nested loop, however wrong the planner's numbers are.
 compared as materialized (

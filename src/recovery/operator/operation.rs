@@ -53,7 +53,10 @@ const LOCK: &str = concat!(
 "
 );
 
-/// Waits for those who note that a delivery came again, and keeps others from it to the end of the transaction: their inserts
+/// Waits for lists of providers that are being compared with what is kept, before anything waits for this operation.
+const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclusive mode";
+
+/// Waits for statements that note that a delivery came again, and keeps further ones from it to the end of the transaction: their inserts
 /// take the lock that this one excludes. From here on only writes follow, which wait for nothing for long. Without this: the
 /// provider hears that a copy is accepted, which is not noted yet, and what is discarded is the copy as well.
 const HOLD_SENT_AGAIN: &str = "lock table idempotent_webhook.sent_again in share mode";
@@ -175,6 +178,9 @@ impl Operation {
         if let Some(time) = filter.received_before
             && !changed.is_empty()
         {
+            if self == Self::Discard {
+                sqlx::query(AWAIT_LISTS).execute(&mut *tx).await?;
+            }
             sqlx::query(HOLD_SENT_AGAIN).execute(&mut *tx).await?;
             let again = changed.bind(sqlx::query(SENT_AGAIN), endpoint).bind(time);
             let again = RowKeys::read(&again.fetch_all(&mut *tx).await?)?;

@@ -1,6 +1,11 @@
--- What was found last, and for how long it is nobody's turn. $1 the endpoint, $2 the address, $3 the name of the list.
+-- For how long it is nobody's turn, and what the last comparisons of all lists of the endpoint have found. $1 the endpoint, $2
+-- the address, $3 the name of the list.
 select
-    coalesce(cardinality(differences), 0)::bigint as differences,
+    (
+        select coalesce(sum(cardinality(differences)), 0)
+        from idempotent_webhook.subscriptions
+        where endpoint = $1 and next_at > now() - interval '1 day'
+    )::bigint as differences,
     extract(epoch from greatest(next_at - now(), interval '0'))::float8 as wait
 from idempotent_webhook.subscriptions
 where endpoint = $1 and address = $2 and source = $3

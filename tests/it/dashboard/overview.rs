@@ -499,7 +499,8 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
     database
         .run(
             "update idempotent_webhook.event_types
-             set days = 9, first_at = first_at - interval '9 days', last_at = last_at - interval '25 hours'",
+             set days = 9, first_at = first_at - interval '9 days', last_at = last_at - interval '25 hours';
+             update idempotent_webhook.endpoint_settings set types_since = types_since - interval '9 days'",
         )
         .await;
     get("<b>push</b>").await;

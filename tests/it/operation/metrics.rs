@@ -485,8 +485,10 @@ async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
     let database = Database::new().await;
     database
         .run(
-            r#"insert into idempotent_webhook.endpoint_settings (endpoint, settings, told_at)
-             values ('typed', '{"event_types": ["push"], "ignores_other_events": true}', now());
+            r#"insert into idempotent_webhook.endpoint_settings (endpoint, settings, types_since, told_at)
+             values (
+                 'typed', '{"event_types": ["push"], "ignores_other_events": true}', now() - interval '9 days', now()
+             );
              insert into idempotent_webhook.event_types (endpoint, event_type, first_at, last_at, days)
              values ('typed', 'push', now() - interval '9 days', now() - interval '2 days', 7),
                  ('typed', 'fork', now() - interval '9 days', now(), 1),

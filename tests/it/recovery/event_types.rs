@@ -107,7 +107,8 @@ async fn time_passes(database: &Database, time: &str) {
     database
         .run(&format!(
             "update idempotent_webhook.event_types
-             set first_at = first_at - interval '{time}', last_at = last_at - interval '{time}'"
+             set first_at = first_at - interval '{time}', last_at = last_at - interval '{time}';
+             update idempotent_webhook.endpoint_settings set types_since = types_since - interval '{time}'"
         ))
         .await;
 }
@@ -362,6 +363,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
     one.looks().await;
     assert_eq!(told.all().len(), 4, "{:?}", told.all());
     time_passes(&database, "2 hours").await;
+    one.gets("message.received").await;
     one.looks().await;
     assert_eq!(told.all()[4..], begun[1..]);
 
@@ -371,8 +373,32 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
     deployed.looks().await;
     assert_eq!(told.all()[5..], over[..1]);
     database.until(NO_PROBLEM).await;
-    let sent = 3 * 8 + 4 * 2 + 2 + 2 + 1;
+    let sent = 3 * 8 + 4 * 2 + 2 + 2 + 1 + 1;
     assert_rows!(database, claims: sent, effects: sent);
+}
+
+/// What a group has matched was not known by its own name.
+#[tokio::test(flavor = "multi_thread")]
+async fn y1_what_a_narrower_table_ignores_is_not_new() {
+    let database = Database::new().await;
+    let told = Told::default();
+    let wide = Process::stripe(&database, &told, &["invoice.*"], &[]).await;
+    for _ in 0..3 {
+        wide.gets("invoice.paid").await;
+        wide.gets("invoice.created").await;
+        time_passes(&database, "1 day").await;
+    }
+    let narrow = Process::stripe(&database, &told, &["invoice.paid"], &[]).await;
+    narrow.gets("invoice.created").await;
+    narrow.looks().await;
+    time_passes(&database, "1 day 1 minute").await;
+    narrow.gets("invoice.created").await;
+    narrow.looks().await;
+    assert_eq!(told.all(), [""; 0]);
+    narrow.gets("invoice.renamed").await;
+    narrow.looks().await;
+    assert_eq!(told.all(), ["new event type: invoice.renamed, begun"]);
+    assert_rows!(database, claims: 6, effects: 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -401,6 +427,10 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     process.looks().await;
     assert_eq!(told.all(), [""; 0]);
     time_passes(&database, "2 days").await;
+    // Nothing came at all.
+    process.looks().await;
+    assert_eq!(told.all(), [""; 0]);
+    process.gets("steady").await;
     process.looks().await;
     assert_eq!(told.all(), ["event type stopped: weekly, begun"]);
     let (days, pauses): (i32, f64) = sqlx::query_as(

@@ -23,4 +23,4 @@ mod shared_settings;
 mod shutdown;
 mod takeover;
 mod telling;
-mod words;
+mod operations;

@@ -3,6 +3,7 @@
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
+use tokio::task::spawn_blocking;
 
 use super::super::super::error::PageError;
 use super::super::super::params::Params;
@@ -16,6 +17,13 @@ const NOT_KEPT: PageError = PageError::not_found("Its request is not kept.");
 
 const NOT_READABLE: PageError = PageError::not_found(
     "It has no capture: what its body says cannot be read, and so cannot be replaced by pseudonyms.",
+);
+
+/// The longest body of which the page makes a capture, in bytes.
+const MAX_BODY: usize = 1024 * 1024;
+
+const TOO_LARGE: PageError = PageError::not_found(
+    "Its body is larger than 1 MiB. `Endpoint::captures` makes a capture of it.",
 );
 
 /// With pseudonyms of its own.
@@ -36,8 +44,13 @@ pub(in crate::dashboard) async fn read(
     let kept = delivery.request.zip(payload);
     let (request, payload) = kept.ok_or(NOT_KEPT)?;
     let request = received(request, payload).ok_or(NOT_READABLE)?;
-    let capture = Pseudonyms::new().of_kept(&request, delivery.event_type);
-    let capture = capture.map_err(|_| NOT_READABLE)?;
+    if request.body().len() > MAX_BODY {
+        return Err(TOO_LARGE);
+    }
+    // Each word costs some microseconds.
+    let event_type = delivery.event_type;
+    let capture = spawn_blocking(move || Pseudonyms::new().of_kept(&request, event_type)).await;
+    let capture = capture.ok().and_then(Result::ok).ok_or(NOT_READABLE)?;
     Ok(file(
         capture.to_bytes(),
         "attachment; filename=\"capture.http\"",

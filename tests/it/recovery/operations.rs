@@ -175,7 +175,7 @@ impl Midst {
 
 /// Each copy was answered with a 2xx, so it runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_what_the_provider_sends_again_during_a_word_is_kept_and_runs() {
+async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs() {
     for word in [Word::Discard, Word::Erase] {
         let failing = Failing::times(0);
         let app = keeping_by(keep_accepted, failing.handler()).await;
@@ -267,7 +267,7 @@ async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that
 
 /// It is taken, and its attempt has not claimed yet: a copy is noted, and does not wait for the row.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_what_the_provider_sends_again_while_a_word_commits_is_kept() {
+async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() {
     let held = [
         // What a discard waits for after its last look, and an erasure.
         (
@@ -319,7 +319,7 @@ async fn r13_what_the_provider_sends_again_while_a_word_commits_is_kept() {
 
 /// A failure that is kept is a request that came, as well.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_what_fails_for_the_provider_during_a_word_is_kept() {
+async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
     for word in [Word::Discard, Word::Erase] {
         let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
         insert(&app.database, "dead", MANY).await;
@@ -339,7 +339,7 @@ async fn r13_what_fails_for_the_provider_during_a_word_is_kept() {
 
 /// On a paused endpoint, nothing ever empties what the provider fills.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_a_word_ends_while_the_provider_sends() {
+async fn r13_an_operation_ends_while_the_provider_sends() {
     let app = keeping_by(keep_accepted, write_effect).await;
     endpoint(&app).pause().await.unwrap();
     insert(&app.database, "dead", MANY).await;
@@ -360,7 +360,7 @@ async fn r13_a_word_ends_while_the_provider_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_what_runs_is_left_and_counted_by_each_word() {
+async fn r13_what_runs_is_left_and_counted_by_each_operation() {
     for word in Word::ALL {
         let database = Database::new().await;
         insert(&database, word.before(), MANY).await;
@@ -407,7 +407,7 @@ async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
 
 /// What another word or retention holds is no attempt: zero would say that there is nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_what_another_word_holds_is_waited_for() {
+async fn r13_what_another_operation_holds_is_waited_for() {
     let of_dead = [Word::Retry, Word::Discard, Word::Erase];
     let of_processed = [Word::Reprocess, Word::Erase];
     for (state, words) in [("dead", &of_dead[..]), ("processed", &of_processed)] {
@@ -483,7 +483,7 @@ async fn r13_a_reprocess_of_many_takes_each_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_a_word_waits_within_the_limit_of_the_pool_or_its_own() {
+async fn r13_an_operation_waits_within_the_limit_of_the_pool_or_its_own() {
     // Without one, it is two seconds.
     for lock_timeout in ["50ms", "0"] {
         for word in Word::ALL {
@@ -526,7 +526,7 @@ async fn r13_a_forget_waits_within_the_limit_of_the_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_a_word_that_is_dropped_in_the_midst_has_changed_its_finished_batches() {
+async fn r13_an_operation_that_is_dropped_in_the_midst_has_changed_its_finished_batches() {
     for word in Word::ALL {
         let database = Database::new().await;
         insert(&database, word.before(), MANY).await;
@@ -575,7 +575,7 @@ async fn says_a_word_in_a_process_of_its_own() {
 
 /// Killed by SIGKILL while it waits for a row of its second batch, and while it commits that.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_a_word_whose_process_is_killed_has_changed_each_delivery_or_has_not() {
+async fn r13_an_operation_whose_process_is_killed_has_changed_each_delivery_or_has_not() {
     for (word, commits) in Word::ALL
         .into_iter()
         .flat_map(|word| [(word, false), (word, true)])
@@ -653,7 +653,7 @@ async fn r13_a_word_whose_process_is_killed_has_changed_each_delivery_or_has_not
 }
 
 #[tokio::test]
-async fn r13_a_word_on_what_waits_does_not_read_the_archive() {
+async fn r13_an_operation_on_what_waits_does_not_read_the_archive() {
     const ARCHIVED: u64 = 20_000;
     for word in [Word::Retry, Word::Discard] {
         let database = Database::new().await;
@@ -687,7 +687,7 @@ async fn r13_a_word_on_what_waits_does_not_read_the_archive() {
 
 /// Its table of rights lacks one.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_a_word_without_the_right_to_delete_says_so_and_changes_nothing() {
+async fn r13_an_operation_without_the_right_to_delete_says_so_and_changes_nothing() {
     for word in [Word::Discard, Word::Erase, Word::Reprocess] {
         let database = Database::new().await;
         insert(&database, word.before(), 3).await;
@@ -733,7 +733,7 @@ async fn r13_a_word_without_the_right_to_delete_says_so_and_changes_nothing() {
 
 /// Its process is frozen, or its host is lost.
 #[tokio::test]
-async fn r13_a_word_holds_nothing_for_longer_than_postgres_is_told() {
+async fn r13_an_operation_holds_nothing_for_longer_than_postgres_is_told() {
     let database = Database::new().await;
     let pool = database.another_pool(1).await;
     let operation = include_str!("../../../src/recovery/operator/operation.rs");
@@ -764,7 +764,7 @@ async fn r13_a_word_holds_nothing_for_longer_than_postgres_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_words_beside_recovery_and_retention_lose_nothing_and_count_truly() {
+async fn r13_operations_beside_recovery_and_retention_lose_nothing_and_count_truly() {
     let set = |keep: Keep| keep.retry_delays([]);
     let app = TestApp::keeping(set, write_effect).await;
     app.database.has_window("test", "3 days").await;
