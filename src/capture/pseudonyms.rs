@@ -17,21 +17,24 @@ use super::{Capture, CaptureError};
 use crate::presets::by_name;
 use crate::provider::Provider;
 
-/// Parts of names of headers that are in no capture, whoever names them.
-const NEVER: [&str; 10] = [
+/// Parts of names of headers that are in no capture, even if they are to be kept.
+const NEVER: [&str; 13] = [
     "api-key",
     "apikey",
-    "authorization",
+    "auth",
     "cookie",
+    "credential",
     "hmac",
+    "jwt",
     "password",
     "secret",
+    "session",
     "signature",
     "token",
     "traceparent",
 ];
 
-/// Members of which nothing stays: what an application or a person has written into them, or who they are about.
+/// Members of which nothing stays: an application or a person has written into them, or they say which person it is.
 const REPLACED: [&str; 10] = [
     "birthdate",
     "birthday",
@@ -127,8 +130,14 @@ impl Pseudonyms {
 
     /// With a key, for the same pseudonyms in another process or on another day. It is as secret as what it hides: let it
     /// be long and random.
+    ///
+    /// # Panics
+    ///
+    /// If the key is empty.
     pub fn with_key(key: impl AsRef<[u8]>) -> Self {
-        Self::with(Permutation::new(key.as_ref()))
+        let key = key.as_ref();
+        assert!(!key.is_empty(), "the key of pseudonyms is empty");
+        Self::with(Permutation::new(key))
     }
 
     fn with(permutation: Permutation) -> Self {

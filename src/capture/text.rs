@@ -129,7 +129,7 @@ fn split_date(text: &str) -> Option<(Date, &str)> {
     is_one.then_some((date, time))
 }
 
-/// Texts for others of the same shape.
+/// Replaces texts by other texts of the same shape.
 #[derive(Clone)]
 pub(super) struct Texts(Permutation);
 

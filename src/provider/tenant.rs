@@ -28,8 +28,8 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 ///
 /// A request for an unknown tenant, or for none, is answered like one with a wrong signature: 401. Where the
 /// provider's [keys are fetched](crate::provider::keys), all of these are answered with 503, or the status that the
-/// provider takes for a failure: one whose key cannot be fetched now has to come again, and another answer to the
-/// others would tell which tenants exist. The answer does not tell it, but its time may: the lookup, the number of
+/// provider takes for a failure: a request whose key cannot be fetched now has to come again, and another answer
+/// to a request of an unknown tenant would tell which tenants exist. The answer does not tell it, but its time may: the lookup, the number of
 /// a tenant's secrets and a fetch take time. Where all customers of a provider share its keys, as with Fireblocks,
 /// whoever has a request that is signed with them can send it to a tenant, and see that it is accepted.
 ///

@@ -325,9 +325,15 @@ fn z3_only_headers_that_are_needed_stay_and_no_signature() {
         .header("x-hub-signature-256", "sha256=s3cr3t")
         .header("x-plan", "gold")
         .header("x-plan-token", "s3cr3t")
+        .header("x-session-id", "s3cr3t")
+        .header("x-auth-user", "s3cr3t")
         .body(Bytes::from("{}"))
         .unwrap();
-    let pseudonyms = keyed().keep("x-plan").keep("x-plan-token");
+    let pseudonyms = keyed()
+        .keep("x-plan")
+        .keep("x-plan-token")
+        .keep("x-session-id")
+        .keep("x-auth-user");
     let capture = pseudonyms.capture(&github, &request).unwrap();
     let written = capture.to_string();
     for hidden in [

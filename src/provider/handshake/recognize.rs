@@ -19,7 +19,7 @@ type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
 
-/// How long a function of the application may confirm for all who wait. Each of them is answered sooner.
+/// How long a function of the application may confirm. Each request that waits for it is answered sooner.
 const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
 /// The handshakes of a provider that are more than data.
@@ -118,7 +118,7 @@ pub(crate) fn probe(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     (request.method() == Method::HEAD).then(|| Handshake::empty("HEAD"))
 }
 
-/// The subscription check of WebSub and Meta, for the one who knows the token.
+/// The subscription check of WebSub and Meta, if it has the token.
 pub(crate) fn subscription(request: &HandshakeRequest<'_>, token: &Secret) -> Option<Handshake> {
     let is_asked = request.method() == Method::GET
         && request.query_value("hub.mode").as_deref() == Some("subscribe");

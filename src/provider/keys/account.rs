@@ -117,8 +117,8 @@ impl Account {
         Some(known)
     }
 
-    /// Whether an address with keys may be asked although nothing says that it has others: if none was for a
-    /// pause. Anyone can send requests that are signed with none of the keys that they name.
+    /// Whether an address with keys may be asked although nothing says that it has new ones: if no address was asked
+    /// for the length of the pause. Anyone can send requests that are signed with none of the keys that they name.
     pub(super) fn may_check_again(&self, pause: Duration) -> bool {
         self.known.values().all(|known| known.may_be_asked(pause))
     }
@@ -132,8 +132,8 @@ impl Account {
     }
 
     /// A request names an address without keys, which waits for a place if it has none. In a flood of forged
-    /// requests, only one that was named before does: nobody names his again who names a new one each time, and
-    /// an authentic request comes again.
+    /// requests, only an address that was named before waits: forged requests name a new one each time, and an
+    /// authentic request comes again with the same one.
     pub(super) fn name(&mut self, request: &KeyRequest, seen: &mut Seen) {
         self.free_places();
         let id = request.id();

@@ -1,4 +1,4 @@
-//! Who sends the request for keys.
+//! The client that sends the request for keys.
 
 use std::pin::Pin;
 use std::sync::Arc;

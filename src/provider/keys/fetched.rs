@@ -84,7 +84,7 @@ impl Fetched {
     ) -> Result<Arc<KeySet>, SignatureError> {
         let needed =
             |reason: &str| SignatureError::KeyNotFetched(KeyNotFetched::new(request, reason));
-        const NOT_ASKED: &str = "it was not asked yet, or others come first";
+        const NOT_ASKED: &str = "it was not asked yet, or other addresses come first";
         let mut state = self.lock();
         let Some(account) = state.accounts.get_mut(&request.bounds()) else {
             return Err(needed(NOT_ASKED));
@@ -217,7 +217,7 @@ impl Fetched {
         self.ask_next(account);
     }
 
-    /// Visits an address, for all who ask at once and a while after.
+    /// Visits an address, once for all requests at the same time and for a while after.
     pub(super) async fn visit(&self, url: &str) -> Result<(), BoxError> {
         self.visits.visit(url, &self.client, self.timeout).await
     }

@@ -1,4 +1,4 @@
-//! Keys that rotate and are found at an address: who fetches them, and when.
+//! Keys that rotate and are found at an address: which client fetches them, and when.
 //!
 //! Some providers sign with private keys that they replace, and publish the public ones: Google,
 //! AWS, Apple, Plaid, PayPal. [`KeySource`] has these keys, and
@@ -51,8 +51,8 @@
 //! as well: two answers would tell which tenants exist.
 //!
 //! Each process fetches for itself. Clones of a [`KeySource`] share what is fetched. A client that adds an
-//! `Authorization` to its requests, as eBay and Circle need it, is for one provider: give the others another
-//! source.
+//! `Authorization` to its requests, as eBay and Circle need it, is for one provider: give another source to the
+//! other providers.
 //!
 //! # Which addresses are asked
 //!
@@ -63,8 +63,8 @@
 //! So these are bounded, for each host, or each account there:
 //!
 //! - **At most 10 addresses that have no keys yet are asked at a time.** One that has failed keeps its place for 10
-//!   seconds. If others have failed before it, it keeps the place until 10 seconds after theirs are free. So fetches
-//!   that find nothing are **10 at once, and then 6 in a minute**. One that finds keys uses up nothing of that.
+//!   seconds. If other addresses have failed before it, it keeps the place until 10 seconds after theirs are free. So
+//!   fetches that find nothing are **10 at once, and then 6 in a minute**. One that finds keys uses up nothing of that.
 //! - **At most 120 are asked in a minute,** and as many wait for a place. They are asked in the order in which they
 //!   came.
 //! - **Where those that have failed hold places, and none is left, an address has to be named twice** before it

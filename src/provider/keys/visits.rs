@@ -33,8 +33,8 @@ struct Ended {
 /// `None` while the visit is under way.
 type Visit = watch::Receiver<Option<Ended>>;
 
-/// Visits by their address. Whoever has captured a handshake can send it many times, so an address is visited
-/// once for all who ask, and how the visit has ended counts for a while. Clones share them.
+/// Visits by their address. A captured handshake can be sent many times. So requests at the same time share one
+/// visit, and its result counts for a while. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Visits(Arc<Mutex<HashMap<String, Visit>>>);
 

@@ -100,8 +100,8 @@ fn first_value<'a>(
     Ok((name, only_value(headers, name)?))
 }
 
-/// Whether a request is signed under one of the secrets, as `is_signed` says. Only if it is under none, the
-/// error of one of them counts: that of a key that may yet be fetched before all others.
+/// Whether a request is signed under one of the secrets, as `is_signed` says. If it is signed under none, one error
+/// is returned: that of a key that may yet be fetched, if there is one.
 #[cfg(any(feature = "p256", feature = "rsa"))]
 pub(crate) fn signed_under_one_of(
     request: &SignedRequest<'_>,
