@@ -1,12 +1,12 @@
 //! An attempt, from the first statement to the answer.
 
 use super::{Actor, Steps};
-use crate::configuration::Keep;
+use crate::configuration::{Configuration, Keep};
 use crate::guards::Guard;
 use crate::properties::Property;
 use crate::state::{Attempt, Claim, Is, Outcome, Phase, Row, State, Take, TakenBy, Tx};
 
-impl Steps<'_> {
+impl Steps<'_, Configuration> {
     pub(super) fn attempt(&mut self, slot: usize) {
         let Some(attempt) = self.state.attempts[slot] else {
             return;
@@ -25,7 +25,7 @@ impl Steps<'_> {
             Phase::LookUp => of.look_up(),
             Phase::FindHandler => of.find_handler(),
             Phase::BeforeClaim => {
-                let claims = match of.from.configuration.other_driver {
+                let claims = match of.from.model.other_driver {
                     true => "the handler calls `idempotent_webhook.claim`",
                     false => "the handler calls `LateClaim::begin`",
                 };
@@ -81,7 +81,7 @@ fn of_slot(state: &mut State, slot: usize) -> &mut Attempt {
 
 /// The steps of one attempt.
 struct Of<'a, 'b> {
-    from: &'a mut Steps<'b>,
+    from: &'a mut Steps<'b, Configuration>,
     slot: usize,
     attempt: Attempt,
 }
@@ -104,16 +104,16 @@ impl Of<'_, '_> {
     }
 
     fn has(&self, guard: Guard) -> bool {
-        self.from.configuration.has(guard)
+        self.from.model.has(guard)
     }
 
     /// Where the attempt begins once it is kept, or need not be.
     fn begin(&self) -> Phase {
-        begin(self.from.configuration.claims_late)
+        begin(self.from.model.claims_late)
     }
 
     fn answers_first(&self) -> bool {
-        self.from.configuration.keep == Keep::AcceptFirst
+        self.from.model.keep == Keep::AcceptFirst
     }
 
     /// `accept.sql`: what its snapshot shows.
@@ -256,7 +256,7 @@ impl Of<'_, '_> {
 
     /// `resolve.sql`.
     fn resolve(&mut self) {
-        let archives = self.from.configuration.archives;
+        let archives = self.from.model.archives;
         let looks = self.has(Guard::ResolveLooks);
         self.step("`resolve.sql` ends what is processed", |state, slot| {
             if state.claim != Claim::None || !looks {
@@ -325,7 +325,7 @@ impl Of<'_, '_> {
         }
         let is_reprocessed = state.row.is_some_and(|row| ends_row && row.reprocessed);
         let was_told = self.attempt.told_reprocessed;
-        let claims_late = self.from.configuration.claims_late && self.is_handled();
+        let claims_late = self.from.model.claims_late && self.is_handled();
         if claims_late && was_told != is_reprocessed && self.has(Guard::SameReprocessed) {
             return self.go("claims, and the look-up has said otherwise", superseded);
         }
@@ -367,7 +367,7 @@ impl Of<'_, '_> {
 
     /// Whether the claim is given the number of the take.
     fn has_take_in_claim(&self) -> bool {
-        !self.from.configuration.other_driver || self.has(Guard::FenceOfFunction)
+        !self.from.model.other_driver || self.has(Guard::FenceOfFunction)
     }
 
     /// Whether the take of the attempt is that of the row.
@@ -419,7 +419,7 @@ impl Of<'_, '_> {
                 },
             );
         }
-        let archives = self.from.configuration.archives;
+        let archives = self.from.model.archives;
         let next = match self.has(Guard::EndInTheTransaction) {
             true => Phase::Answer(true),
             false => Phase::EndLater,
@@ -443,7 +443,7 @@ impl Of<'_, '_> {
 
     /// What would end the row after the commit, in a transaction of its own.
     fn end_later(&mut self) {
-        let archives = self.from.configuration.archives;
+        let archives = self.from.model.archives;
         let ends_row = self.is_its_row();
         self.step("ends what is kept", |state, slot| {
             if ends_row {
@@ -538,8 +538,7 @@ impl Of<'_, '_> {
             Outcome::Discarded => return self.drop_kept(),
             Outcome::Failed | Outcome::Dead => {
                 let retries = state.row.map_or(0, |row| row.retries);
-                let is_last =
-                    outcome == Outcome::Dead || retries >= self.from.configuration.schedule;
+                let is_last = outcome == Outcome::Dead || retries >= self.from.model.schedule;
                 let is = if is_last { Is::Dead } else { Is::Due };
                 ((Guard::FenceOfFail, Guard::OnlyDueFails), is)
             }

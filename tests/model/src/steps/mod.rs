@@ -7,6 +7,7 @@ mod upkeep;
 
 use std::fmt;
 
+use crate::checker::Model;
 use crate::configuration::Configuration;
 use crate::state::{Is, State, TakenBy};
 
@@ -61,7 +62,7 @@ impl fmt::Display for Step {
 /// All steps from a state.
 pub fn steps(configuration: &Configuration, state: &State, into: &mut dyn FnMut(Step, State)) {
     let mut from = Steps {
-        configuration,
+        model: configuration,
         state,
         into,
     };
@@ -73,30 +74,40 @@ pub fn steps(configuration: &Configuration, state: &State, into: &mut dyn FnMut(
     from.upkeep();
 }
 
-/// The state from which steps lead, and where they are put.
-struct Steps<'a> {
-    configuration: &'a Configuration,
-    state: &'a State,
-    into: &'a mut dyn FnMut(Step, State),
+/// The state of a model from which steps lead, and where they are put.
+pub(crate) struct Steps<'a, M: Model> {
+    pub(crate) model: &'a M,
+    pub(crate) state: &'a M::State,
+    pub(crate) into: &'a mut dyn FnMut(Step, M::State),
 }
 
-impl Steps<'_> {
+impl<M: Model> Steps<'_, M> {
     /// A step that also happens if nothing more goes wrong.
-    fn step(&mut self, actor: Actor, what: &'static str, change: impl FnOnce(&mut State)) {
+    pub(crate) fn step(
+        &mut self,
+        actor: Actor,
+        what: &'static str,
+        change: impl FnOnce(&mut M::State),
+    ) {
         self.put(actor, what, true, change);
     }
 
     /// A step that need not happen.
-    fn may(&mut self, actor: Actor, what: &'static str, change: impl FnOnce(&mut State)) {
+    pub(crate) fn may(
+        &mut self,
+        actor: Actor,
+        what: &'static str,
+        change: impl FnOnce(&mut M::State),
+    ) {
         self.put(actor, what, false, change);
     }
 
-    fn put(
+    pub(crate) fn put(
         &mut self,
         actor: Actor,
         what: &'static str,
         is_progress: bool,
-        change: impl FnOnce(&mut State),
+        change: impl FnOnce(&mut M::State),
     ) {
         let mut state = *self.state;
         change(&mut state);
@@ -107,10 +118,12 @@ impl Steps<'_> {
         };
         (self.into)(step, state);
     }
+}
 
+impl Steps<'_, Configuration> {
     /// A slot for one more attempt.
     fn free_slot(&self) -> Option<usize> {
-        (0..self.configuration.slots).find(|slot| self.state.attempts[*slot].is_none())
+        (0..self.model.slots).find(|slot| self.state.attempts[*slot].is_none())
     }
 }
 

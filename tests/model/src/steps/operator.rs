@@ -1,11 +1,11 @@
 //! What operators do with a delivery, each in one transaction.
 
 use super::{Actor, Steps};
-use crate::configuration::Action;
+use crate::configuration::{Action, Configuration};
 use crate::guards::Guard;
 use crate::state::{Claim, Is, Row, State, Take, TakenBy, Tx};
 
-impl Steps<'_> {
+impl Steps<'_, Configuration> {
     pub(super) fn operator(&mut self) {
         if self.state.paused {
             self.step(Actor::Operator, "resumes (`resume.sql`)", |state| {
@@ -16,7 +16,7 @@ impl Steps<'_> {
         if self.state.left.actions == 0 {
             return;
         }
-        let Some(action) = self.configuration.action else {
+        let Some(action) = self.model.action else {
             return;
         };
         let is = |each| action == each || action == Action::Any;
@@ -57,14 +57,14 @@ impl Steps<'_> {
     /// `retry.sql`, unless it is processed or runs.
     fn retry(&mut self) {
         let Some(row) = self.state.row else { return };
-        let leaves_running = self.configuration.has(Guard::RetryLeavesRunning);
+        let leaves_running = self.model.has(Guard::RetryLeavesRunning);
         if self.state.claim != Claim::None
             || !matches!(row.is, Is::Due | Is::Dead)
             || leaves_running && !self.state.is_free(&row)
         {
             return;
         }
-        let fence = self.configuration.has(Guard::FenceOfRetry);
+        let fence = self.model.has(Guard::FenceOfRetry);
         self.act("retries (`retry.sql`)", |state| state.make_due(fence));
     }
 
@@ -73,7 +73,7 @@ impl Steps<'_> {
         let Some(came_again) = self.state.many else {
             return;
         };
-        let has = |guard| self.configuration.has(guard);
+        let has = |guard| self.model.has(guard);
         let runs = has(Guard::LockOfClaim) && self.state.holds_claim().is_some();
         let is_meant = self.state.row.is_some_and(|row| row.is != Is::Processed)
             && !(came_again && has(Guard::ManyLeaveLater));
@@ -97,7 +97,7 @@ impl Steps<'_> {
 
     /// `await_attempt.sql`, `discard.sql` and `set_aside.sql`.
     fn discard(&mut self) {
-        let has = |guard| self.configuration.has(guard);
+        let has = |guard| self.model.has(guard);
         let Some(row) = self.state.row else { return };
         if has(Guard::DiscardWaits) && has(Guard::LockOfClaim) && self.state.holds_claim().is_some()
             || row.is == Is::Processed && has(Guard::DiscardLeavesProcessed)
@@ -116,8 +116,8 @@ impl Steps<'_> {
         if self.state.claim == Claim::None {
             return;
         }
-        let deletes_kept = self.configuration.has(Guard::ForgetDeletesKept);
-        let sets_aside = self.configuration.has(Guard::SetAside);
+        let deletes_kept = self.model.has(Guard::ForgetDeletesKept);
+        let sets_aside = self.model.has(Guard::SetAside);
         self.act("forgets", |state| {
             state.claim = Claim::None;
             if deletes_kept {
@@ -136,7 +136,7 @@ impl Steps<'_> {
         if self.state.row.is_none_or(|row| row.is != Is::Processed) {
             return;
         }
-        let fence = self.configuration.has(Guard::FenceOfReprocess);
+        let fence = self.model.has(Guard::FenceOfReprocess);
         self.act("reprocesses (`reprocess.sql`)", |state| {
             state.claim = Claim::None;
             state.allowed += 1;
@@ -151,11 +151,11 @@ impl Steps<'_> {
     fn erase(&mut self) {
         let Some(row) = self.state.row else { return };
         if row.is == Is::Recorded
-            || self.configuration.has(Guard::LockOfClaim) && self.state.holds_claim().is_some()
+            || self.model.has(Guard::LockOfClaim) && self.state.holds_claim().is_some()
         {
             return;
         }
-        let fence = self.configuration.has(Guard::FenceOfErase);
+        let fence = self.model.has(Guard::FenceOfErase);
         self.act("erases (`erase.sql`)", |state| {
             state.ended = true;
             if row.is == Is::Processed {

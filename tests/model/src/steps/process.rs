@@ -2,11 +2,12 @@
 
 use super::attempt::begin;
 use super::{Actor, Steps};
+use crate::configuration::Configuration;
 use crate::guards::Guard;
 use crate::properties::Property;
 use crate::state::{Attempt, Clock, Is, Phase, State, Take, TakenBy, Tx};
 
-impl Steps<'_> {
+impl Steps<'_, Configuration> {
     pub(super) fn processes(&mut self) {
         for number in 0..2 {
             self.dies(number);
@@ -97,11 +98,11 @@ impl Steps<'_> {
         }
         let is_silent = process.silent || !process.lives;
         let looks_silent = match self.state.clock {
-            Clock::Ahead if !self.configuration.has(Guard::OwnClock) => true,
-            Clock::Behind if !self.configuration.has(Guard::OwnClock) => false,
-            _ => is_silent || !self.configuration.has(Guard::GraceOfSilent),
+            Clock::Ahead if !self.model.has(Guard::OwnClock) => true,
+            Clock::Behind if !self.model.has(Guard::OwnClock) => false,
+            _ => is_silent || !self.model.has(Guard::GraceOfSilent),
         };
-        let tells = other.lives && !other.silent && self.configuration.has(Guard::Expire);
+        let tells = other.lives && !other.silent && self.model.has(Guard::Expire);
         if process.registered && tells && looks_silent {
             let what = "is silent, and its number is deleted (`expire.sql`)";
             self.put(actor, what, is_silent, |state| {
@@ -114,13 +115,13 @@ impl Steps<'_> {
     fn gives_up(&mut self, number: u8) {
         let process = self.state.processes[usize::from(number)];
         let Some(row) = self.state.row else { return };
-        let is_held = row.owner.is_some() && self.configuration.has(Guard::HoldNumber);
+        let is_held = row.owner.is_some() && self.model.has(Guard::HoldNumber);
         let is_its_own = row.taken_by == TakenBy::Process(number);
         if is_its_own
             && process.lives
             && !process.silent
             && !is_held
-            && self.configuration.has(Guard::GiveUp)
+            && self.model.has(Guard::GiveUp)
         {
             let actor = Actor::Process(number);
             self.step(actor, "gives up the number (`heartbeat.sql`)", |state| {
@@ -137,7 +138,7 @@ impl Steps<'_> {
         let (Some(row), Some(slot)) = (self.state.row, self.free_slot()) else {
             return;
         };
-        let has = |guard| self.configuration.has(guard);
+        let has = |guard| self.model.has(guard);
         if !process.lives
             || process.silent && has(Guard::StopOfSilent)
             || row.is != Is::Due
@@ -147,9 +148,9 @@ impl Steps<'_> {
         {
             return;
         }
-        let schedule = self.configuration.schedule;
+        let schedule = self.model.schedule;
         let phase = match process.handles {
-            true => begin(self.configuration.claims_late),
+            true => begin(self.model.claims_late),
             false => Phase::FindHandler,
         };
         self.step(Actor::Process(number), "takes it (`take.sql`)", |state| {
@@ -180,8 +181,8 @@ impl Steps<'_> {
 
     /// What Postgres does with transactions that nobody speaks in any more.
     fn transactions(&mut self) {
-        let archives = self.configuration.archives;
-        for slot in 0..self.configuration.slots {
+        let archives = self.model.archives;
+        for slot in 0..self.model.slots {
             let Some(attempt) = self.state.attempts[slot] else {
                 continue;
             };
@@ -196,12 +197,12 @@ impl Steps<'_> {
                         state.roll_back(slot);
                     });
                 }
-                Tx::Abandoned if self.configuration.has(Guard::IdleTimeout) => {
+                Tx::Abandoned if self.model.has(Guard::IdleTimeout) => {
                     self.step(Actor::Postgres, "ends an idle transaction", |state| {
                         state.roll_back(slot);
                     });
                 }
-                Tx::Open if process.silent && self.configuration.has(Guard::IdleTimeout) => {
+                Tx::Open if process.silent && self.model.has(Guard::IdleTimeout) => {
                     self.may(Actor::Postgres, "ends an idle transaction", |state| {
                         state.roll_back(slot);
                     });

@@ -2,16 +2,16 @@
 
 use super::attempt::begin;
 use super::{Actor, Steps};
-use crate::configuration::Keep;
+use crate::configuration::{Configuration, Keep};
 use crate::guards::Guard;
 use crate::properties::Property;
 use crate::state::{Attempt, Claim, Is, Phase, Row, Selected, Take, TakenBy, Tx};
 
-impl Steps<'_> {
+impl Steps<'_, Configuration> {
     pub(super) fn upkeep(&mut self) {
         self.provider();
         self.reconciliation();
-        if self.configuration.retention {
+        if self.model.retention {
             self.retention();
         }
     }
@@ -22,12 +22,12 @@ impl Steps<'_> {
         if self.state.left.requests == 0 {
             return;
         }
-        let phase = match self.configuration.keep {
-            Keep::Failed => begin(self.configuration.claims_late),
+        let phase = match self.model.keep {
+            Keep::Failed => begin(self.model.claims_late),
             Keep::All | Keep::AcceptFirst => Phase::Accept,
         };
-        let answers_at_once = self.configuration.keep == Keep::AcceptFirst
-            && !self.configuration.has(Guard::AcceptedIsKept);
+        let answers_at_once =
+            self.model.keep == Keep::AcceptFirst && !self.model.has(Guard::AcceptedIsKept);
         for number in 0..2 {
             let process = self.state.processes[usize::from(number)];
             if !process.lives {
@@ -81,9 +81,9 @@ impl Steps<'_> {
         if !state.missing {
             return;
         }
-        let looks = self.configuration.has(Guard::ListedIsNotSetAside);
-        let new_numbers = self.configuration.has(Guard::NewNumbers);
-        let is_processed = state.claim != Claim::None && self.configuration.has(Guard::AcceptLooks);
+        let looks = self.model.has(Guard::ListedIsNotSetAside);
+        let new_numbers = self.model.has(Guard::NewNumbers);
+        let is_processed = state.claim != Claim::None && self.model.has(Guard::AcceptLooks);
         let is_known = is_processed || state.row.is_some() || state.set_aside && looks;
         self.may(
             actor,
@@ -102,7 +102,7 @@ impl Steps<'_> {
 
     fn retention(&mut self) {
         let (actor, state) = (Actor::Retention, self.state);
-        let has = |guard| self.configuration.has(guard);
+        let has = |guard| self.model.has(guard);
         let is_over = state.left.requests == 0 && !state.has_request() && !state.missing;
         let remembers = has(Guard::RememberPruned);
         let (redelivery_window, still_old, locks) = (

@@ -1,11 +1,11 @@
 //! A problem of an endpoint: when it begins, and when it is over. A step in which a process takes a change, calls its hook
 //! or writes that it has is one; what happens between two of them, such as a freeze, is in the order of the steps.
 
-use super::{Budget, Call, Process, Steps, Telling, Turn};
+use super::{Budget, Call, Process, Telling, Turn};
 use crate::checker::Model;
 use crate::guards::Guard;
 use crate::properties::Property;
-use crate::steps::{Actor, Step};
+use crate::steps::{Actor, Step, Steps};
 
 /// A check of what is told of a problem.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ impl Model for Changes {
 
     fn steps(&self, state: &State, into: &mut dyn FnMut(Step, State)) {
         let mut from = Steps {
-            of: &self.0,
+            model: self,
             state,
             into,
         };
@@ -86,7 +86,7 @@ impl Model for Changes {
     }
 }
 
-impl Steps<'_, State> {
+impl Steps<'_, Changes> {
     /// Deliveries fail, or none does any more. The endpoint is removed, or is there again.
     fn world(&mut self) {
         if self.state.left.changes > 0 {
@@ -113,7 +113,7 @@ impl Steps<'_, State> {
 
     /// `problems.sql`.
     fn looks(&mut self, process: usize) {
-        let has = |guard| self.of.has(guard);
+        let has = |guard| self.model.0.has(guard);
         let there = self.state.fails && (self.state.served || !has(Guard::RemovedIsOver));
         let was_there = self.state.row.is_some_and(|row| row.is_there);
         let (writes, new_tellings) = (has(Guard::ToTellIsWritten), has(Guard::NewTellings));
@@ -157,9 +157,9 @@ impl Steps<'_, State> {
         let (Process::Idle, Some(row)) = (self.state.processes[process], self.state.row) else {
             return;
         };
-        let has = |guard| self.of.has(guard);
+        let has = |guard| self.model.0.has(guard);
         let is_in_doubt = row.telling == Turn::Over && has(Guard::DoubtIsToldAgain);
-        if !self.of.takes(process)
+        if !self.model.0.takes(process)
             || row.is_there == row.is_told && !is_in_doubt
             || row.telling == Turn::Taken && has(Guard::OneTells)
         {
@@ -199,18 +199,18 @@ impl Steps<'_, State> {
         let actor = Actor::Process(process as u8);
         match self.state.processes[process] {
             Process::Idle => {}
-            Process::Taken(call) if call.is_late && self.of.has(Guard::NotToldLate) => {
+            Process::Taken(call) if call.is_late && self.model.0.has(Guard::NotToldLate) => {
                 self.step(actor, "was frozen, and looks again", |state| {
                     state.processes[process] = Process::Idle;
                 });
             }
             Process::Taken(call) => {
-                let what = match (self.of.hooks[process], call.is_there) {
+                let what = match (self.model.0.hooks[process], call.is_there) {
                     (false, _) => "has no hook to call",
                     (true, true) => "tells its hook that it has begun",
                     (true, false) => "tells its hook that it is over",
                 };
-                let has_hook = self.of.hooks[process];
+                let has_hook = self.model.0.hooks[process];
                 self.step(actor, what, |state| {
                     state.processes[process] = Process::Called(call);
                     if has_hook {
@@ -222,7 +222,7 @@ impl Steps<'_, State> {
                 });
             }
             Process::Called(call) => {
-                let is_fenced = self.of.has(Guard::FenceOfToldChange);
+                let is_fenced = self.model.0.has(Guard::FenceOfToldChange);
                 self.step(
                     actor,
                     "writes that it is told (`told_change.sql`)",
@@ -262,7 +262,7 @@ impl Steps<'_, State> {
     /// The time of who tells it is over: it is gone, or is frozen.
     fn time_is_over(&mut self) {
         let Some(row) = self.state.row else { return };
-        if row.telling != Turn::Taken || !self.of.has(Guard::TellingEnds) {
+        if row.telling != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
             return;
         }
         let is_its = |process: &mut Process| {

@@ -1,10 +1,10 @@
 //! A delivery that dies, is retried by an operator, and dies again.
 
-use super::{Budget, Call, Process, Steps, Telling, Turn};
+use super::{Budget, Call, Process, Telling, Turn};
 use crate::checker::Model;
 use crate::guards::Guard;
 use crate::properties::Property;
-use crate::steps::{Actor, Step};
+use crate::steps::{Actor, Step, Steps};
 
 /// A check of what is told of a dead delivery.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Model for Deaths {
 
     fn steps(&self, state: &State, into: &mut dyn FnMut(Step, State)) {
         let mut from = Steps {
-            of: &self.0,
+            model: self,
             state,
             into,
         };
@@ -68,14 +68,14 @@ impl Model for Deaths {
     }
 }
 
-impl Steps<'_, State> {
+impl Steps<'_, Deaths> {
     /// `fail.sql`, of an attempt in a process with a hook.
     fn fails(&mut self, process: usize) {
         let is_idle = self.state.processes[process] == Process::Idle;
-        if self.state.is_dead || !is_idle || !self.of.hooks[process] {
+        if self.state.is_dead || !is_idle || !self.model.0.hooks[process] {
             return;
         }
-        let is_written = self.of.has(Guard::ToTellIsWritten);
+        let is_written = self.model.0.has(Guard::ToTellIsWritten);
         let die = |state: &mut State| {
             state.takes += 1;
             (state.is_dead, state.is_told) = (true, false);
@@ -107,15 +107,15 @@ impl Steps<'_, State> {
 
     /// `tell_death.sql`.
     fn takes(&mut self, process: usize) {
-        let turn = match self.of.has(Guard::OneTells) {
+        let turn = match self.model.0.has(Guard::OneTells) {
             true => self.state.untold == Turn::Over,
             false => self.state.untold != Turn::None,
         };
         let is_idle = self.state.processes[process] == Process::Idle;
-        if !turn || !is_idle || !self.state.is_dead || !self.of.takes(process) {
+        if !turn || !is_idle || !self.state.is_dead || !self.model.0.takes(process) {
             return;
         }
-        let told_after = self.of.has(Guard::ToldAfterTheCall);
+        let told_after = self.model.0.has(Guard::ToldAfterTheCall);
         let actor = Actor::Process(process as u8);
         let take = |state: &mut State| {
             state.untold = match told_after {
@@ -146,7 +146,7 @@ impl Steps<'_, State> {
         match self.state.processes[process] {
             Process::Idle => {}
             Process::Taken(call) => {
-                let has_hook = self.of.hooks[process];
+                let has_hook = self.model.0.hooks[process];
                 let what = match has_hook {
                     true => "tells its hook that it is dead",
                     false => "has no hook to call",
@@ -162,7 +162,7 @@ impl Steps<'_, State> {
                 });
             }
             Process::Called(call) => {
-                let is_fenced = self.of.has(Guard::FenceOfToldDeath);
+                let is_fenced = self.model.0.has(Guard::FenceOfToldDeath);
                 self.step(
                     actor,
                     "writes that it is told (`told_death.sql`)",
@@ -209,7 +209,7 @@ impl Steps<'_, State> {
 
     /// The time of who tells it is over: it is gone, or is frozen.
     fn time_is_over(&mut self) {
-        if self.state.untold != Turn::Taken || !self.of.has(Guard::TellingEnds) {
+        if self.state.untold != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
             return;
         }
         let is_its = |process: &mut Process| {

@@ -7,7 +7,6 @@ pub use changes::Changes;
 pub use deaths::Deaths;
 
 use crate::guards::{Guard, Guards};
-use crate::steps::{Actor, Step};
 
 /// What takes part in a check, and how often each thing may happen.
 #[derive(Clone, Copy, Debug)]
@@ -145,40 +144,4 @@ pub enum Turn {
     Taken,
     /// Its time is over.
     Over,
-}
-
-/// The state from which steps lead, and where they are put.
-struct Steps<'a, S> {
-    of: &'a Telling,
-    state: &'a S,
-    into: &'a mut dyn FnMut(Step, S),
-}
-
-impl<S: Copy> Steps<'_, S> {
-    /// A step that also happens if nothing more goes wrong.
-    fn step(&mut self, actor: Actor, what: &'static str, change: impl FnOnce(&mut S)) {
-        self.put(actor, what, true, change);
-    }
-
-    /// A step that need not happen.
-    fn may(&mut self, actor: Actor, what: &'static str, change: impl FnOnce(&mut S)) {
-        self.put(actor, what, false, change);
-    }
-
-    fn put(
-        &mut self,
-        actor: Actor,
-        what: &'static str,
-        is_progress: bool,
-        change: impl FnOnce(&mut S),
-    ) {
-        let mut state = *self.state;
-        change(&mut state);
-        let step = Step {
-            actor,
-            what,
-            is_progress,
-        };
-        (self.into)(step, state);
-    }
 }
