@@ -42,6 +42,9 @@ mod versions;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use futures_util::{StreamExt, stream};
+use tokio::process::Command;
+
 /// How much of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
@@ -50,6 +53,27 @@ pub enum Length {
     /// Within half an hour.
     Long,
 }
+
+/// Those that run side by side, since they wait for most of their time. The longest first.
+const TOGETHER: [&str; 11] = [
+    "crash_in_recovery",
+    "recovery",
+    "everything",
+    "telling",
+    "crash_between_messages",
+    "rehearsal",
+    "reconciliation",
+    "soak",
+    "versions",
+    "handover",
+    "history",
+];
+
+/// It compares two rates, and runs when nothing else does.
+const ALONE: &str = "storm";
+
+/// Names the test for which this program is started.
+const TEST: &str = "UNDER_FIRE_TEST";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -69,68 +93,38 @@ async fn main() -> ExitCode {
     let time = arguments.iter().position(|argument| argument == "--for");
     let time = time.map(|place| arguments.remove(place + 1).parse().expect("seconds"));
     let time = time.map(Duration::from_secs);
+    if let Ok(name) = std::env::var(TEST) {
+        run(&name, length, time).await;
+        return ExitCode::SUCCESS;
+    }
     let filters: Vec<_> = arguments
         .iter()
         .filter(|argument| !argument.starts_with('-'))
         .collect();
     let is_exact = arguments.iter().any(|argument| argument == "--exact");
-    let is_asked_for = |name: &str| {
+    let is_asked_for = |name: &&str| {
         let is_it = |filter: &&String| match is_exact {
-            true => name == **filter,
+            true => name == filter,
             false => name.contains(filter.as_str()),
         };
         filters.is_empty() || filters.iter().any(is_it)
     };
 
     let started = Instant::now();
-    let mut passed = 0;
-    let mut failed = 0;
-    for name in [
-        "history",
-        "crash_between_messages",
-        "handover",
-        "versions",
-        "soak",
-        "recovery",
-        "crash_in_recovery",
-        "telling",
-        "rehearsal",
-        "reconciliation",
-        "everything",
-        "storm",
-    ] {
-        if !is_asked_for(name) {
-            continue;
-        }
-        // In a task, so that a panic fails this one and not the others.
-        let run = tokio::spawn(async move {
-            match name {
-                "history" => history::cases::run(),
-                "crash_between_messages" => crash_between_messages::run(length).await,
-                "handover" => handover::run().await,
-                "versions" => versions::run().await,
-                "soak" => soak::run(length).await,
-                "recovery" => recovery::run(length).await,
-                "telling" => telling::run().await,
-                "rehearsal" => rehearsal::run(length).await,
-                "reconciliation" => reconciliation::run().await,
-                "everything" => everything::run(length, time).await,
-                "crash_in_recovery" => crash_in_recovery::run(length).await,
-                _ => storm::run(length).await,
-            }
-        });
-        // As other tests say it: `.ci/run` reads it.
-        match run.await {
-            Ok(()) => {
-                println!("test {name} ... ok");
-                passed += 1;
-            }
-            Err(_) => {
-                println!("test {name} ... FAILED");
-                failed += 1;
-            }
-        }
-    }
+    // Before several of them find that it is not there.
+    throwaway_postgres::find_or_install().unwrap_or_else(|error| panic!("{error}"));
+    let together: Vec<_> = TOGETHER.into_iter().filter(is_asked_for).collect();
+    let alone: Vec<_> = [ALONE].into_iter().filter(is_asked_for).collect();
+    let is_only_one = together.len() + alone.len() == 1;
+    let at_once = 2 * std::thread::available_parallelism().unwrap().get();
+    let have_passed: Vec<bool> = stream::iter(together)
+        .map(|name| test(name, is_only_one))
+        .buffer_unordered(at_once)
+        .chain(stream::iter(alone).then(|name| test(name, is_only_one)))
+        .collect()
+        .await;
+    let passed = have_passed.iter().filter(|has_passed| **has_passed).count();
+    let failed = have_passed.len() - passed;
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; \
@@ -141,5 +135,42 @@ async fn main() -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Runs a test in a process of its own, and returns whether it has passed. What several of them print does not mix.
+async fn test(name: &str, is_only_one: bool) -> bool {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(std::env::args().skip(1)).env(TEST, name);
+    let status = if is_only_one {
+        command.status().await.unwrap()
+    } else {
+        let output = command.kill_on_drop(true).output().await.unwrap();
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+        output.status
+    };
+    let has_passed = status.success();
+    // As other tests say it: `.ci/run` reads it.
+    let verdict = if has_passed { "ok" } else { "FAILED" };
+    println!("test {name} ... {verdict}");
+    has_passed
+}
+
+async fn run(name: &str, length: Length, time: Option<Duration>) {
+    match name {
+        "history" => history::cases::run(),
+        "crash_between_messages" => crash_between_messages::run(length).await,
+        "crash_in_recovery" => crash_in_recovery::run(length).await,
+        "handover" => handover::run().await,
+        "versions" => versions::run().await,
+        "soak" => soak::run(length).await,
+        "recovery" => recovery::run(length).await,
+        "telling" => telling::run().await,
+        "rehearsal" => rehearsal::run(length).await,
+        "reconciliation" => reconciliation::run().await,
+        "everything" => everything::run(length, time).await,
+        "storm" => storm::run(length).await,
+        _ => panic!("there is no test {name}"),
     }
 }

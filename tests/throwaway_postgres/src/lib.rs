@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 
-use install::find_or_install;
+pub use install::find_or_install;
 pub use snapshot::snapshot;
 
 /// The superuser of the server.
