@@ -42,7 +42,7 @@ create table idempotent_webhook.kept_deliveries (
     first_failed_at timestamptz,
     last_failed_at timestamptz,
     next_attempt_at timestamptz,
-    -- When it died last: whoever has made it so is the one to tell.
+    -- When it died last. The process that has made it so tells it.
     died_at timestamptz,
     -- Set while it is dead and the hook of its layer has not been told. From this time on, any process with the hook may
     -- tell it.
@@ -201,7 +201,7 @@ create table idempotent_webhook.sent_again (
     primary key (delivery_id, endpoint, tenant)
 );
 
--- What holds recovery back from an endpoint, and who recovers it.
+-- What holds recovery back from an endpoint, and whether a process recovers it.
 create table idempotent_webhook.kept_endpoints (
     endpoint text collate "C" not null primary key,
     -- An operator has paused it.

@@ -132,7 +132,7 @@ create table idempotent_webhook.pruned (
 create table idempotent_webhook.retention_turn (
     is_the_only_one boolean not null primary key default true check (is_the_only_one),
     process bigint not null,
-    -- Others may begin a round then, unless the process extends it.
+    -- Another process may begin a round then, unless this one extends it.
     ends_at timestamptz not null
 );
 
@@ -186,7 +186,7 @@ create table idempotent_webhook.operator_action_deliveries (
 --
 -- New: it is ignored, no name of the table matches it, and it came first within the last week, and more than a day after the
 -- endpoint's first event and the last change of its table: what a name of the table has matched before is not known by its
--- own name. Ten of an endpoint are told by name, and `*` stands for the others.
+-- own name. Ten of an endpoint are told by name, and `*` stands for the rest.
 --
 -- Stopped: it has a handler, came on seven days or more, and has not come for three times its longest pause until then, nor
 -- for a day, while other events of the endpoint came.

@@ -95,7 +95,8 @@ begin
             using errcode = 'object_not_in_prerequisite_state';
     end if;
     -- Retention keeps the deliveries of an endpoint that has no window. A layer with the endpoint registers the one of
-    -- its provider, and deletes this one, which is that of no preset. Nobody waits for who writes it at this moment.
+    -- its provider, and deletes this one, which is that of no preset. No transaction waits for one that
+    -- writes it at this moment.
     if not exists (
         select 1 from idempotent_webhook.redelivery_windows as known where known.endpoint = claim.endpoint
     ) and pg_try_advisory_xact_lock(hashtextextended(claim.endpoint, 3)) then

@@ -1,7 +1,7 @@
 -- `bench.deliveries` processed deliveries, `bench.dead` dead ones, and what belongs to them, in eight
 -- endpoints. Rows are in the order of their time, ids and endpoints are mixed.
 --
--- large      nine of ten dead deliveries, most of them for one reason, the others for 400
+-- large      nine of ten dead deliveries, most of them for one reason, the rest for 400
 -- reasons    3,000 reasons
 -- tenants    3,000 tenants
 -- recording  20,000 recorded failures

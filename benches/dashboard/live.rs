@@ -48,7 +48,7 @@ pub async fn run(pool: &PgPool) {
     }
     let of = |f: fn(&(f64, f64)) -> f64| median(rates.iter().map(f).collect());
     println!(
-        "\nfresh deliveries beside one who reloads two pages each second, {CONNECTIONS} at a time\n"
+        "\nfresh deliveries beside an operator who reloads two pages each second, {CONNECTIONS} at a time\n"
     );
     println!("{:>12} {:>12} {:>8}", "alone", "beside", "ratio");
     println!(

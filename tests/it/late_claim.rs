@@ -87,7 +87,7 @@ async fn l1_a_handler_begins_and_writes_once() {
     .await;
 }
 
-/// Many that wait for an API do not keep others from the pool.
+/// Many handlers that wait for an API leave the pool to other requests.
 #[tokio::test]
 async fn l1_no_connection_is_held_before_begin() {
     let database = Database::new().await;
@@ -414,7 +414,7 @@ async fn l2_a_begin_that_is_cancelled_has_not_claimed() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// What a cancelled claim has locked is free again, and its connection is not used by others.
+/// What a cancelled claim has locked is free again, and its connection is not used again.
 #[tokio::test]
 async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     #[derive(Deserialize)]

@@ -556,7 +556,7 @@ async fn o_tenants_with_ids_of_their_own_have_objects_of_their_own() {
     }
 }
 
-/// Who is in its handler, by object: nobody else of that object may be.
+/// The objects of the deliveries in their handlers: no second delivery of an object may be there.
 #[derive(Clone, Default)]
 struct Running(Arc<Mutex<HashSet<String>>>);
 

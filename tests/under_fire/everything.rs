@@ -46,7 +46,7 @@ const GIVES_UP: Duration = Duration::from_secs(6);
 /// How long it waits for an answer.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
 
-/// Longer than a process may be silent before others take over what it has begun.
+/// Longer than a process may be silent before another one takes over what it has begun.
 const FROZEN: Duration = Duration::from_secs(8);
 
 /// The routes of the soak and of recovery, and the lists.
@@ -310,7 +310,7 @@ impl World {
         self.sender.deliver(&request).await
     }
 
-    /// Has events happen, most of which come. The others are brought by reconciliation, or by the provider, once it is
+    /// Has events happen, most of which come. The rest is brought by reconciliation, or by the provider, once it is
     /// asked for them.
     async fn send_events(self: Arc<Self>, mut random: Rng) {
         let mut beat = tokio::time::interval(LIST_PACE);

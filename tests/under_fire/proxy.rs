@@ -44,7 +44,7 @@ struct State {
     armed: Mutex<Option<Armed>>,
     /// All connections are cut.
     cut: Notify,
-    /// Held by whoever wants silence. Each message waits for it.
+    /// Held for as long as there is silence. Each message waits for it.
     silence: Arc<RwLock<()>>,
 }
 

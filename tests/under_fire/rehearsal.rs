@@ -20,7 +20,7 @@ const KILLS: u32 = 6;
 /// How many requests are under way at once beside a rehearsal.
 const SENDERS: usize = 4;
 
-/// Of five endpoints. Half of them are processed, and the others are dead.
+/// Of five endpoints. Half of them are processed, and half are dead.
 const INSERT: &str = "
     with numbered as (
         select

@@ -85,7 +85,7 @@ impl Sender {
     /// One whose requests and answers are part of a history.
     pub fn new(recorder: &Recorder) -> Self {
         Self {
-            // Connections to processes that are killed are of no use to others.
+            // A connection to a process that is killed is of no use for the next one.
             client: reqwest::Client::builder()
                 .pool_max_idle_per_host(0)
                 .build()

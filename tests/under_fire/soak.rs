@@ -72,7 +72,7 @@ pub async fn run(length: Length) {
             let (soak, random) = (soak.clone(), random.fork());
             sending.push(tokio::spawn(async move {
                 if !late.is_zero() {
-                    // Does not keep others from being sent meanwhile.
+                    // Other copies are sent meanwhile.
                     drop(permit);
                     tokio::time::sleep(late).await;
                 }
@@ -139,7 +139,7 @@ impl Soak {
             .await
     }
 
-    /// Kills one process after another; whoever sends to it next starts it again.
+    /// Kills one process after another. The next attempt that is sent to it starts it again.
     async fn kill_processes(self: Arc<Self>, mut random: fastrand::Rng) {
         while !self.over.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(random.u64(500..2000))).await;

@@ -1,4 +1,4 @@
-//! A storm of duplicates of one slow delivery, beside a steady stream of others: through
+//! A storm of duplicates of one slow delivery, beside a steady stream of other deliveries: through
 //! the layer, and through a hand-written handler.
 
 use std::time::{Duration, Instant};

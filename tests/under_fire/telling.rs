@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// How long a process waits for Postgres.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A dead delivery of each of three endpoints. Who has made them dead was killed before it told that.
+/// A dead delivery of each of three endpoints. The process that made them dead was killed before it told that.
 const DIE: &str = "
     with dead as (
         insert into idempotent_webhook.kept_deliveries

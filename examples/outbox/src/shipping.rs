@@ -90,7 +90,7 @@ pub async fn worker(pool: PgPool, carrier: Carrier) -> Result<Worker, WorkerBuil
         .sweep_interval(Duration::from_secs(1))
         .sweep_threshold(Duration::from_secs(5))
         .recovery_delay(Duration::ZERO)
-        // Whoever runs it decides when it ends.
+        // The caller decides when it ends.
         .listen_os_shutdown_signals(false)
         .init()
         .await

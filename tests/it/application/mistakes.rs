@@ -123,7 +123,7 @@ async fn two_layers_with_one_endpoint_are_a_warning_whether_they_keep_or_not() {
             let github = presets::github(secret());
             let mut layer = IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github);
             if keeps {
-                // Whoever runs what they keep.
+                // A recovery that no task runs, of what they keep.
                 layer = layer.keep(Keep::failed(&Recovery::new(pool)));
             }
             let two = Router::<()>::new().route("/one", post(write_effect).layer(layer.clone()));
@@ -586,7 +586,7 @@ async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
     // What it warns of.
     assert_rows!(database, claims: 2, effects: 2);
 
-    // A new one beside others.
+    // A new process beside two that run.
     let _others = [
         process_with(&database, "billing").await,
         process_with(&database, "payments").await,

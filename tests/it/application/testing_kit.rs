@@ -19,7 +19,7 @@ use crate::support::{
     TestApp, assert_rows, gated, github_delivery, insert_effect, spawn_send, write_effect,
 };
 
-/// Base64 as well, for those who want that.
+/// Base64 as well, for the schemes that take it so.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 fn presets_with(secret: &str) -> [Provider; 8] {

@@ -359,7 +359,7 @@ async fn v1_deliveries_of_a_new_endpoint_do_not_wait_for_each_other() {
     assert_rows!(app.database, claims: 2, effects: 1);
 }
 
-/// A layer registers how long its provider may still send a delivery, whoever claims it.
+/// A layer registers how long its provider may still send a delivery, whether the layer or the handler claims it.
 #[tokio::test]
 async fn g12_a_late_handler_that_claims_by_the_function_registers_the_window() {
     let database = Database::new().await;

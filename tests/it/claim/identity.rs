@@ -185,7 +185,7 @@ async fn g14_a_deep_document_is_only_read() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Whoever chooses a plain id cannot make it one of several parts.
+/// A sender that chooses a plain id cannot make it one of several parts.
 #[tokio::test]
 async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
     let header = |name| Source::header(HeaderName::from_static(name));

@@ -1,4 +1,4 @@
-//! G3 and G7: of simultaneous deliveries one wins, and the others wait for it.
+//! G3 and G7: of simultaneous copies one wins, and each other copy waits for it.
 
 use std::slice;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// Each of those that take over from one that has failed may be slow again. Whoever waits behind
+/// Each of those that take over from one that has failed may be slow again. A copy that waits behind
 /// them does not begin to wait anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {

@@ -168,7 +168,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     assert_rows!(database, claims: 4, effects: 5);
 }
 
-/// Whoever replays a body that is in flight, under many ids, does not drain the pool.
+/// A body that is in flight and is replayed under many ids does not drain the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     let (mut gate, handler) = gated();

@@ -3,7 +3,7 @@
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
 //!
-//! Some of the others fail there: those that need a second database, that put triggers or row locks on distributed
+//! Some of the other tests fail there: those that need a second database, that put triggers or row locks on distributed
 //! tables, that join such tables in a way that Citus does not support, and that look for a lock, a session or a
 //! statistic on the coordinator that is on a worker.
 
@@ -136,7 +136,7 @@ async fn r12_what_dies_at_its_first_failure_is_reported_once() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The advisory locks of a claim are those of one node. With others, the key decides.
+/// The advisory locks of a claim are those of one node. With other nodes, the key decides.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g3_copies_through_several_nodes_are_processed_once() {

@@ -394,7 +394,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     );
     let keys = server.source().pause(PAUSE);
     let app = TestApp::of(acme(tenants).keys(keys), write_effect).await;
-    // Nobody can tell from the answer, nor from what is asked, who is a tenant.
+    // Neither the answer nor what is asked tells which tenants there are.
     for tenant in ["known", "unknown"] {
         let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
         assert_eq!(

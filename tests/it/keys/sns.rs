@@ -148,7 +148,7 @@ async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     assert_eq!(confirmed, answer(200, "handshake", ""));
     assert_eq!(visits(), 1);
 
-    // Who has captured it does not have it confirmed each time.
+    // One that was captured is not confirmed each time it is sent.
     let confirmed = app.send(confirmation(TOPIC, CONFIRM)).await;
     assert_eq!(confirmed, answer(200, "handshake", ""));
     assert_eq!(visits(), 1);

@@ -112,7 +112,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     assert_eq!(scrape().await.value(before_claim, ""), Some(1.0));
     assert!(!scraped.0.contains("sender"), "{}", scraped.0);
 
-    // Those who wait for a delivery in flight.
+    // Copies that wait for a delivery in flight.
     let waiters = async |expected: f64| {
         let name = "idempotent_webhook_in_flight_waiters";
         while scrape().await.value(name, "") != Some(expected) {
@@ -132,7 +132,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("duplicate"), Some(4.0));
 
-    // The last authentic request, not the last one. A process that begins knows of those of others.
+    // The last authentic request, not the last one. A process that begins knows of those of other processes.
     const LAST: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
     let last = scraped.value(LAST, "").unwrap();
     assert!(last >= before && last <= unix_now(), "{last}");

@@ -22,7 +22,7 @@ use crate::support::{
     soon,
 };
 
-/// The tenants and their secrets, and who was looked up.
+/// The tenants and their secrets, and which of them were looked up.
 #[derive(Clone, Default)]
 struct Tenants {
     secrets: Arc<Mutex<HashMap<String, String>>>,

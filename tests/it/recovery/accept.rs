@@ -435,7 +435,7 @@ async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
     assert_rows!(app.database, claims: 5, effects: 5);
 }
 
-/// Only whoever asks for what is known waits for its row.
+/// Only a request for a delivery that is known waits for its row.
 #[tokio::test]
 async fn r15_a_row_that_is_locked_holds_up_neither_its_group_nor_what_comes_later() {
     let runs = Runs::default();
@@ -606,7 +606,7 @@ async fn r10_a_paused_endpoint_accepts_and_does_not_run() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Handlers that run in the background leave connections for those who come.
+/// Handlers that run in the background leave connections for requests that come.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
     let slow = |mut tx: DedupeTx, delivery: Delivery| async move {

@@ -281,7 +281,7 @@ async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     }
 }
 
-/// The request waits for a version that knows its format, and the others do not wait for it.
+/// The request waits for a version that knows its format, and no other request waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r3_a_row_of_a_format_that_is_not_known_is_left_alone() {
     let failing = Failing::times(2);

@@ -45,7 +45,7 @@ struct Process {
 static SENT: AtomicUsize = AtomicUsize::new(0);
 
 impl Process {
-    /// The types in `handled` have a handler, those in `ignored` are named, and others are ignored.
+    /// The types in `handled` have a handler, those in `ignored` are named, and all other types are ignored.
     async fn start(
         database: &Database,
         provider: Provider,

@@ -490,7 +490,7 @@ async fn r17_recovery_works_at_any_default_isolation_level() {
     }
 }
 
-/// With the rights that `migrate` documents, and no others.
+/// With the rights that `migrate` documents alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn r17_recovery_works_for_a_role_with_the_documented_rights() {
     let database = Database::new().await;

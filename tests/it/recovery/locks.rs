@@ -1,4 +1,4 @@
-//! R5, R13: several who change a row at once neither undo each other's changes nor wait in a circle.
+//! R5, R13: several transactions that change a row at once neither undo each other's changes nor wait in a circle.
 
 use std::time::Duration;
 
@@ -139,8 +139,8 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Who has locked the row of a delivery can still lock what comes after it: whoever changes that begins
-/// with the row, as a discard does and a failed attempt, and so does not wait for one who waits for it.
+/// A transaction that has locked the row of a delivery can still lock what comes after it: each change begins
+/// with the row, as a discard does and a failed attempt, and so does not wait for a transaction that waits for it.
 async fn changes_the_row_before<T>(
     table: &str,
     app: &TestApp,

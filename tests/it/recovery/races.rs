@@ -1,5 +1,5 @@
 //! Attempts at one delivery, of the provider and of recovery, in one process and in several: one of
-//! them commits, and none of them keeps the others from their work.
+//! them commits, and none of them keeps another one from its work.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,7 +103,7 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
     }
 }
 
-/// Who runs it may take its time: the sender hears of the failure meanwhile.
+/// The process that runs it may take its time: the sender hears of the failure meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery() {
     let (mut failing, handler) = failing_behind_gate();

@@ -128,7 +128,7 @@ async fn z1_a_rehearsal_of_a_thousand_deliveries_of_five_endpoints_changes_no_ro
     for endpoint in ENDPOINTS {
         insert_due_of(&database, endpoint, &format!("/{endpoint}"), 200).await;
     }
-    // Half of them are processed, and some of the others are dead.
+    // Half of them are processed, and some of the rest are dead.
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id)

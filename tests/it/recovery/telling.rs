@@ -548,7 +548,7 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     assert_eq!(over, expected);
 }
 
-/// Of a job that runs now and then, beside processes that leave it to others.
+/// Of a job that runs now and then, beside processes that leave it to that job.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_job_with_run_due_says_what_it_serves_and_tells_its_hooks() {
     let told = Told::default();

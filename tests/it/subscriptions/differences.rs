@@ -287,7 +287,7 @@ async fn y2_the_table_of_the_layer_is_the_expectation() {
     let told = async || subscriptions.compare().await.unwrap().to_string();
     assert_eq!(told().await, "The subscription is as expected.\n");
 
-    // Others have a handler, so none is without one.
+    // Each other type has a handler, so none is without one.
     let events = Events::new().on("invoice.paid", handle).otherwise(handle);
     let _: Router = Router::new().route("/", post(events.layer(layer)));
     assert_eq!(

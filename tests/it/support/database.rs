@@ -121,7 +121,7 @@ impl Database {
         Self::pool(self.options(), connections)
     }
 
-    /// The server over TCP: what it says before it hangs up is read by whoever writes to it
+    /// The server over TCP: what it says before it hangs up is read by a client that writes to it
     /// later, which over a Unix socket fails.
     pub async fn options_over_tcp(&self) -> PgConnectOptions {
         self.options_through(async |mut client, mut server| {

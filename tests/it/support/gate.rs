@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::test_app::insert_effect;
 
-/// Holds back those who pass through it.
+/// Holds back the handlers that pass through it.
 pub struct Gate {
     reached: mpsc::Receiver<()>,
     open: Arc<Semaphore>,

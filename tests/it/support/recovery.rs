@@ -111,7 +111,7 @@ pub async fn insert_due_of(database: &Database, endpoint: &str, uri: &str, count
         .await;
 }
 
-/// Locks a table against those who write to it, for as long as the transaction is there.
+/// Locks a table against writes, for as long as the transaction is there.
 pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Postgres> {
     let mut tx = database.another_pool(1).await.begin().await.unwrap();
     let lock = format!("lock table idempotent_webhook.{table} in share mode");
@@ -211,7 +211,7 @@ impl Database {
             .await;
     }
 
-    /// The processes of the attempts that are under way are gone, as far as others know.
+    /// The processes of the attempts that are under way are gone, as far as other processes know.
     pub async fn lose_takers(&self) {
         self.run(
             "update idempotent_webhook.kept_deliveries set taken_by = 0 where taken_by is not null",

@@ -145,7 +145,7 @@ impl<M: Model> Reached<M> {
     }
 
     /// Finds a state in which something is due, and is for ever, although nothing more goes wrong: there is no step
-    /// (`Stuck`), or a circle that is fair to all who have a step (`Livelock`).
+    /// (`Stuck`), or a circle that is fair to each actor that has a step (`Livelock`).
     ///
     /// Tarjan's algorithm, over the states in which something is due.
     fn without_end(&self) -> Option<Trace> {
@@ -210,7 +210,7 @@ impl<M: Model> Reached<M> {
         worst.map(|(place, broken)| self.trace(place, broken))
     }
 
-    /// Whether who stays in this circle for ever leaves nobody waiting: each actor takes a step in it, or has none in
+    /// Whether no actor waits for ever if the circle never ends: each actor takes a step in it, or has none in
     /// one of its states.
     fn is_fair(&self, circle: &[u32]) -> bool {
         let inside: std::collections::HashSet<u32> = circle.iter().copied().collect();

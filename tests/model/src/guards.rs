@@ -22,7 +22,7 @@ pub enum Guard {
     Superseded,
     /// `claim.rs`: what is kept ends in the transaction of the claim.
     EndInTheTransaction,
-    /// `claim.rs`: who has waited looks again at what is kept.
+    /// `claim.rs`: an attempt that has waited looks again at what is kept.
     LookAgain,
     /// `fail.sql`: `takes = $9`.
     FenceOfFail,
@@ -42,11 +42,11 @@ pub enum Guard {
     NewNumbers,
     /// `liveness.rs`: a number is deleted after a silence of six seconds.
     GraceOfSilent,
-    /// `liveness.rs`: each process measures the silence of the others by its own clock, and not by that of Postgres.
+    /// `liveness.rs`: each process measures the silence of each other process by its own clock, and not by that of Postgres.
     OwnClock,
-    /// `liveness.rs`: who was not heard of does not take.
+    /// `liveness.rs`: a process that was not heard of does not take.
     StopOfSilent,
-    /// `liveness.rs`: a process deletes the numbers of others that are silent.
+    /// `liveness.rs`: a process deletes the numbers of processes that are silent.
     Expire,
     /// `liveness.rs`: a process gives up the numbers that no attempt holds.
     GiveUp,

@@ -20,7 +20,7 @@
 //!
 //! | guard | what it is for |
 //! |---|---|
-//! | `claim.sql`, who has waited looks again | the row would stay, and end as a duplicate: it saves an attempt |
+//! | `claim.sql`, an attempt that has waited looks again | the row would stay, and end as a duplicate: it saves an attempt |
 //! | `accept.sql`, `resend.sql`, `keep_failed.sql` look at `deliveries` | the same. The sender also hears the truth: `duplicate`, and not `kept` |
 //! | `lock.sql` before `keep_failed.sql` | the same: the attempt that commits meanwhile would not end the row |
 //! | `resend.sql` leaves alone what runs | it does not wait for that attempt |
@@ -32,9 +32,9 @@
 //! # What is left out
 //!
 //! - Time. A redelivery window, a schedule, a grace time are over at any moment after what they wait for: that they are
-//!   long enough is an assumption. So is that who is silent for six seconds is not one who speaks every two. The clock of
+//!   long enough is an assumption. So is that a process that is silent for six seconds is not one that speaks every two. The clock of
 //!   Postgres is set forward or back for what is said of processes alone, and not for what is due. A silence of Postgres
-//!   itself (`can_tell` in `liveness.rs`) and a number that others have not heard of yet are left out.
+//!   itself (`can_tell` in `liveness.rs`) and a number that other processes have not heard of yet are left out.
 //! - Statements. Each is one step, or two where its snapshot and its write see different things (`accept.sql`,
 //!   `resend.sql`, `keep_failed.sql`), as `read committed` is documented. That Postgres does what it documents is
 //!   assumed. Locks are taken and waited for, but a wait in a circle is not modelled: `tests/it/recovery/locks.rs` has it.

@@ -280,7 +280,7 @@ impl State {
         }
     }
 
-    /// Who holds the lock of the claim.
+    /// The attempt that holds the lock of the claim.
     pub fn holds_claim(&self) -> Option<usize> {
         self.attempts
             .iter()
@@ -293,7 +293,7 @@ impl State {
         attempts.any(|attempt| attempt.tx != Tx::None && attempt.has_row)
     }
 
-    /// Whether nobody who lives has taken the row.
+    /// Whether no process that lives has taken the row.
     pub fn is_free(&self, row: &Row) -> bool {
         match row.taken_by {
             TakenBy::Nobody | TakenBy::GivenUp => true,
@@ -322,7 +322,7 @@ impl State {
         self.broke.get_or_insert(property);
     }
 
-    /// Somebody else has the row from now on: whoever had it is overtaken.
+    /// Another attempt has the row from now on: the one that had it is overtaken.
     pub fn overtake(&mut self) {
         let Some(row) = &mut self.row else { return };
         let Some(owner) = row.owner.take() else {

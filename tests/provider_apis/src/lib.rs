@@ -110,7 +110,7 @@ impl Api {
         self.shared().events.push(event);
     }
 
-    /// Has these subscriptions, and no others.
+    /// Has these subscriptions alone.
     pub fn set_hooks(&self, hooks: impl IntoIterator<Item = Hook>) {
         self.shared().hooks = hooks.into_iter().collect();
     }
@@ -156,7 +156,7 @@ impl Api {
     }
 }
 
-/// Answers as all of these do who is not authorized, and who has asked too often.
+/// Refuses a request that is not authorized, and one too many, as each of these providers does.
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
     let authorization = match api.provider {
         "shopify" => request.headers().get("x-shopify-access-token"),

@@ -240,8 +240,8 @@ fn is_root() -> io::Result<bool> {
     Ok(tempfile::tempfile()?.metadata()?.uid() == 0)
 }
 
-/// PostgreSQL does not run as root: where this is root, the folder is given to another
-/// user, who is to run it.
+/// PostgreSQL does not run as root: where this is root, the folder is given to the
+/// user that is to run it.
 fn owner_for(folder: &Path) -> Result<Option<(u32, u32)>, StartError> {
     if !is_root()? {
         return Ok(None);

@@ -5,7 +5,7 @@ use super::{End, Event, History, Line};
 use crate::operator::Order;
 
 struct Tampering {
-    /// The rule that is broken then, among others.
+    /// A rule that is broken then, and perhaps not the only one.
     breaks: Rule,
     /// Puts a fault into the lines of a delivery. Returns whether it could.
     put_in: fn(&mut Vec<Line>) -> bool,

@@ -141,7 +141,7 @@ impl Of<'_, '_> {
         self.go("`accept.sql` finds it kept", next);
     }
 
-    /// `accept.sql`: the insert, which waits for whoever deletes the row.
+    /// `accept.sql`: the insert, which waits for a transaction that deletes the row.
     fn write_accepted(&mut self) {
         let state = self.from.state;
         if state.is_row_locked() {
@@ -218,7 +218,7 @@ impl Of<'_, '_> {
         }
     }
 
-    /// `resend.sql`: the insert, which waits for whoever changes the row.
+    /// `resend.sql`: the insert, which waits for a transaction that changes the row.
     fn write_resent(&mut self) {
         let state = self.from.state;
         if state.is_row_locked() {
@@ -506,7 +506,7 @@ impl Of<'_, '_> {
                     }
                     state.row = state.row.map(|row| Row { is, ..row.anew() });
                 }
-                // Whoever has taken it has no effect from now on.
+                // The attempt that has taken it has no effect from now on.
                 Some(row) if is == Is::Dead => {
                     (row.is, row.taken_by, row.owner) = (is, TakenBy::Nobody, None);
                 }
@@ -516,7 +516,7 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `settle_kept`: the attempt has taken the row. It waits for whoever changes it, and tries again.
+    /// `settle_kept`: the attempt has taken the row. It waits for a transaction that changes it, and tries again.
     fn settle_kept(&mut self, outcome: Outcome) {
         let state = self.from.state;
         // With `acknowledge`, the provider does not hear of what is kept.

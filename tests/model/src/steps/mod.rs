@@ -22,7 +22,7 @@ pub struct Step {
     pub is_progress: bool,
 }
 
-/// Who takes a step.
+/// What takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Actor {
@@ -36,7 +36,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Those who act if nothing more goes wrong.
+    /// Those that act if nothing more goes wrong.
     pub const ALL: [Self; 7] = [
         Self::Attempt(0),
         Self::Attempt(1),

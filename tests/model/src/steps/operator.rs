@@ -26,7 +26,7 @@ impl Steps<'_, Configuration> {
         if action == Action::DiscardAll && self.state.many.is_none() {
             self.act("begins to discard many", |state| state.many = Some(false));
         }
-        // All others wait for who has changed the row, or leave it out.
+        // All other steps wait for the transaction that has changed the row, or leave it out.
         if self.state.is_row_locked() {
             return;
         }
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// Due, with a new schedule, for nobody who had it before.
+    /// Due, with a new schedule, and taken by no attempt that had it before.
     fn make_due(&mut self, fence: bool) {
         self.overtake();
         if fence {

@@ -1,4 +1,4 @@
-//! Processes: how they die, how others hear of them, and how they take what is due.
+//! Processes: how they die, how they hear of each other, and how they take what is due.
 
 use super::attempt::begin;
 use super::{Actor, Steps};

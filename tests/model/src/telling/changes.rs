@@ -259,7 +259,7 @@ impl Steps<'_, Changes> {
         }
     }
 
-    /// The time of who tells it is over: it is gone, or is frozen.
+    /// The time of the process that tells it is over: it is gone, or is frozen.
     fn time_is_over(&mut self) {
         let Some(row) = self.state.row else { return };
         if row.telling != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
@@ -273,7 +273,7 @@ impl Steps<'_, Changes> {
         if is_told && self.state.left.freezes == 0 {
             return;
         }
-        let what = "the time of who tells it is over";
+        let what = "the time of the process that tells it is over";
         self.put(Actor::Postgres, what, !is_told, |state| {
             if is_told {
                 state.left.freezes -= 1;

@@ -207,7 +207,7 @@ impl Steps<'_, Deaths> {
         }
     }
 
-    /// The time of who tells it is over: it is gone, or is frozen.
+    /// The time of the process that tells it is over: it is gone, or is frozen.
     fn time_is_over(&mut self) {
         if self.state.untold != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
             return;
@@ -220,7 +220,7 @@ impl Steps<'_, Deaths> {
         if is_told && self.state.left.freezes == 0 {
             return;
         }
-        let what = "the time of who tells it is over";
+        let what = "the time of the process that tells it is over";
         self.put(Actor::Postgres, what, !is_told, |state| {
             if is_told {
                 state.left.freezes -= 1;

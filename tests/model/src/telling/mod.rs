@@ -75,10 +75,10 @@ impl Telling {
 /// All that is checked, with a name each.
 pub fn all() -> Vec<(String, Telling)> {
     let mut all = Vec::new();
-    for (who, hooks) in [("both tell", [true, true]), ("one tells", [true, false])] {
+    for (name, hooks) in [("both tell", [true, true]), ("one tells", [true, false])] {
         let of = Telling::of(hooks);
-        let mut add = |name: &str, change: fn(&mut Budget)| {
-            all.push((format!("{who}, {name}"), of.budget(change)));
+        let mut add = |what: &str, change: fn(&mut Budget)| {
+            all.push((format!("{name}, {what}"), of.budget(change)));
         };
         add("six changes", |left| left.changes = 6);
         add("three deploys", |left| {
