@@ -51,7 +51,7 @@ const MOST_MESSAGES: usize = 600;
 /// How long a process has to begin its recovery, whose messages belong to no delivery.
 const START: Duration = Duration::from_millis(250);
 
-const LANES: usize = 6;
+const LANES: usize = 8;
 
 /// How long a delivery may take, with the attempt of a process that was killed.
 const PATIENCE: Duration = Duration::from_secs(60);
