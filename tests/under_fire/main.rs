@@ -10,6 +10,9 @@
 //!                                                         telling, versions
 //!     cargo test --release --test under_fire -- everything --for 3600
 //!                                                         all of it at once, for so many seconds
+//!
+//! Several tests run side by side, each in a process of its own, whose lines are printed at its end. Those of a single one
+//! are printed as they come.
 
 #![allow(
     clippy::expect_used,
@@ -57,11 +60,11 @@ pub enum Length {
 /// Those that run side by side, since they wait for most of their time. The longest first.
 const TOGETHER: [&str; 11] = [
     "crash_in_recovery",
-    "recovery",
-    "everything",
     "telling",
+    "recovery",
     "crash_between_messages",
     "rehearsal",
+    "everything",
     "reconciliation",
     "soak",
     "versions",

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tempfile::TempPath;
-use tokio::task::JoinSet;
 
 use crate::history::Recorder;
 use crate::process::{Process, STOP_TIME};
@@ -60,17 +60,14 @@ const NO_DEATH_UNTOLD: &str = "
 
 pub async fn run() {
     println!("\ntelling: processes are frozen in a hook, and stop in an outage\n");
-    // Each waits for most of its time, and has a Postgres of its own.
-    let mut telling = JoinSet::new();
-    for outage in [Outage::Silence, Outage::Crash] {
-        for moment in [Moment::Idle, Moment::Attempt, Moment::Hook] {
-            telling.spawn(stopped(outage, moment));
-        }
-    }
     for processes in [2, 6] {
-        telling.spawn(frozen(processes));
+        frozen(processes).await;
     }
-    telling.join_all().await;
+    for outage in [Outage::Silence, Outage::Crash] {
+        // Each waits for most of its time, and has a Postgres of its own.
+        let moments = [Moment::Idle, Moment::Attempt, Moment::Hook];
+        join_all(moments.map(|moment| stopped(outage, moment))).await;
+    }
 }
 
 /// What the hooks of all processes were told.
