@@ -1,5 +1,6 @@
 //! Work before the transaction: `late_claim`.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -54,18 +55,19 @@ where
     )
 }
 
-/// A handler that waits at the gate before its claim.
-macro_rules! gated_late {
-    ($way:expr) => {{
-        let way: Way = $way;
-        move |claim: LateClaim, delivery: Delivery| {
-            let way = way.clone();
-            async move {
-                way.pass().await;
-                begin_and_write(claim, delivery).await
-            }
-        }
-    }};
+type Written = Pin<Box<dyn Future<Output = Result<&'static str, HandlerError>> + Send>>;
+
+/// A handler that waits at the gate before its claim: until then, the attempt holds no lock.
+pub fn gated_late(
+    way: Way,
+) -> impl Fn(LateClaim, Delivery) -> Written + Clone + Send + Sync + 'static {
+    move |claim, delivery| {
+        let way = way.clone();
+        Box::pin(async move {
+            way.pass().await;
+            begin_and_write(claim, delivery).await
+        })
+    }
 }
 
 #[tokio::test]
@@ -96,7 +98,7 @@ async fn l1_no_connection_is_held_before_begin() {
     let layer =
         |endpoint| IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()));
     let router: Router = Router::new()
-        .route("/late", post(gated_late!(way)).layer(late(layer("late"))))
+        .route("/late", post(gated_late(way)).layer(late(layer("late"))))
         .route("/", post(write_effect).layer(layer("test")));
     let waiting: Vec<_> = (0..50)
         .map(|n| {
@@ -126,8 +128,8 @@ async fn l1_no_connection_is_held_before_begin() {
 #[tokio::test]
 async fn l1_copies_in_one_process_wait_and_copies_elsewhere_lose_their_begin() {
     let (mut gate, way) = gate();
-    let app = TestApp::github_with(late, gated_late!(way.clone())).await;
-    let elsewhere = app.elsewhere_with(late, gated_late!(way)).await;
+    let app = TestApp::github_with(late, gated_late(way.clone())).await;
+    let elsewhere = app.elsewhere_with(late, gated_late(way)).await;
     let here = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     let copy = spawn_send(&app.router, github("a", "{}"));
@@ -352,7 +354,7 @@ async fn l2_a_sender_that_hangs_up_before_begin_changes_nothing() {
     let (mut gate, way) = gate();
     let mut layer = None;
     let set = |new| layer.insert(late(new)).clone();
-    let app = TestApp::github_with(set, gated_late!(way)).await;
+    let app = TestApp::github_with(set, gated_late(way)).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     // As a server drops it.
@@ -465,7 +467,7 @@ async fn r7_a_begin_that_fails_counts_as_an_attempt() {
             .in_flight_timeout(Duration::from_millis(500))
             .keep(keep_all(recovery))
     };
-    let app = TestApp::recovered(presets::github(secret()), set, gated_late!(way)).await;
+    let app = TestApp::recovered(presets::github(secret()), set, gated_late(way)).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     let mut held = Vec::new();
@@ -553,7 +555,7 @@ async fn l3_a_handler_that_has_not_begun_is_taken_over_only_once_its_process_is_
     let (router, sent) = {
         let _in_process = process.enter();
         let pool = database.another_pool(3).await;
-        let (router, _) = process_of(pool, gated_late!(way));
+        let (router, _) = process_of(pool, gated_late(way));
         let sent = spawn_send(&router, github("a", "{}"));
         (router, sent)
     };
@@ -575,7 +577,7 @@ async fn l3_an_attempt_whose_delivery_was_taken_over_cannot_begin() {
     let (mut gate, way) = gate();
     let keep_late =
         |layer: IdempotentWebhook, recovery: &Recovery| late(layer).keep(keep_all(recovery));
-    let app = TestApp::recovered(presets::github(secret()), keep_late, gated_late!(way)).await;
+    let app = TestApp::recovered(presets::github(secret()), keep_late, gated_late(way)).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     app.database

@@ -14,11 +14,12 @@ use idempotent_webhook::{
 };
 use sqlx::Executor;
 
+use crate::late_claim::gated_late;
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, acme, answer, assert_kept,
-    assert_rows, due_after, endpoint, gated, github, github_delivery, held_back, insert_due_of,
-    insert_effect, keep, lock, logged, longer_than_silence, recover, secret, soon, spawn_send,
-    write_effect,
+    assert_rows, due_after, endpoint, gate, gated, github, github_delivery, held_back,
+    insert_due_of, insert_effect, keep, lock, logged, longer_than_a_term_and_silence, recover,
+    secret, soon, spawn_send, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -73,23 +74,26 @@ async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+/// It has not claimed the delivery yet: no lock keeps another process from it, only the heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_runs_is_not_taken_over_however_long_it_takes() {
-    let (mut gate, handler) = gated();
-    let app = TestApp::keeping(|keep| keep, handler).await;
+    let (mut gate, way) = gate();
+    let set =
+        |layer: IdempotentWebhook, recovery: &Recovery| layer.late_claim().keep(keep(recovery));
+    let app = TestApp::recovered(presets::github(secret()), set, gated_late(way)).await;
     app.database.insert_due(1).await;
     let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, write_effect).await;
     let recovery = recover(&app);
     gate.reached().await;
-    // The other process watches, and would take it over if this one had no heartbeats.
     let watching = another.clone().spawn(elsewhere.clone());
-    tokio::time::sleep(longer_than_silence()).await;
+    tokio::time::sleep(longer_than_a_term_and_silence()).await;
     watching.stop().await;
     assert!(another.run_due(&elsewhere).await.unwrap().is_empty());
     assert_kept!(app.database, "due", attempts: 2, retries: 1);
     gate.open();
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
+    assert_eq!(app.runs(), 1);
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 

@@ -14,6 +14,7 @@ use idempotent_webhook::{
 use sqlx::{Executor, PgPool};
 use tower_http::timeout::TimeoutLayer;
 
+use crate::late_claim::gated_late;
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process, SOON, TestApp,
     answer, assert_rows, endpoint, failing_behind_gate, gate, gated, github, held_back,
@@ -93,13 +94,15 @@ async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
         .await;
 }
 
+/// It has not claimed the delivery yet: no lock keeps another process from it, only the heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_attempt_that_runs_is_not_taken_over() {
-    let (mut gate, handler) = gated();
-    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    let (mut gate, way) = gate();
+    let set =
+        |layer: IdempotentWebhook, recovery: &Recovery| layer.late_claim().keep(keep_all(recovery));
+    let app = TestApp::recovered(presets::github(secret()), set, gated_late(way)).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    // It would take it over if this process had no heartbeats.
     let other = Process::new(app.database.another_pool(5).await, keep, write_effect);
     let watching = other.recover();
     tokio::time::sleep(longer_than_silence()).await;
@@ -113,7 +116,7 @@ async fn k4_an_attempt_that_runs_is_not_taken_over() {
     }
     assert_eq!(app.database.kept().await.attempts, 1);
     gate.open();
-    assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(sent.await.unwrap(), answer(200, "processed", "done"));
     assert_eq!(app.runs(), 1);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 1, effects: 1);

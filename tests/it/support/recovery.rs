@@ -57,13 +57,22 @@ pub fn due_after(time: &str) -> String {
 
 /// Longer than a process may be silent before another one takes over what it has taken.
 pub fn longer_than_silence() -> Duration {
-    let source = include_str!("../../../src/recovery/liveness.rs");
-    let (_, silence) = source
-        .split_once("const SILENCE: Duration = Duration::from_secs(")
-        .unwrap();
-    let (silence, _) = silence.split_once(')').unwrap();
     // With the heartbeat by which it is noticed.
-    Duration::from_secs(silence.parse::<u64>().unwrap() + 2)
+    seconds_of("SILENCE") + seconds_of("INTERVAL")
+}
+
+/// The same for an attempt, with the time until its number is replaced.
+pub fn longer_than_a_term_and_silence() -> Duration {
+    seconds_of("TERM") + longer_than_silence()
+}
+
+/// A constant of the heartbeats.
+fn seconds_of(name: &str) -> Duration {
+    let source = include_str!("../../../src/recovery/liveness.rs");
+    let begin = format!("const {name}: Duration = Duration::from_secs(");
+    let (_, seconds) = source.split_once(&begin).unwrap();
+    let (seconds, _) = seconds.split_once(')').unwrap();
+    Duration::from_secs(seconds.parse().unwrap())
 }
 
 /// A recovery that looks for work of other processes often.
