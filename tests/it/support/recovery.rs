@@ -68,7 +68,7 @@ pub fn longer_than_a_term_and_silence() -> Duration {
 
 /// A constant of the heartbeats.
 fn seconds_of(name: &str) -> Duration {
-    let source = include_str!("../../../src/recovery/liveness.rs");
+    let source = include_str!("../../../src/recovery/liveness/mod.rs");
     let begin = format!("const {name}: Duration = Duration::from_secs(");
     let (_, seconds) = source.split_once(&begin).unwrap();
     let (seconds, _) = seconds.split_once(')').unwrap();

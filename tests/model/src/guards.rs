@@ -40,15 +40,15 @@ pub enum Guard {
     TakeNotPaused,
     /// `migrations/0002_kept.sql`: `takes` of a new row begins anywhere, so that no attempt at an earlier row has it.
     NewNumbers,
-    /// `liveness.rs`: a number is deleted after a silence of six seconds.
+    /// `liveness/other_processes.rs`: a number is deleted after a silence of six seconds.
     GraceOfSilent,
-    /// `liveness.rs`: each process measures the silence of each other process by its own clock, and not by that of Postgres.
+    /// `liveness/other_processes.rs`: each process measures the silence of another one by its own clock, and not by that of Postgres.
     OwnClock,
-    /// `liveness.rs`: a process that was not heard of does not take.
+    /// `liveness/mod.rs`: a process that is not fresh does not take.
     StopOfSilent,
-    /// `liveness.rs`: a process deletes the numbers of processes that are silent.
+    /// `liveness/mod.rs`: a process deletes the numbers of processes that are silent.
     Expire,
-    /// `liveness.rs`: a process gives up the numbers that no attempt holds.
+    /// `liveness/numbers.rs`: a process gives up the numbers that no attempt holds.
     GiveUp,
     /// `taken.rs`: an attempt holds its number until its result is recorded.
     HoldNumber,

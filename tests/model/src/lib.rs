@@ -32,9 +32,9 @@
 //! # What is left out
 //!
 //! - Time. A redelivery window, a schedule, a grace time are over at any moment after what they wait for: that they are
-//!   long enough is an assumption. So is that a process that is silent for six seconds is not one that speaks every two. The clock of
-//!   Postgres is set forward or back for what is said of processes alone, and not for what is due. A silence of Postgres
-//!   itself (`can_tell` in `liveness.rs`) and a number that other processes have not heard of yet are left out.
+//!   long enough is an assumption. So is that a process which is silent for six seconds has no heartbeat every two. The clock
+//!   of Postgres is set forward or back for what is said of processes alone, and not for what is due. A silence of Postgres
+//!   itself (`FRESH` in `liveness/mod.rs`) and a number that is not announced yet are left out.
 //! - Statements. Each is one step, or two where its snapshot and its write see different things (`accept.sql`,
 //!   `resend.sql`, `keep_failed.sql`), as `read committed` is documented. That Postgres does what it documents is
 //!   assumed. Locks are taken and waited for, but a wait in a circle is not modelled: `tests/it/recovery/locks.rs` has it.

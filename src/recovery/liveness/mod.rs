@@ -1,0 +1,367 @@
+//! Whether a process lives. A process that takes deliveries has heartbeats in `processes`, each with another number than the
+//! one before. Nothing else tells whether an attempt is under way: neither how long ago it began, nor a lock.
+//!
+//! Another process judges by a clock of its own that never jumps. It deletes the row of a dead process, and what that has
+//! taken is free:
+//!
+//! ```text
+//!                    0 s   2 s   4 s   6 s   8 s   10 s  12 s
+//! heartbeats of A     1     2     3    killed
+//! heartbeats of B     1     2     3     4     5     6     7
+//! B sees of A         1     2     3     3     3     3
+//!                                 |<-- SILENCE -->| deleted
+//! ```
+//!
+//! A delivery is taken under a number, not under the process itself, since a living process can lose what it has taken: the
+//! task of the attempt was dropped, or the answer to the take was lost. A number is replaced after each `TERM`
+//! (`numbers.rs`):
+//!
+//! ```text
+//!           0 s          10 s         20 s                     last attempt ends
+//! number 1  in use       draining ....................................| given up
+//! number 2  announced    in use       draining ..| given up
+//! number 3               announced    in use
+//! ```
+//!
+//! - *announced*: in `processes`, and not used yet. A statement of another process that began before the announcement
+//!   would see its deliveries as free.
+//! - *in use*: deliveries are taken under it. The first number is used as soon as it is in `processes`: a statement that
+//!   began before takes the same delivery, at worst, and the claim refuses the attempt that took it first.
+//! - *draining*: attempts hold it. It has the heartbeats of its process, as the other numbers have.
+//! - *given up*: its row is deleted with the next heartbeat. What was taken under it and lost is free.
+
+mod numbers;
+mod other_processes;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use sqlx::{PgConnection, PgPool};
+use tokio::time::Instant;
+
+pub(crate) use numbers::Taker;
+use numbers::{Message, Numbers};
+use other_processes::{Heartbeats, OtherProcesses};
+
+use super::shared::Shared;
+use crate::background::Background;
+use crate::transaction::{DatabaseError, with_timeout};
+
+/// The time between two heartbeats.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// A process is fresh for this long after a heartbeat: it may take a delivery, since there is time for another heartbeat
+/// before it counts as dead. One that is not fresh judges no other process: Postgres may have been down for all of them.
+const FRESH: Duration = Duration::from_secs(4);
+
+/// A process counts as dead once its last heartbeat has been the same for this long.
+const SILENCE: Duration = Duration::from_secs(6);
+
+/// For how long deliveries are taken under one number.
+const TERM: Duration = Duration::from_secs(10);
+
+/// The longest time that a heartbeat takes.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The longest time that its connection takes. Two tries fit into `SILENCE`.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The wait after a heartbeat that has failed, while this process is fresh.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The longest time that a goodbye takes. Without one, this process counts as dead after `SILENCE`.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A heartbeat that a crash of Postgres loses is followed by the next one before the process counts as dead. A process
+/// that is lost or frozen in the midst of it holds its row for two seconds, and not for as long as Postgres believes in the
+/// connection.
+const BEGIN: &str = "begin isolation level read committed not deferrable; \
+    set local synchronous_commit = off; \
+    set local lock_timeout = '1s'; \
+    set local idle_in_transaction_session_timeout = '2s'";
+
+/// The life of this process, and what it has seen of other processes.
+pub(super) struct Liveness {
+    pool: PgPool,
+    /// Apart from the pool, whose connections may all be in use for longer than `SILENCE`. Locked by the task that sends a
+    /// heartbeat.
+    connection: tokio::sync::Mutex<Option<PgConnection>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    numbers: Numbers,
+    other_processes: OtherProcesses,
+    /// When the last heartbeat was written.
+    written_at: Option<Instant>,
+    task: Option<Background>,
+}
+
+impl Liveness {
+    pub(super) fn new(pool: PgPool) -> Self {
+        Self {
+            pool,
+            connection: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Waits until it is known of each other process whether it lives. Only of those that are there now: new numbers come
+    /// all the time.
+    pub(super) async fn wait_for_the_silent(&self) -> Result<(), DatabaseError> {
+        let mut left = None;
+        loop {
+            self.beat(&mut *self.connection.lock().await).await?;
+            let unknown = self.state().other_processes.unknown();
+            let left = left.get_or_insert_with(|| unknown.clone());
+            left.retain(|number| unknown.contains(number));
+            if left.is_empty() {
+                return Ok(());
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// This process takes nothing more for now. The numbers that no attempt holds are given up at once, and the rest once
+    /// their attempts have ended.
+    pub(super) async fn leave(&self) {
+        let leaving = async {
+            let mut place = self.connection.lock().await;
+            let gives_up = self.state().numbers.leave();
+            if gives_up {
+                self.beat(&mut place).await?;
+            }
+            Ok(())
+        };
+        let left = tokio::time::timeout(LEAVE_TIMEOUT, leaving).await;
+        if let Err(error) = left.unwrap_or(Err(DatabaseError::TimedOut)) {
+            tracing::debug!(%error, "webhook recovery could not say that it has stopped: it counts as dead in a few seconds");
+        }
+    }
+
+    /// Sends a heartbeat, and looks at those of other processes. Returns how many numbers of dead processes it has deleted.
+    async fn beat(&self, place: &mut Option<PgConnection>) -> Result<u64, DatabaseError> {
+        // After an error, or if this is dropped, the connection is closed.
+        let mut connection = match place.take() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        let message = self.state().numbers.message();
+        let sent_at = Instant::now();
+        let (connection, seen, dead) = with_timeout(TIMEOUT, async {
+            sqlx::raw_sql(BEGIN).execute(&mut connection).await?;
+            let seen = send(&message, &mut connection).await?;
+            let silent = self.state().silent(&seen, sent_at);
+            let dead = expire(&silent, &mut connection).await?;
+            sqlx::raw_sql("commit").execute(&mut connection).await?;
+            Ok((connection, seen, dead))
+        })
+        .await?;
+        *place = Some(connection);
+        self.state().note_written(&message, seen);
+        Ok(dead)
+    }
+
+    /// A pool for this one connection has the hooks of the application's pool, such as one that sets a role.
+    async fn connect(&self) -> Result<PgConnection, DatabaseError> {
+        let options = self.pool.options().clone();
+        let own = options
+            .min_connections(0)
+            .max_connections(1)
+            .connect_lazy_with((*self.pool.connect_options()).clone());
+        // Boxed because it is a large future.
+        let connecting = Box::pin(async { Ok(own.acquire().await?.detach()) });
+        with_timeout(CONNECT_TIMEOUT, connecting).await
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes a heartbeat, and returns those of other processes.
+async fn send(message: &Message, connection: &mut PgConnection) -> sqlx::Result<Heartbeats> {
+    sqlx::query_as(include_str!("../kept/heartbeat.sql"))
+        .bind(&message.numbers)
+        .bind(&message.given_up)
+        .bind(message.heartbeat)
+        .fetch_all(connection)
+        .await
+}
+
+/// Deletes the numbers of dead processes, and returns how many there were.
+async fn expire(silent: &Heartbeats, connection: &mut PgConnection) -> sqlx::Result<u64> {
+    if silent.is_empty() {
+        return Ok(0);
+    }
+    let (numbers, heartbeats): (Vec<i64>, Vec<i64>) = silent.iter().copied().unzip();
+    let expired = sqlx::query(include_str!("../kept/expire.sql"))
+        .bind(numbers)
+        .bind(heartbeats);
+    Ok(expired.execute(connection).await?.rows_affected())
+}
+
+impl State {
+    fn is_fresh(&self) -> bool {
+        self.written_at.is_some_and(|at| at.elapsed() < FRESH)
+    }
+
+    /// The number under which a delivery may be taken now.
+    fn taker(&self) -> Option<Taker> {
+        self.numbers.in_use().filter(|_| self.is_fresh())
+    }
+
+    /// The numbers of dead processes. `sent_at` is before these heartbeats were read.
+    fn silent(&self, seen: &Heartbeats, sent_at: Instant) -> Heartbeats {
+        match self.is_fresh() {
+            true => self.other_processes.silent(seen, sent_at),
+            false => Vec::new(),
+        }
+    }
+
+    /// The heartbeat is written, and these of other processes were read with it.
+    fn note_written(&mut self, message: &Message, seen: Heartbeats) {
+        if !self.is_fresh() {
+            self.other_processes = OtherProcesses::default();
+        }
+        self.written_at = Some(Instant::now());
+        self.numbers.note_written(message);
+        self.other_processes.note(seen);
+    }
+}
+
+impl Shared {
+    /// The number under which deliveries are taken now.
+    pub(super) async fn taker(self: &Arc<Self>) -> Result<Taker, DatabaseError> {
+        let liveness = &self.liveness;
+        if let Some(taker) = liveness.state().taker() {
+            return Ok(taker);
+        }
+        // One heartbeat for all that wait for it.
+        let place = tokio::time::timeout(TIMEOUT, liveness.connection.lock()).await;
+        let mut place = place.map_err(|_| DatabaseError::TimedOut)?;
+        loop {
+            if let Some(taker) = liveness.state().taker() {
+                return Ok(taker);
+            }
+            self.stay_alive();
+            liveness.beat(&mut place).await?;
+        }
+    }
+
+    /// Announces numbers, and sends heartbeats in the background: for as long as there is a handle, and deliveries are taken
+    /// or attempts are under way.
+    pub(super) fn stay_alive(self: &Arc<Self>) {
+        let mut state = self.liveness.state();
+        state.numbers.start();
+        // The runtime of an earlier one may have shut down.
+        if state.task.as_ref().is_none_or(Background::has_ended) {
+            let shared = Arc::downgrade(self);
+            state.task = Some(Background::spawn("heartbeat", move |_| run(shared.clone())));
+        }
+    }
+
+    /// Sends the next heartbeat in the background. Returns the time to the one after it, or `None` if that was the last one.
+    async fn beat(&self) -> Option<Duration> {
+        let liveness = &self.liveness;
+        if liveness.pool.is_closed() {
+            return None;
+        }
+        let mut place = liveness.connection.lock().await;
+        let beaten = liveness.beat(&mut place).await;
+        let mut state = liveness.state();
+        if state.numbers.is_over() {
+            // The next one to take a delivery starts another task.
+            state.task = None;
+            *place = None;
+            return None;
+        }
+        match beaten {
+            Ok(0) => {}
+            Ok(_) => {
+                tracing::info!(
+                    "a process of webhook recovery counts as dead, since it was silent for six seconds: its deliveries \
+                     are taken over"
+                );
+                self.news.notify_waiters();
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a heartbeat of webhook recovery failed");
+                if state.is_fresh() {
+                    return Some(AGAIN);
+                }
+            }
+        }
+        Some(INTERVAL)
+    }
+}
+
+async fn run(shared: Weak<Shared>) {
+    while let Some(shared) = shared.upgrade() {
+        let Some(wait) = shared.beat().await else {
+            return;
+        };
+        drop(shared);
+        tokio::time::sleep(wait).await;
+    }
+}
+
+impl fmt::Debug for Liveness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Liveness").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next heartbeat of this process, which reads that of another one. Returns whether it takes that one for dead.
+    fn beat(state: &mut State, other: i64) -> bool {
+        let message = state.numbers.message();
+        let seen = vec![(1, other)];
+        let silent = state.silent(&seen, Instant::now());
+        state.note_written(&message, seen);
+        !silent.is_empty()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_was_silent_judges_the_others_after_it_was_heard_for_six_seconds() {
+        let mut state = State::default();
+        for before in [Duration::ZERO, FRESH] {
+            tokio::time::advance(before).await;
+            for (wait, expected) in [(0, false), (2, false), (2, false), (2, true), (2, true)] {
+                tokio::time::advance(Duration::from_secs(wait)).await;
+                assert_eq!(beat(&mut state, 7), expected);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_whose_heartbeat_changes_lives_whatever_it_is() {
+        let mut state = State::default();
+        for other in [5, 6, -7, 6, i64::MAX, 0, 1, 2] {
+            assert!(!beat(&mut state, other));
+            tokio::time::advance(INTERVAL).await;
+        }
+        assert!(state.other_processes.unknown().is_empty());
+        for expected in [false, false, true] {
+            assert_eq!(beat(&mut state, 2), expected);
+            tokio::time::advance(INTERVAL).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_takes_nothing_once_its_last_heartbeat_is_old() {
+        let mut state = State::default();
+        state.numbers.start();
+        assert!(state.taker().is_none());
+        beat(&mut state, 1);
+        assert!(state.taker().is_some());
+        tokio::time::advance(FRESH).await;
+        assert!(state.taker().is_none());
+    }
+}
