@@ -32,7 +32,7 @@ pub(crate) use failed_attempt::FailedAttempt;
 pub(crate) use keep_settings::{Keep, What};
 pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
-pub(crate) use kept::{Acceptance, Accepted, AttemptBy};
+pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs};
 #[cfg(feature = "dashboard")]
 pub(crate) use kept_request::FORMAT;
 pub(crate) use kept_request::KeptRequest;

@@ -14,7 +14,9 @@ use super::test_kit::RolledBack;
 use crate::background::spawn_once;
 use crate::delivery::Delivery;
 use crate::handler_error::{FailureReason, Next};
-use crate::recovery::{AttemptBy, FailedAttempt, Keep, Keeper, KeptRequest, KeptState, Take};
+use crate::recovery::{
+    AttemptBy, DroppedAs, FailedAttempt, Keep, Keeper, KeptRequest, KeptState, Take,
+};
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
@@ -94,6 +96,7 @@ impl Admitted {
     /// Records an attempt at a kept delivery.
     async fn settle_kept(&self, attempted: Attempted, take: &Take) -> Settled {
         let (store, delivery) = (&self.settings.store, &self.delivery);
+        let drop_as = |dropped| store.drop_kept(delivery, Some(take), dropped);
         let ended = match attempted {
             Attempted::Processed => return Settled::NotKept,
             Attempted::Failed(failed) if !failed.is_discarded() => {
@@ -101,8 +104,8 @@ impl Admitted {
             }
             Attempted::NotBegun(_) => return self.record(None, take).await,
             Attempted::Duplicate => store.resolve(delivery).await,
-            Attempted::Replayed => store.drop_replay(delivery, Some(take)).await,
-            Attempted::Failed(_) => store.drop_kept(delivery, Some(take)).await,
+            Attempted::Replayed => drop_as(DroppedAs::Replay).await,
+            Attempted::Failed(_) => drop_as(DroppedAs::Discarded).await,
         };
         if let Err(error) = ended {
             telemetry::not_written(&error);
@@ -221,7 +224,9 @@ impl Admitted {
             return Ok(Settled::NotKept);
         };
         if failed.is_discarded() {
-            store.drop_kept(delivery, None).await?;
+            store
+                .drop_kept(delivery, None, DroppedAs::Discarded)
+                .await?;
             return Ok(Settled::NotKept);
         }
         if !quota.has_room_for(store, delivery).await? {
@@ -258,7 +263,7 @@ impl Admitted {
         if self.settings.quota().is_some() {
             self.settings
                 .store
-                .drop_replay(&self.delivery, None)
+                .drop_kept(&self.delivery, None, DroppedAs::Replay)
                 .await?;
         }
         Ok(Settled::NotKept)

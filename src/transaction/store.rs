@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr};
+use sqlx::{AssertSqlSafe, FromRow, PgPool, Postgres, SqlSafeStr};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -99,6 +99,31 @@ impl Store {
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
         self.run_all(|| [statement()]).await
+    }
+
+    /// The same for a statement whose rows are read.
+    pub(crate) async fn read<'q, T>(
+        &self,
+        statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Vec<T>, DatabaseError>
+    where
+        T: for<'r> FromRow<'r, PgRow>,
+    {
+        let rows = self.run(statement).await?;
+        let read = rows.iter().map(|row| T::from_row(row));
+        Ok(read.collect::<sqlx::Result<_>>()?)
+    }
+
+    /// The same for a statement that has one row.
+    pub(crate) async fn read_one<'q, T>(
+        &self,
+        statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<T, DatabaseError>
+    where
+        T: for<'r> FromRow<'r, PgRow>,
+    {
+        let row = self.read(statement).await?.pop();
+        row.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
     /// Runs statements in one short transaction, apart from that of a delivery. Returns the rows of the last one.

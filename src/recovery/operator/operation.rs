@@ -4,6 +4,7 @@ use sqlx::{PgConnection, PgPool, Row};
 
 use super::Of;
 use super::filter::{Filter, is_chosen};
+use crate::recovery::kept::set_aside;
 use crate::transaction::{RowKeys, ShortTx};
 
 /// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
@@ -204,7 +205,8 @@ impl Operation {
         }
         if self == Self::Discard {
             // Before the delete, which sees what a list of the provider has kept meanwhile.
-            set_aside(keys, endpoint, tx).await?;
+            let set_aside = set_aside(keys, endpoint, false);
+            set_aside.execute(&mut *tx).await?;
         }
         let sql = match self {
             Self::Retry => include_str!("../kept/retry.sql"),
@@ -217,14 +219,4 @@ impl Operation {
             .await
             .map(drop)
     }
-}
-
-/// Reconciliation leaves these deliveries alone.
-pub(super) async fn set_aside(
-    keys: &RowKeys,
-    endpoint: &str,
-    tx: &mut PgConnection,
-) -> sqlx::Result<()> {
-    let set_aside = sqlx::query(include_str!("../kept/set_aside.sql"));
-    keys.bind(set_aside, endpoint).execute(tx).await.map(drop)
 }

@@ -42,7 +42,8 @@ pub enum Guard {
     NewNumbers,
     /// `liveness/other_processes.rs`: a number is deleted after a silence of six seconds.
     GraceOfSilent,
-    /// `liveness/other_processes.rs`: each process measures the silence of another one by its own clock, and not by that of Postgres.
+    /// `liveness/other_processes.rs`: each process measures the silence of another one by its own clock, and not by that of
+    /// Postgres.
     OwnClock,
     /// `liveness/mod.rs`: a process that is not fresh does not take.
     StopOfSilent,
@@ -68,7 +69,7 @@ pub enum Guard {
     KeepFailedLooks,
     /// `keep_failed.sql`: `takes + 1` for a row that begins anew.
     FenceOfKeepFailed,
-    /// `kept/mod.rs`: `lock.sql` before `keep_failed.sql`.
+    /// `kept/result.rs`: `lock.sql` before `keep_failed.sql`.
     KeepFailedWaits,
     /// `record_result.rs`: a duplicate ends what is kept (`resolve.sql`).
     ResolveDuplicate,

@@ -1,0 +1,216 @@
+//! The result of an attempt, in what is kept of its delivery.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::{KeptState, set_aside};
+use crate::delivery::Delivery;
+use crate::pg_time::{interval, unix_time};
+use crate::recovery::dead::state_after_failure;
+use crate::recovery::failed_attempt::FailedAttempt;
+use crate::recovery::hook::TELLING;
+use crate::recovery::kept_request::KeptRequest;
+use crate::recovery::served_endpoints::Served;
+use crate::recovery::taken::Take;
+use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
+
+/// Whose attempt it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AttemptBy {
+    Provider,
+    Recovery,
+}
+
+impl AttemptBy {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
+/// Why a delivery is dropped that was not processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DroppedAs {
+    /// Its handler has discarded it.
+    Discarded,
+    /// Its body was processed under another id.
+    Replay,
+}
+
+/// How a failed attempt is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptAs {
+    pub(crate) state: KeptState,
+    /// Whether this attempt was the one after which it is dead.
+    pub(crate) died: bool,
+    /// How often it has been taken.
+    pub(crate) takes: i64,
+}
+
+impl KeptAs {
+    fn read(rows: &[PgRow]) -> Result<Option<Self>, DatabaseError> {
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            state: KeptState::read(row.try_get("state")?)?,
+            died: row.try_get("died")?,
+            takes: row.try_get("takes")?,
+        }))
+    }
+}
+
+/// What has become of a delivery during an attempt at it.
+pub(crate) struct Became {
+    pub(crate) is_processed: bool,
+    pub(crate) is_kept: bool,
+    pub(crate) is_discarded: bool,
+}
+
+impl Store {
+    /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
+    ///
+    /// Another process may be running the delivery now. Its commit would not end what is kept at the same
+    /// moment. So this waits for that attempt, for at most half of the timeout. `tells` is whether a hook is told of
+    /// dead deliveries.
+    pub(crate) async fn keep_failed(
+        &self,
+        failed: &FailedAttempt,
+        delivery: &Delivery,
+        request: Option<&KeptRequest>,
+        delay: Option<Duration>,
+        tells: bool,
+    ) -> Result<Option<KeptAs>, DatabaseError> {
+        let state = match request {
+            None => KeptState::Recorded,
+            Some(_) => state_after_failure(delay),
+        };
+        let statement = || {
+            keyed(include_str!("keep_failed.sql"), delivery)
+                .bind(delivery.tenant())
+                .bind(delivery.event_type())
+                .bind(state.as_str())
+                .bind(unix_time(delivery.first_received_at()))
+                .bind(delay.filter(|_| state == KeptState::Due).map(interval))
+                .bind(failed.status())
+                .bind(failed.reason())
+                .bind(request.map(|request| request.method.as_str()))
+                .bind(request.map(|request| &*request.uri))
+                .bind(request.map(|request| &*request.headers))
+                .bind(request.map(|request| &*request.body))
+                .bind(delivery.signed_at().map(unix_time))
+                .bind(failed.says_what_is_next())
+                .bind(
+                    request
+                        .and_then(|request| request.archived_for)
+                        .map(interval),
+                )
+                .bind(tells.then(|| interval(TELLING)))
+        };
+        let wait = (self.timeout / 2).as_millis().max(1).to_string();
+        let lock = || keyed(include_str!("lock.sql"), delivery).bind(&*wait);
+        let rows = match self.run_all(|| [lock(), statement()]).await {
+            Err(error) if error.is_wait_over() || matches!(error, DatabaseError::TimedOut) => {
+                self.run(statement).await?
+            }
+            rows => rows?,
+        };
+        KeptAs::read(&rows)
+    }
+
+    /// Records that an attempt at a kept delivery has failed. `None` if another attempt has taken it since.
+    /// `not_begun` is how many attempts were counted that did not begin.
+    pub(crate) async fn fail(
+        &self,
+        failed: &FailedAttempt,
+        delivery: &Delivery,
+        take: &Take,
+        not_begun: i32,
+        served: &Served,
+        by: AttemptBy,
+    ) -> Result<Option<KeptAs>, DatabaseError> {
+        let retries = take.retries.saturating_sub(not_begun.unsigned_abs());
+        let delay = failed.delay(&served.schedule, retries);
+        let state = state_after_failure(delay);
+        let tells = served.dead_report().hook.is_some();
+        let statement = || {
+            keyed(include_str!("fail.sql"), delivery)
+                .bind(failed.status())
+                .bind(failed.reason())
+                .bind(state.as_str())
+                .bind(delay.map(interval))
+                .bind(not_begun)
+                .bind(take.number)
+                .bind(failed.opens_breaker().then_some(served.breaker.failures))
+                .bind(interval(served.breaker.probe_interval))
+                .bind(by.as_str())
+                .bind(tells.then(|| interval(TELLING)))
+        };
+        KeptAs::read(&self.run(statement).await?)
+    }
+
+    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`. `unreached` is
+    /// what was answered to one that reached no layer, whose wait doubles each time, up to an hour. Returns whether the row
+    /// was still that of the attempt.
+    pub(crate) async fn give_back(
+        &self,
+        delivery: &Delivery,
+        take: &Take,
+        wait: Duration,
+        unreached: Option<Option<StatusCode>>,
+    ) -> Result<bool, DatabaseError> {
+        let status = unreached.flatten().map(|status| status.as_u16());
+        let statement = || {
+            keyed(include_str!("give_back.sql"), delivery)
+                .bind(take.number)
+                .bind(interval(wait))
+                .bind(i32::from(take.retries > 0))
+                .bind(unreached.is_some())
+                .bind(status.map(u16::cast_signed))
+        };
+        Ok(!self.run(statement).await?.is_empty())
+    }
+
+    /// What has become of a delivery whose row is not that of the attempt any more, which has begun so long ago.
+    pub(crate) async fn what_became(
+        &self,
+        delivery: &Delivery,
+        began: Duration,
+    ) -> Result<Became, DatabaseError> {
+        let statement = || keyed(include_str!("what_became.sql"), delivery).bind(interval(began));
+        let (is_processed, is_kept, is_discarded) = self.read_one(statement).await?;
+        Ok(Became {
+            is_processed,
+            is_kept,
+            is_discarded,
+        })
+    }
+
+    /// Ends what is kept of a delivery that was processed by another attempt.
+    pub(crate) async fn resolve(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+        let statement = || keyed(include_str!("resolve.sql"), delivery);
+        self.run(statement).await.map(drop)
+    }
+
+    /// Drops what this attempt has taken, if it has taken it. Otherwise, what is kept of the delivery.
+    pub(crate) async fn drop_kept(
+        &self,
+        delivery: &Delivery,
+        take: Option<&Take>,
+        dropped: DroppedAs,
+    ) -> Result<(), DatabaseError> {
+        let key = RowKeys::one(delivery.key_tenant(), delivery.id().as_str());
+        let take = take.map(|take| take.number);
+        let drop_row = || keyed(include_str!("drop.sql"), delivery).bind(take);
+        // It would be missing for ever. What is discarded may be on a list that is reconciled later.
+        let if_reconciled = dropped == DroppedAs::Replay;
+        let set_aside = || set_aside(&key, delivery.endpoint(), if_reconciled);
+        let dropped = self.run_all(|| [drop_row(), set_aside()]);
+        dropped.await.map(drop)
+    }
+}
