@@ -89,6 +89,17 @@ pub(crate) enum DuplicateOf {
     },
 }
 
+/// What limits the statements of a claim.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    /// The end of the wait for other processes.
+    deadline: Instant,
+    /// That of the pool, for the handler.
+    lock_timeout: &'a str,
+    /// The longest time between two statements.
+    idle_timeout: &'a str,
+}
+
 impl Store {
     /// Claims a delivery. Waits for another process until the deadline.
     pub(crate) async fn claim(
@@ -122,7 +133,7 @@ impl Store {
         deadline: Instant,
     ) -> Result<ClaimedTx, NotClaimed> {
         let mut connection = self.begin().await?;
-        let not_claimed = match self.insert(&mut connection, request, deadline).await {
+        let not_claimed = match self.claim_in(&mut connection, request, deadline).await {
             Ok((id, is_reprocessed)) => {
                 return Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed));
             }
@@ -163,14 +174,14 @@ impl Store {
         }
     }
 
-    /// Inserts the claim in a transaction. Returns that, and whether an operator has the delivery processed again.
-    async fn insert(
+    /// Claims the delivery in a transaction. Returns that, and whether an operator has the delivery processed again.
+    async fn claim_in(
         &self,
         connection: &mut TxConnection,
         request: &ClaimRequest,
         deadline: Instant,
     ) -> Result<(TransactionId, bool), NotClaimed> {
-        let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
+        let delivery = &request.delivery;
         let settings = if request.is_rehearsal {
             self.settings_for_rehearsal(connection).await?
         } else {
@@ -187,20 +198,47 @@ impl Store {
                 return Err(NotClaimed::ObjectInFlight);
             }
         }
-        let wait = time_until(deadline);
-        if request.is_rehearsal {
-            let locked = with_timeout(
-                wait + self.timeout,
-                keyed(REHEARSE, delivery)
-                    .bind(millis(wait))
-                    .bind(&*settings.lock_timeout)
-                    .bind(&*idle_timeout)
-                    .fetch_one(&mut **connection),
-            );
-            let row = locked.await.map_err(NotClaimed::after_wait)?;
-            let id = row.try_get(0).map_err(DatabaseError::Sqlx)?;
-            return Ok((TransactionId(id), delivery.is_reprocessed()));
+        let limits = Limits {
+            deadline,
+            lock_timeout: &settings.lock_timeout,
+            idle_timeout: &idle_timeout,
+        };
+        match request.is_rehearsal {
+            true => self.rehearse(connection, delivery, limits).await,
+            false => self.insert(connection, request, limits).await,
         }
+    }
+
+    /// Takes the lock of the claim, and writes nothing.
+    async fn rehearse(
+        &self,
+        connection: &mut TxConnection,
+        delivery: &Delivery,
+        limits: Limits<'_>,
+    ) -> Result<(TransactionId, bool), NotClaimed> {
+        let wait = time_until(limits.deadline);
+        let locked = with_timeout(
+            wait + self.timeout,
+            keyed(REHEARSE, delivery)
+                .bind(millis(wait))
+                .bind(limits.lock_timeout)
+                .bind(limits.idle_timeout)
+                .fetch_one(&mut **connection),
+        );
+        let row = locked.await.map_err(NotClaimed::after_wait)?;
+        let id = row.try_get(0).map_err(DatabaseError::Sqlx)?;
+        Ok((TransactionId(id), delivery.is_reprocessed()))
+    }
+
+    /// Inserts the claim and its fingerprint, and ends what is kept of the delivery.
+    async fn insert(
+        &self,
+        connection: &mut TxConnection,
+        request: &ClaimRequest,
+        limits: Limits<'_>,
+    ) -> Result<(TransactionId, bool), NotClaimed> {
+        let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
+        let wait = time_until(limits.deadline);
         let limit = millis(self.longest_wait());
         let inserted = with_timeout(
             wait + self.timeout,
@@ -212,8 +250,8 @@ impl Store {
                 .bind(fingerprint)
                 .bind(millis(wait))
                 .bind(&*limit)
-                .bind(&*settings.lock_timeout)
-                .bind(&*idle_timeout)
+                .bind(limits.lock_timeout)
+                .bind(limits.idle_timeout)
                 .fetch_optional(&mut **connection),
         );
         let inserted: Option<(String, bool)> = inserted.await.map_err(NotClaimed::after_wait)?;
@@ -222,12 +260,11 @@ impl Store {
         };
         if let Some(digest) = fingerprint {
             // `end_with_claim.sql` waits, too, and restores the setting of the pool.
-            let after = if may_be_kept {
-                &*limit
-            } else {
-                &*settings.lock_timeout
+            let after = match may_be_kept {
+                true => &*limit,
+                false => limits.lock_timeout,
             };
-            let inserted = self.insert_body(connection, delivery, digest, deadline, after);
+            let inserted = self.insert_body(connection, delivery, digest, limits.deadline, after);
             if !inserted.await.map_err(NotClaimed::after_wait)? {
                 let first = self.first_with_body(connection, delivery, digest).await?;
                 return Err(NotClaimed::Duplicate(DuplicateOf::Body { first }));
@@ -235,7 +272,7 @@ impl Store {
         }
         let ended = match may_be_kept {
             true => self
-                .end_kept(connection, request, &settings.lock_timeout)
+                .end_kept(connection, request, limits.lock_timeout)
                 .await
                 .map_err(NotClaimed::after_wait)?,
             false => None,

@@ -1,10 +1,15 @@
--- Locks the object. At `read committed`, where each statement sees what was committed before it, a free object is locked
--- to the end of the transaction: `false`. Otherwise this waits for a lock of the session: `true`. The snapshot of this
--- transaction may be older than that lock, so the caller begins anew, and `keep_object.sql` makes the lock one of the
--- new transaction.
+-- Locks the object. Returns whether that is a lock of the session, after which the caller begins anew.
 --
--- The limit of idle transactions is that of `claim.sql`, which comes after it: a process that is frozen in between
--- must not hold the object.
+-- The `case` goes from top to bottom:
+--
+--     idle limit   := $5    a process that is frozen before `claim.sql` does not hold the object for ever
+--     lock of the transaction, if it is free: `false`, that is all
+--     lock_timeout := $4
+--     lock of the session, after a wait: `true`
+--
+-- A free object is locked at once only at `read committed`, where the next statement sees what was committed before it.
+-- Otherwise, and after a wait, the snapshot of this transaction may be older than the lock: `keep_object.sql` turns that into
+-- a lock of the next transaction.
 --
 -- $1 endpoint, $2 tenant, $3 object, $4 `lock_timeout` for the wait, $5 the longest time of the transaction without a
 -- statement.

@@ -1,8 +1,12 @@
 -- Takes the lock of a claim, for a transaction that is rolled back whatever happens in it. It writes nothing: a delivery
 -- that was processed is run as well, and no other session waits for a row of this crate.
 --
--- The lock is that of `claim.sql`, as are the settings: the limit of the transaction without a statement, the wait for the
--- lock, and then the pool's own `lock_timeout` for the handler's statements.
+-- The lock is that of `claim.sql`. The `case` goes from top to bottom:
+--
+--     idle limit   := $6
+--     lock_timeout := $4    for the queue
+--     lock of the delivery, after a wait
+--     lock_timeout := $5    for the handler
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the queue, $5 for the handler, $6 the longest time of the
 -- transaction without a statement.

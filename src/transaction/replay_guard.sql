@@ -1,6 +1,12 @@
 -- Inserts the claim of a body's fingerprint, with the replay guard on. Returns a row if no delivery had it.
 --
--- All attempts with it queue for one advisory lock, as those at a delivery do.
+-- The `case` of the id goes from top to bottom, before the row is inserted:
+--
+--     lock_timeout := $5    for the queue
+--     lock of the body, after a wait: all attempts with it queue, as those at a delivery do
+--     lock_timeout := $6    for the insert
+--
+-- After that, `lock_timeout` is $7.
 --
 -- $1 endpoint, $2 tenant, $3 digest, $4 id, $5 `lock_timeout` for the queue, $6 for other waits, and $7 after them.
 with claimed as (
