@@ -19,9 +19,6 @@ const MAX_CONFLICTS: usize = 10;
 /// A round works for a quarter of the time: after each step it pauses three times as long as the step took.
 const PAUSE: u32 = 3;
 
-/// The longest pause, well below the duration of a lease.
-const MAX_PAUSE: Duration = Duration::from_secs(120);
-
 /// Why a pass ends early.
 enum Halt {
     /// Another process has the lease.
@@ -183,8 +180,7 @@ impl<'a> Pass<'a> {
 
     async fn pause_after(&mut self, worked: Duration) {
         if let Some(round) = &mut self.round {
-            let pause = worked.saturating_mul(PAUSE).min(MAX_PAUSE);
-            let _ = tokio::time::timeout(pause, round.stop.asked()).await;
+            let _ = tokio::time::timeout(worked * PAUSE, round.stop.asked()).await;
         }
     }
 }

@@ -10,9 +10,8 @@ use crate::pg_time::interval;
 use crate::recovery::operator::Operation;
 use crate::transaction::{RowKeys, is_lock_timeout};
 
-/// How many rows are deleted at once: so few that nobody waits for long for one of them.
-///
-/// In the text of the statements, for the planner to know that it is a small number.
+/// How many rows are deleted at once: so few that no transaction waits for long for one of them. The statements have
+/// the same number in their texts, for the planner to know that it is a small one.
 const BATCH: usize = 1000;
 
 /// What is deleted in one transaction.
@@ -125,8 +124,7 @@ impl Rows {
                 .replace("{time}", time)
                 .replace("{key}", key)
                 .replace("{which}", which)
-                .replace("{lock}", self.lock())
-                .replace("{batch}", &BATCH.to_string()),
+                .replace("{lock}", self.lock()),
         )
     }
 }
@@ -139,7 +137,7 @@ const SELECT_OLD: &str = "
         and {time} < now() - $2
         and {time} >= coalesce(timestamptz 'epoch' + $3 * interval '1 microsecond', '-infinity')
     order by {time}
-    limit {batch}
+    limit 1000
     {lock}
 ";
 
@@ -155,177 +153,29 @@ const DELETE_OLD: &str = "
 /// A transaction of the application may hold one of the rows. Whatever waits for another one waits for this step, too.
 const LIMIT_WAIT: &str = "set local lock_timeout = '200ms'";
 
-/// Deliveries of which something is kept that may still run. Without their claims they would be processed
-/// again, so they are left for a round in which nothing is kept of them. Without this: A takes
-/// it, B processes it and misses what A has taken, the claim is deleted, and A claims and commits: two effects.
-const STILL_KEPT: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        and state <> 'processed'
-";
-
-/// Nobody forgets a delivery or has it processed again while its row is locked. Without this: A is selected, an operator
-/// has it processed again, and its row is deleted before it runs.
-const LOCK_RESOLVED: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        and state <> 'processed'
-        and last_failed_at is not null
-        and taken_by is null
-    for update skip locked
-";
-
-/// Of those that are locked. It is a statement of its own, since one of the tables may be distributed.
-const STILL_PROCESSED: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-";
-
-const DELETE_RESOLVED: &str = "
-    delete from idempotent_webhook.kept_deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-";
-
-const SELECT_RESOLVED: &str = "
-    select kept.tenant, kept.delivery_id
-    from idempotent_webhook.kept_deliveries as kept
-    join idempotent_webhook.deliveries using (endpoint, tenant, delivery_id)
-    where kept.endpoint = $1
-        and kept.state in ('recorded', 'due', 'dead')
-        and kept.last_failed_at is not null
-        and kept.taken_by is null
-    limit {batch}
-";
-
-const SELECT_DEAD: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and state = 'dead' and died_at < now() - $2
-    order by died_at
-    limit {batch}
-    for update skip locked
-";
-
-/// Without this: A commits, its claim is deleted, and reconciliation finds it missing: two effects.
-const REMEMBER_PRUNED: &str = "
-    insert into idempotent_webhook.pruned as known (endpoint, before)
-    values ($1, now() - $2)
-    on conflict (endpoint) do update
-    set before = greatest(known.before, excluded.before)
-";
-
-const DELETE_ACTIVITY: &str = "
-    delete from idempotent_webhook.activity
-    where hour < now() - $1
-";
-
-/// Late, so that a type that comes once a year is not new.
-const DELETE_EVENT_TYPES: &str = "
-    delete from idempotent_webhook.event_types
-    where last_at < now() - greatest($1, interval '1 year')
-";
-
-const DELETE_REJECTIONS: &str = "
-    delete from idempotent_webhook.rejections
-    where hour < now() - $1
-";
-
-const DELETE_SETTINGS: &str = "
-    delete from idempotent_webhook.endpoint_settings
-    where told_at < now() - $1
-";
-
-/// Those of lists that nobody reconciles any more.
-const DELETE_RECONCILIATIONS: &str = "
-    delete from idempotent_webhook.reconciliations
-    where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
-";
-
-/// Those that nobody compares any more.
-const DELETE_SUBSCRIPTIONS: &str = "
-    delete from idempotent_webhook.subscriptions
-    where next_at < now() - greatest($1, interval '1 year')
-";
-
-/// Late, so that none is asked for anew that was asked for in vain.
-const DELETE_REDELIVERY_REQUESTS: &str = "
-    delete from idempotent_webhook.redelivery_requests
-    where first_at < now() - greatest($1, interval '1 year')
-";
-
-/// Deletes a part of them each time, since they are many. Their results are soon of no interest.
-const DELETE_ACTION_DELIVERIES: &str = "
-    delete from idempotent_webhook.operator_action_deliveries as of_action
-    using (
-        select each.action, each.endpoint, each.tenant, each.delivery_id
-        from idempotent_webhook.operator_actions
-        join idempotent_webhook.operator_action_deliveries as each on each.action = id
-        where began_at < now() - greatest($1, interval '30 days')
-        limit 10000
-    ) as old
-    where of_action.action = old.action
-        and of_action.endpoint = old.endpoint
-        and of_action.tenant = old.tenant
-        and of_action.delivery_id = old.delivery_id
-";
-
-const DELETE_ACTIONS: &str = "
-    delete from idempotent_webhook.operator_actions
-    where began_at < now() - greatest($1, interval '1 year')
-        and not exists (
-            select from idempotent_webhook.operator_action_deliveries as each where each.action = id
-        )
-";
-
-/// No operation takes as long as this. The last one of its transaction, and of so few rows that an operation, which waits for
-/// it, and notes, which wait for the operation, wait for a moment.
-const DELETE_SENT_AGAIN: &str = "
-    delete from idempotent_webhook.sent_again
-    where (delivery_id, endpoint, tenant) in (
-        select delivery_id, endpoint, tenant
-        from idempotent_webhook.sent_again
-        where received_at < now() - interval '1 day'
-        limit 20000
-    )
-";
-
 impl Step {
     pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
         match self {
             Self::Records(age) => {
-                for sql in [
-                    DELETE_ACTIVITY,
-                    DELETE_EVENT_TYPES,
-                    DELETE_REJECTIONS,
-                    DELETE_SETTINGS,
-                    DELETE_RECONCILIATIONS,
-                    DELETE_SUBSCRIPTIONS,
-                    DELETE_REDELIVERY_REQUESTS,
-                    DELETE_ACTION_DELIVERIES,
-                    DELETE_ACTIONS,
-                ] {
-                    let delete = sqlx::query(sql).bind(interval(*age));
-                    delete.execute(&mut *connection).await?;
-                }
-                sqlx::query(DELETE_SENT_AGAIN).execute(connection).await?;
+                let delete = sqlx::query(include_str!("records.sql")).bind(interval(*age));
+                delete.execute(&mut *connection).await?;
+                let delete = sqlx::query(include_str!("sent_again.sql"));
+                delete.execute(connection).await?;
                 Ok(Batch::default())
             }
             Self::Resolved(endpoint) => {
-                let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
+                let resolved = sqlx::query(include_str!("resolved.sql")).bind(&**endpoint);
                 let mut resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
                 let was_full = resolved.len() == BATCH;
-                for sql in [LOCK_RESOLVED, STILL_PROCESSED] {
+                for sql in [
+                    include_str!("lock_resolved.sql"),
+                    include_str!("still_processed.sql"),
+                ] {
                     let left = resolved.bind(sqlx::query(sql), endpoint);
                     resolved = RowKeys::read(&left.fetch_all(&mut *connection).await?)?;
                 }
-                let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
+                let delete =
+                    resolved.bind(sqlx::query(include_str!("delete_resolved.sql")), endpoint);
                 delete.execute(connection).await?;
                 Ok(Batch {
                     // Otherwise all of them are locked.
@@ -334,7 +184,7 @@ impl Step {
                 })
             }
             Self::Erase(endpoint, age) => {
-                let dead = sqlx::query(Rows::Dead.sql(SELECT_DEAD)).bind(&**endpoint);
+                let dead = sqlx::query(include_str!("dead.sql")).bind(&**endpoint);
                 let dead = dead.bind(interval(*age)).fetch_all(&mut *connection);
                 let dead = RowKeys::read(&dead.await?)?;
                 Operation::Erase.write(&dead, endpoint, connection).await?;
@@ -362,8 +212,7 @@ impl Old {
         let last = last.try_get("time")?;
         let keys = RowKeys::read(&rows)?;
         if self.rows.tell_of_deliveries() {
-            // In the same transaction, so that reconciliation does not take what was deleted for missing.
-            let remember = sqlx::query(REMEMBER_PRUNED).bind(endpoint);
+            let remember = sqlx::query(include_str!("remember.sql")).bind(endpoint);
             let remember = remember.bind(interval(self.age));
             remember.execute(&mut *connection).await?;
         }
@@ -397,7 +246,7 @@ impl Old {
             sqlx::query(LIMIT_WAIT).execute(&mut *connection).await?;
         }
         if self.rows == Rows::Deliveries {
-            let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
+            let kept = keys.bind(sqlx::query(include_str!("still_kept.sql")), endpoint);
             let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
             keys.remove(&kept);
             let deleted = keys.delete_claims(endpoint, Some(self.age), connection);

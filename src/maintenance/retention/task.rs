@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 
+use super::lease::LEASE;
 use super::pass::Pass;
 use super::{PruneError, Pruned};
 use crate::background::Background;
@@ -14,9 +15,6 @@ use crate::stop_signal::Stop;
 
 /// The longest interval, far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// How long the lease of a process lasts unless it is extended.
-const LEASE: Duration = Duration::from_secs(5 * 60);
 
 /// The shortest interval.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -30,7 +28,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// Deletes old deliveries on a schedule, in a background task.
 ///
 /// Run it in every process, or in one. Of the processes that share a database, one prunes at a
-/// time, and the others skip the round.
+/// time, and each other one skips the round.
 ///
 /// It deletes rows that are older than the given age, in batches of 1000. However short the age,
 /// it keeps deliveries that their provider may still redeliver

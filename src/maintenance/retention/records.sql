@@ -1,0 +1,53 @@
+-- Deletes the records of all endpoints that are older than $1. What would be missed is kept for a year at least: an event type
+-- that comes once a year is not new, and no delivery is asked for anew that was asked for in vain.
+with activity as (
+    delete from idempotent_webhook.activity
+    where hour < now() - $1
+),
+rejections as (
+    delete from idempotent_webhook.rejections
+    where hour < now() - $1
+),
+settings as (
+    delete from idempotent_webhook.endpoint_settings
+    where told_at < now() - $1
+),
+event_types as (
+    delete from idempotent_webhook.event_types
+    where last_at < now() - greatest($1, interval '1 year')
+),
+redelivery_requests as (
+    delete from idempotent_webhook.redelivery_requests
+    where first_at < now() - greatest($1, interval '1 year')
+),
+-- Of lists that no process reconciles any more.
+reconciliations as (
+    delete from idempotent_webhook.reconciliations
+    where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
+),
+-- Of subscriptions that no process compares any more.
+subscriptions as (
+    delete from idempotent_webhook.subscriptions
+    where next_at < now() - greatest($1, interval '1 year')
+),
+-- A part of them each time, since they are many. Their results are soon of no interest.
+action_deliveries as (
+    delete from idempotent_webhook.operator_action_deliveries as of_action
+    using (
+        select each.action, each.endpoint, each.tenant, each.delivery_id
+        from idempotent_webhook.operator_actions
+        join idempotent_webhook.operator_action_deliveries as each on each.action = id
+        where began_at < now() - greatest($1, interval '30 days')
+        limit 10000
+    ) as old
+    where of_action.action = old.action
+        and of_action.endpoint = old.endpoint
+        and of_action.tenant = old.tenant
+        and of_action.delivery_id = old.delivery_id
+)
+-- Those whose deliveries were deleted by an earlier round: a statement does not see what it deletes.
+delete from idempotent_webhook.operator_actions
+where began_at < now() - greatest($1, interval '1 year')
+    and not exists (
+        select from idempotent_webhook.operator_action_deliveries as each where each.action = id
+    )
