@@ -69,7 +69,7 @@ const OTHER_TYPES: &str = "*";
 /// The most names of ignored types that a layer stores.
 const MAX_TYPES: usize = 100;
 
-/// The most versions of payloads that a layer stores. Where nobody signs them, whoever has captured a request can make them up.
+/// The most versions of payloads that a layer stores. Where they are not signed, they can be made up from a captured request.
 pub(super) const MAX_VERSIONS: usize = 10;
 
 /// The longest name of an ignored type, or of a version, that is stored, in characters.

@@ -18,12 +18,12 @@ pub(super) fn is_new(told: &[PgRow]) -> bool {
 pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
     let served = served(store.pool());
     let rows = store.run(|| of_its_provider(endpoint, &served)).await?;
-    let others = rows.iter().map(|row| row.try_get::<String, _>("endpoint"));
-    let others = others.collect::<Result<Vec<_>, _>>()?;
-    if !others.is_empty() {
+    let not_served = rows.iter().map(|row| row.try_get::<String, _>("endpoint"));
+    let not_served = not_served.collect::<Result<Vec<_>, _>>()?;
+    if !not_served.is_empty() {
         tracing::warn!(
             endpoint,
-            not_served = others.join(", "),
+            not_served = not_served.join(", "),
             "this webhook endpoint is new, and no layer of this process serves another one of its provider any more: was \
              it renamed? A delivery that was processed under the other name is processed again when it is sent again \
              (the page on handling says how to rename an endpoint)"

@@ -33,7 +33,7 @@ const ADD_REJECTIONS: &str = "
         reason = excluded.reason
 ";
 
-/// Types of the table always have a row. Of the others, as many as make `$4` rows of the endpoint, and those beyond are `*`:
+/// Types of the table always have a row. Further types have one until the endpoint has `$4` rows, and those beyond are `*`:
 /// a process has a bound of its own, and there are many processes one after the other.
 ///
 /// A row is written once a minute at most.
