@@ -89,7 +89,7 @@ async fn l1_a_handler_begins_and_writes_once() {
     .await;
 }
 
-/// Many handlers that wait for an API leave the pool to other requests.
+/// Many handlers that wait for an API leave the pool to further deliveries.
 #[tokio::test]
 async fn l1_no_connection_is_held_before_begin() {
     let database = Database::new().await;
