@@ -201,6 +201,9 @@ create table idempotent_webhook.sent_again (
     primary key (delivery_id, endpoint, tenant)
 );
 
+create index sent_again_received_at
+    on idempotent_webhook.sent_again (received_at);
+
 -- What holds recovery back from an endpoint, and whether a process recovers it.
 create table idempotent_webhook.kept_endpoints (
     endpoint text collate "C" not null primary key,

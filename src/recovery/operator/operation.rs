@@ -57,10 +57,11 @@ const LOCK: &str = concat!(
 /// Waits for lists of providers that are being compared with what is kept, before anything waits for this operation.
 const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclusive mode";
 
-/// Waits for statements that note that a delivery came again, and keeps further ones from it to the end of the transaction: their inserts
-/// take the lock that this one excludes. From here on only writes follow, which wait for nothing for long. Without this: the
-/// provider hears that a copy is accepted, which is not noted yet, and what is discarded is the copy as well.
-const HOLD_SENT_AGAIN: &str = "lock table idempotent_webhook.sent_again in share mode";
+/// Waits for statements that note that a delivery of the endpoint `$1` came again, and keeps further ones waiting to the end
+/// of the transaction: `note_resent.sql` shares the lock. From here on only writes follow, which wait for nothing for long.
+/// Without this: the provider hears that a copy is accepted, which is not noted yet, and what is discarded is the copy as
+/// well.
+const HOLD_SENT_AGAIN: &str = "select pg_advisory_xact_lock(hashtextextended($1, 4))";
 
 /// Of these deliveries of the endpoint `$1`, those that came again since `$4`.
 const SENT_AGAIN: &str = "
@@ -182,7 +183,8 @@ impl Operation {
             if self == Self::Discard {
                 sqlx::query(AWAIT_LISTS).execute(&mut *tx).await?;
             }
-            sqlx::query(HOLD_SENT_AGAIN).execute(&mut *tx).await?;
+            let hold = sqlx::query(HOLD_SENT_AGAIN).bind(endpoint);
+            hold.execute(&mut *tx).await?;
             let again = changed.bind(sqlx::query(SENT_AGAIN), endpoint).bind(time);
             let again = RowKeys::read(&again.fetch_all(&mut *tx).await?)?;
             changed.remove(&again);

@@ -4,16 +4,20 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::post;
 use idempotent_webhook::recovery::{Changes, Discarded, Filter, KeptState, Reprocessed, Retried};
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, Keep, Recovery, prune};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Keep, Recovery, presets, prune,
+};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool, Postgres, Transaction};
 use tokio::process::Command;
 
 use crate::support::{
     Answered, Database, Failing, NO_ADVISORY_LOCK, ONE_WAITS_FOR_A_LOCK, TestApp, another, answer,
-    assert_rows, due_after, endpoint, gate, github, keep_accepted, keeping_by, recover, send, soon,
-    write_effect,
+    assert_rows, due_after, endpoint, gate, github, insert_due_of, keep_accepted, keeping_by,
+    recover, recovery, secret, send, soon, write_effect,
 };
 
 const TWO_WAIT_FOR_A_LOCK: &str = "2 = (
@@ -315,6 +319,50 @@ async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() 
         recovery.stop().await;
         assert_rows!(app.database, claims: 1, effects: 1, "{word:?}");
     }
+}
+
+/// An operation holds back notes of its endpoint alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_another_endpoint() {
+    let app = keeping_by(keep_accepted, write_effect).await;
+    insert(&app.database, "dead", 3).await;
+    insert_due_of(&app.database, "another", "/", 1).await;
+    let held = another(
+        &app.database,
+        "select from idempotent_webhook.kept_requests where delivery_id = 'd0002' for update",
+    )
+    .await;
+    let of = patient(&app.database).await;
+    let erasing = tokio::spawn(async move { Word::Erase.of_all(&of).await });
+    // Which it does after it has taken its last lock.
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+
+    let pool = app.database.another_pool(5).await;
+    let recovery = recovery(&pool);
+    let layer = IdempotentWebhook::new(pool, "another", presets::github(secret()))
+        .keep(keep_accepted(&recovery));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
+    let sent = soon(send(&router, github("due-1", "{}"))).await;
+    assert_eq!(sent, answer(200, "accepted", ""));
+    let noted: Vec<(String, String)> =
+        sqlx::query_as("select endpoint, delivery_id from idempotent_webhook.sent_again")
+            .fetch_all(&app.database.pool)
+            .await
+            .unwrap();
+    assert_eq!(noted, [("another".to_owned(), "due-1".to_owned())]);
+    assert!(!erasing.is_finished());
+
+    held.rollback().await.unwrap();
+    let changes = soon(erasing).await.unwrap().unwrap();
+    assert_eq!(numbers(&changes), (3, 0));
+    assert_eq!(state_of(&app.database, "d0002").await, "recorded");
+    let recovery = recovery.spawn(router);
+    app.database
+        .until("(select count(*) from effects) = 1")
+        .await;
+    recovery.stop().await;
+    assert_eq!(state_of(&app.database, "due-1").await, "gone");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// A failure that is kept is a request that came, as well.
