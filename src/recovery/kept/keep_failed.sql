@@ -1,6 +1,14 @@
 -- Keeps or records a failed attempt of the provider. Does neither if another process has committed the
 -- delivery meanwhile.
 --
+-- What it makes of what is kept, by what the handler has said comes next:
+--
+-- | kept as | nothing | dead | after $8 |
+-- |---|---|---|---|
+-- | not at all, recorded, processed | begins anew, as $6 | begins anew, as $6 | begins anew, as $6 |
+-- | due | stays due | dead | due after $8 |
+-- | dead | stays dead | stays dead | stays dead |
+--
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt,
 -- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
 -- $15 time of signing, $16 whether the handler has said what comes next, $17 for how long the request stays
@@ -28,66 +36,49 @@ kept as (
         idempotent_webhook.with_attempt('[]', 'provider', $9, $10)
     where not exists (select from processed)
     on conflict (endpoint, tenant, delivery_id) do update
-    -- That of the request that stays. Where a header says the type, whoever has captured a body can send another one.
-    set event_type = case
-            when known.state in ('recorded', 'processed') then excluded.event_type
-            else known.event_type
-        end,
-        attempts = known.attempts + 1,
+    set attempts = known.attempts + 1,
         last_received_at = excluded.last_received_at,
         first_failed_at = coalesce(known.first_failed_at, now()),
         last_failed_at = now(),
         status = excluded.status,
         reason = excluded.reason,
         reason_group = excluded.reason_group,
-        state = case
-            when known.state in ('recorded', 'processed') or $16 and excluded.state = 'dead'
-                then excluded.state
-            else known.state
-        end,
-        -- A delivery that was only recorded or processed begins anew.
-        retries = case when known.state in ('recorded', 'processed') then 0 else known.retries end,
-        -- Without this: A has taken it, B processes it, and makes it due since its commit is in doubt; A has an effect.
-        -- Nor has one that runs while this makes it dead.
-        takes = known.takes + (
-            known.state in ('recorded', 'processed')
-            or known.state = 'due' and $16 and excluded.state = 'dead'
-        )::int,
-        unfinished = case
-            when known.state in ('recorded', 'processed') then 0 else known.unfinished
-        end,
-        -- Whoever has taken one that is dead now has no effect.
-        taken_by = case
-            when known.state in ('recorded', 'processed') or $16 and excluded.state = 'dead' then null
-            else known.taken_by
-        end,
         processed_at = null,
         processed_version = null,
         archived_until = null,
-        next_attempt_at = case
-            when known.state in ('recorded', 'processed') then excluded.next_attempt_at
-            when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)
-            else known.next_attempt_at
-        end,
-        died_at = case
-            when known.state <> 'dead'
-                and (known.state in ('recorded', 'processed') or $16)
-                and excluded.state = 'dead'
-                then now()
-            else known.died_at
-        end,
-        untold_at = case
-            when known.state <> 'dead'
-                and (known.state in ('recorded', 'processed') or $16)
-                and excluded.state = 'dead'
-                then excluded.untold_at
-            else known.untold_at
-        end,
         archived_for = excluded.archived_for,
         body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
         erased = false,
         history = idempotent_webhook.with_attempt(
             known.history, 'provider', excluded.status, excluded.reason
+        ),
+        (
+            event_type, retries, unfinished,
+            state, takes, taken_by, died_at, untold_at, next_attempt_at
+        ) = (
+            select
+                -- That of the request that stays. Where a header says the type, a copy of a captured body can have another.
+                case when begins_anew then excluded.event_type else known.event_type end,
+                case when begins_anew then 0 else known.retries end,
+                case when begins_anew then 0 else known.unfinished end,
+                case when changes then excluded.state else known.state end,
+                -- Without this: A has taken it, B processes it, and makes it due since its commit is in doubt; A has an
+                -- effect. Nor has an attempt that runs while this makes it dead.
+                known.takes + changes::int,
+                case when not changes then known.taken_by end,
+                case when changes then excluded.died_at else known.died_at end,
+                case when changes then excluded.untold_at else known.untold_at end,
+                case
+                    when changes then excluded.next_attempt_at
+                    when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)
+                    else known.next_attempt_at
+                end
+            from (
+                select
+                    known.state in ('recorded', 'processed') as begins_anew,
+                    known.state in ('recorded', 'processed')
+                        or known.state = 'due' and $16 and excluded.state = 'dead' as changes
+            ) as what
         )
     returning state, died_at, takes
 ),
