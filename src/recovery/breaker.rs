@@ -3,7 +3,6 @@
 //! delivery that has been due longest (`kept/take.sql`). A failed probe is due later, so the next probe is of another
 //! delivery. The next success closes the breaker.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::pg_time::interval;
@@ -38,13 +37,6 @@ impl Breaker {
             ..self
         }
     }
-}
-
-/// The breaker as this process knows it.
-#[derive(Debug, Default)]
-pub(super) struct BreakerState {
-    /// Whether attempts have failed since the last success.
-    pub(super) has_failures: AtomicBool,
 }
 
 impl Store {

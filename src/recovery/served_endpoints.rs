@@ -1,12 +1,12 @@
 //! The endpoints that a recovery serves: those of the layers that hold its handle.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::breaker::{Breaker, BreakerState};
+use super::breaker::Breaker;
 use super::dead::DeadReport;
 use super::schedule::Schedule;
 
@@ -24,7 +24,8 @@ pub(crate) struct Served {
     running: AtomicUsize,
     /// When it was its turn last.
     turn: AtomicU64,
-    pub(super) breaker_state: BreakerState,
+    /// Whether attempts have failed since the last success, as this process knows.
+    has_failures: AtomicBool,
     /// When it was last told that an attempt of this process has reached no layer.
     unreached_told_at: Mutex<Option<Instant>>,
 }
@@ -54,7 +55,7 @@ impl Served {
             settings: Mutex::new(layer.settings),
             running: AtomicUsize::new(0),
             turn: AtomicU64::new(0),
-            breaker_state: BreakerState::default(),
+            has_failures: AtomicBool::new(false),
             unreached_told_at: Mutex::default(),
         }
     }
@@ -110,19 +111,14 @@ impl Served {
 
     /// An attempt has failed.
     pub(crate) fn note_failure(&self) {
-        self.breaker_state
-            .has_failures
-            .store(true, Ordering::Relaxed);
+        self.has_failures.store(true, Ordering::Relaxed);
     }
 
     /// Whether attempts have failed since the last success. Only the first caller gets to know, and
     /// closes the breaker.
     pub(crate) fn take_failures(&self) -> bool {
-        self.breaker_state.has_failures.load(Ordering::Relaxed)
-            && self
-                .breaker_state
-                .has_failures
-                .swap(false, Ordering::Relaxed)
+        self.has_failures.load(Ordering::Relaxed)
+            && self.has_failures.swap(false, Ordering::Relaxed)
     }
 }
 
