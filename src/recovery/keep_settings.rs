@@ -186,7 +186,7 @@ impl Keep {
 
     /// Opens the breaker of the endpoint after this many failures of different deliveries in a row (at
     /// least 1, at most 1,000). While it is open, one delivery is tried in each `probe_interval`, until one succeeds. The
-    /// others wait without using up attempts.
+    /// rest wait without using up attempts.
     ///
     /// The failures are those of [`Recovery`] and, with [`all`](Self::all), of requests. A request of the
     /// provider calls the handler as before. Default: 10 failures, 30 seconds.
@@ -198,7 +198,7 @@ impl Keep {
         self
     }
 
-    /// Calls `hook` with each dead delivery and the reason of its last attempt, to alert somebody. A dead delivery is also
+    /// Calls `hook` with each dead delivery and the reason of its last attempt, for an alert. A dead delivery is also
     /// logged at ERROR and counted.
     ///
     /// It is called at once, in the process that made the last attempt. If that process is killed, or does not hear that

@@ -44,7 +44,7 @@ impl Default for QuotaLimits {
 pub(crate) struct Quota {
     limits: QuotaLimits,
     is_full: Arc<AtomicBool>,
-    /// When it was counted. Held by whoever counts.
+    /// When it was counted. Locked during a count.
     counted_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -66,11 +66,11 @@ impl Quota {
         if !self.is_full.load(Ordering::Relaxed) {
             return Ok(true);
         }
-        // One counts again, and the others wait for its result.
+        // One request counts again, and the requests beside it wait for the result.
         let mut counted_at = self.counted_at.lock().await;
         if counted_at.is_none_or(|at| at.elapsed() > WHILE_FULL) {
             let counted = self.count(store, delivery.endpoint()).await;
-            // Also after a count that failed. Without this, the others try to count one after the other.
+            // Also after a count that failed. Without this, the requests that wait count one after the other.
             *counted_at = Some(Instant::now());
             counted?;
         }

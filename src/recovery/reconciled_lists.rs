@@ -13,7 +13,7 @@ pub(crate) struct ReconciledList {
     pub(crate) name: String,
 }
 
-/// All of them, for as long as somebody holds one.
+/// All lists that are held.
 #[derive(Debug, Default)]
 pub(super) struct ReconciledLists(Mutex<Vec<Weak<ReconciledList>>>);
 

@@ -19,7 +19,7 @@ pub(super) struct Shared {
     /// One for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
     pub(super) concurrency: Mutex<usize>,
-    /// Whether other processes run what this one keeps.
+    /// Whether another process runs what this one keeps.
     pub(super) elsewhere: bool,
     pub(super) is_spawned: AtomicBool,
     pub(super) has_kept: AtomicBool,

@@ -61,7 +61,7 @@ const TELL_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// Spawn one in every process that serves the routes. Each takes only deliveries of the layers that
 /// hold it, so several routers, or several databases, in one process have a handle each. A process whose
-/// deliveries are run by others says so: [`elsewhere`](Self::elsewhere).
+/// deliveries are run by another process says so: [`elsewhere`](Self::elsewhere).
 ///
 /// An attempt of recovery and one of the provider queue for the same claim, so only one of them commits. An
 /// attempt is counted before it runs, so a handler that kills its process uses up its attempts. An attempt
@@ -89,7 +89,7 @@ impl Recovery {
         Self::with(pool, false)
     }
 
-    /// The handle of a process that keeps deliveries and leaves it to others to run them again.
+    /// The handle of a process that keeps deliveries and leaves it to another process to run them again.
     ///
     /// A layer keeps the same deliveries with it. If no other process recovers the endpoint, that is logged
     /// at WARN.
@@ -307,7 +307,7 @@ impl Recovery {
         self.shared.news.notify_waiters();
     }
 
-    /// A delivery has been kept. After the first one, it is checked that somebody recovers it.
+    /// A delivery has been kept. After the first one, it is checked that a process recovers the endpoint.
     pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {

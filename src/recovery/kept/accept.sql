@@ -1,5 +1,5 @@
 -- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known.
--- It waits for no row that somebody changes.
+-- It waits for no row that a transaction changes.
 --
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
 -- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,

@@ -4,8 +4,8 @@
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
 -- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if this
--- is none of them, $11 the time until it is probed, $12 whose attempt it was, $13 for how long it is left to this process to
--- tell a hook that it is dead, or `null` if there is no hook.
+-- is none of them, $11 the time until it is probed, $12 by which side the attempt was, `provider` or `recovery`, $13 for how
+-- long it is left to this process to tell a hook that it is dead, or `null` if there is no hook.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
     set attempts = attempts - $8,

@@ -1,5 +1,5 @@
 -- The provider sends a delivery again that is kept: it is due now. One that was dead, only recorded or
--- archived gets a new schedule. It waits for whoever changes the row.
+-- archived gets a new schedule. It waits for a transaction that changes the row.
 --
 -- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
 --
