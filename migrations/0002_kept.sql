@@ -134,7 +134,7 @@ create table idempotent_webhook.kept_requests (
     endpoint text collate "C" not null,
     tenant text collate "C" not null default '',
     delivery_id text collate "C" not null,
-    -- How the columns below are written. A process leaves formats alone that it does not know.
+    -- How the columns below are written. A process gives back what has a format that it does not know.
     format smallint not null,
     method text not null,
     uri text not null,

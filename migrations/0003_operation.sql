@@ -241,13 +241,12 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
             and seen.last_at < seen.newest_at - greatest(3 * seen.longest_pause, interval '1 day');
     end;
 
--- What is wrong with the endpoints: for the log, the hook, the gauges and the dashboard. `format` is that of the requests
--- which the process reads.
+-- What is wrong with the endpoints: for the log, the hook, the gauges and the dashboard.
 --
 -- Each look-up reads a few rows of an index, however many are kept: `order by` and `limit` leave the planner no other way.
 -- It is strict so that it is not inlined: a Citus would not see that it reads reference tables. Its body is a text, which
 -- makes it depend on no table: a Citus takes these dependencies for a circle, and distributes none of the tables.
-create function idempotent_webhook.endpoint_problems(endpoints text[], format smallint)
+create function idempotent_webhook.endpoint_problems(endpoints text[])
     returns table (endpoint text, problem text, subject text)
     language sql stable strict
     as $$
@@ -289,25 +288,6 @@ create function idempotent_webhook.endpoint_problems(endpoints text[], format sm
                         limit 1
                     )
                 ),
-                -- Nothing takes them, so they are among those that are due longest.
-                ('other format', (
-                    select bool_or(due.format <> endpoint_problems.format)
-                    from (
-                        select (
-                            select request.format
-                            from idempotent_webhook.kept_requests as request
-                            where request.endpoint = kept.endpoint
-                                and request.tenant = kept.tenant
-                                and request.delivery_id = kept.delivery_id
-                        ) as format
-                        from idempotent_webhook.kept_deliveries as kept
-                        where kept.endpoint = known.endpoint
-                            and kept.state = 'due'
-                            and kept.next_attempt_at < now() - interval '1 minute'
-                        order by kept.next_attempt_at
-                        limit 10
-                    ) as due
-                )),
                 ('silent', (
                     select case when told.settings ->> 'expected_every_seconds' is not null then (
                         select last.last_at

@@ -11,7 +11,6 @@ use super::Access;
 use super::activity::{self, Hour, Recent};
 use super::html::Timestamp;
 use super::rows::{Count, count_kept};
-use crate::recovery::FORMAT;
 
 /// A wait for a first attempt that is longer than this, in seconds, has a cause.
 const BEHIND_AFTER: f64 = 60.0;
@@ -36,7 +35,7 @@ const ENDPOINTS: &str = concat!(
         coalesce(
             (
                 select array_agg(problem)
-                from idempotent_webhook.endpoint_problems(array[known.endpoint], $3)
+                from idempotent_webhook.endpoint_problems(array[known.endpoint])
             ),
             '{}'
         ) as problems,
@@ -289,7 +288,7 @@ pub(super) async fn read(
     let quiet: Vec<&str> = all.into_iter().filter(has_none).collect();
     let long_ago = times(&mut *connection, LAST_SUCCESS, &quiet).await?;
     let limit = Count::limit(3 * names.len());
-    let rows = sqlx::query(ENDPOINTS).bind(names).bind(limit).bind(FORMAT);
+    let rows = sqlx::query(ENDPOINTS).bind(names).bind(limit);
     let rows = rows.fetch_all(connection).await?;
     let read = |row: &PgRow| {
         let name: String = row.try_get("endpoint")?;

@@ -2,7 +2,6 @@
 
 use sqlx::{PgPool, Row};
 
-use super::kept_request::FORMAT;
 use super::operator::{Filter, Of, newest};
 use super::rehearsal::TO_REHEARSE;
 use super::taken::kept_request_of;
@@ -23,16 +22,15 @@ pub(crate) async fn captures(
             let read = sqlx::query(TO_REHEARSE)
                 .bind(of.endpoint)
                 .bind(&chosen.tenant)
-                .bind(&chosen.delivery_id)
-                .bind(FORMAT);
+                .bind(&chosen.delivery_id);
             read.fetch_optional(tx).await
         });
         // It may be gone since it was chosen.
         let Some(row) = row.await? else { continue };
         let event_type: Option<String> = row.try_get("event_type")?;
         captures.push(match kept_request_of(&row)? {
-            Some(request) => pseudonyms.of_kept(&request, event_type),
-            None => Err(CaptureError::new("what was kept of it cannot be read")),
+            Ok(request) => pseudonyms.of_kept(&request, event_type),
+            Err(_unreadable) => Err(CaptureError::new("what was kept of it cannot be read")),
         });
     }
     Ok(captures)

@@ -11,7 +11,7 @@ use crate::provider::{Provider, received_uri};
 use crate::traceparent::{TRACEPARENT, traceparent};
 
 /// How the columns of `kept_requests` are written.
-pub(crate) const FORMAT: i16 = 1;
+pub(super) const FORMAT: i16 = 1;
 
 /// A request as it is kept: without the signature or the token, which is not needed again, and without any
 /// header that the provider or the application has not named.

@@ -33,8 +33,6 @@ pub(crate) use keep_settings::{Keep, What};
 pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs};
-#[cfg(feature = "dashboard")]
-pub(crate) use kept_request::FORMAT;
 pub(crate) use kept_request::KeptRequest;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub use problems::{EndpointChange, Problem};

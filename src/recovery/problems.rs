@@ -10,7 +10,6 @@ use sqlx::postgres::PgRow;
 use tokio::time::Instant;
 
 use super::hook::{self, TELLING, Telling};
-use super::kept_request::FORMAT;
 use crate::pg_time::{from_unix_time, interval};
 use crate::stop_signal::Stop;
 use crate::transaction::{DatabaseError, Store};
@@ -26,12 +25,10 @@ pub enum Problem {
     Failing,
     /// Many failed in a row, so that one delivery is tried at a time: the [breaker](crate::Keep::breaker) is open.
     Probing,
-    /// Deliveries that were run again have reached no layer of the endpoint.
+    /// Deliveries that were run again have reached no layer of the endpoint, or another version of this crate has kept them.
     Unreached,
     /// Deliveries are due, and no process with a [`Recovery`](crate::Recovery) of the endpoint was heard of for two minutes.
     Unserved,
-    /// Deliveries are due that another version of this crate has kept, in a format which this one does not read.
-    OtherFormat,
     /// No authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) says.
     Silent,
     /// [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour.
@@ -51,12 +48,11 @@ pub enum Problem {
 }
 
 impl Problem {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 10] = [
         Self::Failing,
         Self::Probing,
         Self::Unreached,
         Self::Unserved,
-        Self::OtherFormat,
         Self::Silent,
         Self::NotReconciled,
         Self::NewEventType,
@@ -72,7 +68,6 @@ impl Problem {
             Self::Probing => "probing",
             Self::Unreached => "unreached",
             Self::Unserved => "unserved",
-            Self::OtherFormat => "other format",
             Self::Silent => "silent",
             Self::NotReconciled => "not reconciled",
             Self::NewEventType => "new event type",
@@ -87,19 +82,16 @@ impl Problem {
         match self {
             Self::Failing => "deliveries have failed and wait",
             Self::Probing => {
-                "many deliveries have failed in a row, so one is tried at a time, and the others wait without \
+                "many deliveries have failed in a row, so one is tried at a time, and the rest wait without \
                  using up attempts"
             }
             Self::Unreached => {
-                "deliveries that were run again have reached no layer of the endpoint"
+                "deliveries that were run again have reached no layer of the endpoint, or another version of \
+                 idempotent-webhook has kept them"
             }
             Self::Unserved => {
                 "webhook deliveries are due, but no process runs them: deploy the layer of this endpoint \
                  again, or discard them"
-            }
-            Self::OtherFormat => {
-                "webhook deliveries are due, but no process runs them: another version of \
-                 idempotent-webhook has kept them; run that version"
             }
             Self::Silent => "no authentic request has come for longer than is expected",
             Self::NotReconciled => {
@@ -122,7 +114,7 @@ impl Problem {
     }
 
     /// The names of all. A later version may know more.
-    fn names() -> [&'static str; 11] {
+    fn names() -> [&'static str; 10] {
         Self::ALL.map(Self::as_str)
     }
 
@@ -205,7 +197,6 @@ async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
         return Ok(());
     }
     let changes = sqlx::query(include_str!("kept/problems.sql"))
-        .bind(FORMAT)
         .bind(look.judges_absence)
         .bind(Problem::names())
         .fetch_all(&mut *tx)

@@ -13,7 +13,7 @@ use super::kept::{AttemptBy, Wanted};
 use super::router::Router;
 use super::served_endpoints::Served;
 use super::shared::Shared;
-use super::taken::{RecoveryAttempt, Taken};
+use super::taken::{RecoveryAttempt, Taken, Unreadable};
 use crate::background::guarded;
 use crate::delivery::Delivery;
 use crate::handler_error::Next;
@@ -39,7 +39,7 @@ pub(super) struct Runner {
     pub(super) shared: Arc<Shared>,
     pub(super) router: Router,
     pub(super) poll_interval: Duration,
-    /// Those that are running.
+    /// The attempts that are running.
     pub(super) attempts: Mutex<JoinSet<()>>,
 }
 
@@ -193,7 +193,7 @@ impl Runner {
                 return agenda;
             }
         };
-        // However long it took.
+        // After the answer, however long that took.
         agenda.looked_at = Instant::now();
         for served in &endpoints {
             let Some(next) = next.iter().find(|next| *next.endpoint == *served.endpoint) else {
@@ -311,10 +311,20 @@ impl Runner {
                 FailedAttempt::new(StatusCode::SERVICE_UNAVAILABLE, reason, Next::Scheduled);
             return self.fail(&failed, &attempt, served).await;
         }
-        let Some(request) = request else {
-            let reason = "what was kept of the request cannot be read";
-            let failed = FailedAttempt::new(StatusCode::INTERNAL_SERVER_ERROR, reason, Next::Dead);
-            return self.fail(&failed, &attempt, served).await;
+        let request = match request {
+            Ok(request) => request,
+            Err(Unreadable::Damaged) => {
+                let reason = "what was kept of the request cannot be read";
+                let failed =
+                    FailedAttempt::new(StatusCode::INTERNAL_SERVER_ERROR, reason, Next::Dead);
+                return self.fail(&failed, &attempt, served).await;
+            }
+            Err(Unreadable::OtherFormat) => {
+                if served.note_unreached() {
+                    warn_of_other_format(&attempt, served);
+                }
+                return self.unreached(None, &attempt, served).await;
+            }
         };
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let sent = self.router.send(request);
@@ -393,7 +403,18 @@ fn warn_of_unreached(
         "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
          that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
          (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and \
-         then after twice as long each time; of others, this is not said for a minute"
+         then after twice as long each time; of further deliveries, this is not said for a minute"
+    );
+}
+
+fn warn_of_other_format(attempt: &RecoveryAttempt, served: &Served) {
+    let delivery = attempt.delivery(served.dead_report().provider.clone());
+    tracing::warn!(
+        endpoint = delivery.endpoint(),
+        delivery_id = delivery.id().as_str(),
+        "webhook recovery: another version of idempotent-webhook has kept this delivery, in a format that this \
+         one does not read; it waits for a process of that version: it is tried again in a minute, and then \
+         after twice as long each time"
     );
 }
 
@@ -406,8 +427,8 @@ fn not_written(error: &DatabaseError) {
 }
 
 impl Agenda {
-    /// The endpoint with the fewest running attempts, so that one with slow handlers does not keep
-    /// another one waiting. Among equals, the one whose turn is longest ago.
+    /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep
+    /// another one waiting. Among equals, the endpoint whose turn is longest ago.
     fn least_busy(&self) -> Option<DueEndpoint> {
         let due = self.due.iter();
         due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))

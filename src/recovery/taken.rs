@@ -10,7 +10,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::kept_request::decode;
+use super::kept_request::{FORMAT, decode};
 use super::liveness::Taker;
 use super::served_endpoints::{Running, Served};
 use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
@@ -94,8 +94,16 @@ pub(super) struct Taken {
     pub(super) unfinished: i32,
     /// Whether the last one of these is news: this is the first take since.
     pub(super) interrupted: bool,
-    /// `None` until it is read, and if what was kept cannot be.
-    pub(super) request: Option<Request<Full<Bytes>>>,
+    pub(super) request: Result<Request<Full<Bytes>>, Unreadable>,
+}
+
+/// Why there is no request of a kept delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// It is damaged, or was not read.
+    Damaged,
+    /// It is kept in a format of another version of this crate.
+    OtherFormat,
 }
 
 impl Taken {
@@ -154,7 +162,7 @@ impl Taken {
         Ok(Self {
             unfinished: row.try_get("unfinished")?,
             interrupted: row.try_get("interrupted")?,
-            request: None,
+            request: Err(Unreadable::Damaged),
             attempt,
         })
     }
@@ -166,7 +174,7 @@ impl Taken {
     }
 }
 
-/// A row that cannot be read is of another version of this crate, and is taken again and again.
+/// The schema is that of another version of this crate. The delivery is taken again and again.
 fn cannot_read(served: &Served, error: &sqlx::Error) {
     tracing::error!(
         endpoint = &*served.endpoint,
@@ -199,11 +207,11 @@ pub(super) fn verified_of(row: &PgRow) -> sqlx::Result<VerifiedDelivery> {
     })
 }
 
-/// Reads a row of `kept_requests`. The request has the mark of the attempt. `None` if what was kept cannot be read.
+/// Reads a row of `kept_requests`. The request has the mark of the attempt.
 pub(super) fn request_of(
     row: &PgRow,
     mark: impl Clone + Send + Sync + 'static,
-) -> sqlx::Result<Option<Request<Full<Bytes>>>> {
+) -> sqlx::Result<Result<Request<Full<Bytes>>, Unreadable>> {
     let request = kept_request_of(row)?.map(|request| {
         let mut request = request.map(Full::from);
         request.extensions_mut().insert(mark);
@@ -213,7 +221,10 @@ pub(super) fn request_of(
 }
 
 /// The same without a mark.
-pub(super) fn kept_request_of(row: &PgRow) -> sqlx::Result<Option<Request<Bytes>>> {
+pub(super) fn kept_request_of(row: &PgRow) -> sqlx::Result<Result<Request<Bytes>, Unreadable>> {
+    if row.try_get::<i16, _>("format")? != FORMAT {
+        return Ok(Err(Unreadable::OtherFormat));
+    }
     let method: String = row.try_get("method")?;
     let uri: String = row.try_get("uri")?;
     let headers: Vec<u8> = row.try_get("headers")?;
@@ -223,13 +234,13 @@ pub(super) fn kept_request_of(row: &PgRow) -> sqlx::Result<Option<Request<Bytes>
         uri.parse::<Uri>(),
         decode(&headers),
     ) else {
-        return Ok(None);
+        return Ok(Err(Unreadable::Damaged));
     };
     let mut request = Request::new(Bytes::from(body));
     *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
-    Ok(Some(request))
+    Ok(Ok(request))
 }
 
 impl RecoveryAttempt {
@@ -259,7 +270,7 @@ impl RecoveryAttempt {
 
     /// Holds the slot to the end of the attempt.
     pub(super) fn hold(&self, slot: OwnedSemaphorePermit) {
-        // It holds one.
+        // It is given one slot.
         let _ = self.0.slot.set(slot);
     }
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row};
 
-use crate::recovery::kept_request::FORMAT;
 use crate::recovery::liveness::Taker;
 use crate::transaction::{DatabaseError, RowKeys, Store};
 
 const IS_UNSERVED: &str = "
     select
-    from idempotent_webhook.endpoint_problems(array[$1], $2)
+    from idempotent_webhook.endpoint_problems(array[$1])
     where problem = 'unserved'
 ";
 
@@ -65,7 +64,6 @@ impl Store {
             sqlx::query(include_str!("take.sql"))
                 .bind(endpoint)
                 .bind(i64::try_from(wanted.limit).unwrap_or(i64::MAX))
-                .bind(FORMAT)
                 .bind(wanted.due_at)
                 .bind(taker.number())
                 .bind(wanted.is_probe)
@@ -85,11 +83,7 @@ impl Store {
 
     /// The next delivery of each of these endpoints.
     pub(crate) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
-        let statement = || {
-            sqlx::query(include_str!("next.sql"))
-                .bind(endpoints)
-                .bind(FORMAT)
-        };
+        let statement = || sqlx::query(include_str!("next.sql")).bind(endpoints);
         self.read(statement).await
     }
 
@@ -123,18 +117,14 @@ impl Store {
 
     /// Whether deliveries of an endpoint are due, and no process recovers it.
     pub(crate) async fn is_unserved(&self, endpoint: &str) -> Result<bool, DatabaseError> {
-        let statement = || sqlx::query(IS_UNSERVED).bind(endpoint).bind(FORMAT);
+        let statement = || sqlx::query(IS_UNSERVED).bind(endpoint);
         Ok(!self.run(statement).await?.is_empty())
     }
 
     /// The endpoints of which the last look has found that no process runs what is due, and how many deliveries these
     /// are, which is at most `limit`.
     pub(crate) async fn unserved(&self, limit: i64) -> Result<Vec<(String, i64)>, DatabaseError> {
-        let statement = || {
-            sqlx::query(include_str!("unserved.sql"))
-                .bind(limit)
-                .bind(FORMAT)
-        };
+        let statement = || sqlx::query(include_str!("unserved.sql")).bind(limit);
         self.read(statement).await
     }
 }

@@ -1,8 +1,6 @@
 -- Of each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the
 -- endpoint is not paused; for how many seconds it has been due; whether the breaker is open; and whether
 -- attempts have failed since the last success.
---
--- $2 the format of requests that this process reads.
 select
     served.endpoint,
     case when state.paused_at is null and due.next_attempt_at is not null then
@@ -22,13 +20,6 @@ left join lateral (
             kept.taken_by is null
             or not exists (select from idempotent_webhook.processes where number = kept.taken_by)
         )
-        and (
-            select format
-            from idempotent_webhook.kept_requests as request
-            where request.endpoint = kept.endpoint
-                and request.tenant = kept.tenant
-                and request.delivery_id = kept.delivery_id
-        ) = $2
     order by kept.next_attempt_at
     limit 1
 ) as due on true

@@ -1,8 +1,8 @@
 -- Notes the problems of all endpoints, after `start_look.sql`. Returns those that have begun or ended since the last look.
 -- It writes only these.
 --
--- $1 the format of requests that this process reads, $2 whether it judges that an endpoint is absent: a process that has
--- just started is in the midst of a deploy. $3 the problems that this version of the crate knows.
+-- $1 whether it judges that an endpoint is absent: a process that has just started is in the midst of a deploy. $2 the
+-- problems that this version of the crate knows.
 --
 -- An endpoint that no process has recovered for ten minutes was removed: all but its `unserved` is over.
 with recursive due as (
@@ -32,9 +32,9 @@ known as materialized (
 ),
 there as materialized (
     select endpoint, problem, subject, true as is_there
-    from idempotent_webhook.endpoint_problems(array(select endpoint from known), $1) as found
+    from idempotent_webhook.endpoint_problems(array(select endpoint from known)) as found
     join known using (endpoint)
-    where problem = any($3) and case problem when 'unserved' then $2 else is_served end
+    where problem = any($2) and case problem when 'unserved' then $1 else is_served end
 ),
 -- A full join is never a nested loop, however wrong the planner's numbers are.
 compared as materialized (
@@ -62,8 +62,8 @@ ended as (
         and noted.endpoint = compared.endpoint
         and noted.problem = compared.problem
         and noted.subject = compared.subject
-        and noted.problem = any($3)
-        and ($2 or exists (
+        and noted.problem = any($2)
+        and ($1 or exists (
             select
             from idempotent_webhook.kept_endpoints as state
             where state.endpoint = noted.endpoint

@@ -2,8 +2,8 @@
 -- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
--- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds, $5 the number
--- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through.
+-- $3 a time instead of now, in Unix seconds, $4 the number under which they are taken, $5 whether it is a probe: the
+-- breaker is open, and `start_probe.sql` has let it through.
 --
 -- The limit is a number in the text, for the planner to know that it is a small one. The bodies of all but the first one
 -- are within 16 MiB: they are read at once, by `requests.sql`, after the commit. A body that kills the process which
@@ -13,24 +13,17 @@ with due as (
     from idempotent_webhook.kept_deliveries as kept
     where endpoint = $1
         and state = 'due'
-        and next_attempt_at <= coalesce(to_timestamp($4), now())
+        and next_attempt_at <= coalesce(to_timestamp($3), now())
         -- Without this: 1 takes it, and takes it again while it runs.
         -- Neither this nor the next is an `exists` alone, which the planner could turn into a join of all of them.
         and (
             taken_by is null
             or not exists (select from idempotent_webhook.processes where number = taken_by)
         )
-        and (
-            select format
-            from idempotent_webhook.kept_requests as request
-            where request.endpoint = kept.endpoint
-                and request.tenant = kept.tenant
-                and request.delivery_id = kept.delivery_id
-        ) = $3
         and not exists (
             select
             from idempotent_webhook.kept_endpoints
-            where endpoint = $1 and (paused_at is not null or probe_at is not null and not $6)
+            where endpoint = $1 and (paused_at is not null or probe_at is not null and not $5)
         )
     order by next_attempt_at
     limit 8
@@ -53,7 +46,7 @@ set attempts = kept.attempts + 1,
     retries = kept.retries + 1,
     takes = kept.takes + 1,
     unfinished = kept.unfinished + (chosen.taken_by is not null)::int,
-    taken_by = $5
+    taken_by = $4
 from chosen
 join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
 where kept.endpoint = chosen.endpoint

@@ -1,12 +1,12 @@
 -- What is kept of a delivery that is to be rehearsed: nothing if it was ended since it was chosen.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 the format of requests that this process reads.
+-- $1 endpoint, $2 tenant, $3 id.
 select
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.reprocessed, kept.reconciled,
     kept.state = 'processed' as was_processed,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
     extract(epoch from request.signed_at)::float8 as signed_at,
-    request.method, request.uri, request.headers, request.body
+    request.format, request.method, request.uri, request.headers, request.body
 from idempotent_webhook.kept_deliveries as kept
 join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
-where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3 and request.format = $4
+where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3

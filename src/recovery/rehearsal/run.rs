@@ -15,7 +15,6 @@ use super::report::{Findings, RehearsalReport};
 use super::settings::Rehearsal;
 use crate::delivery::{Delivery, Past};
 use crate::pg_time::from_unix_time;
-use crate::recovery::kept_request::FORMAT;
 use crate::recovery::operator::{Chosen, Of, newest};
 use crate::recovery::router::Router;
 use crate::recovery::served_endpoints::Served;
@@ -150,7 +149,6 @@ async fn rehearse(
             .bind(&*served.endpoint)
             .bind(&chosen.tenant)
             .bind(&chosen.delivery_id)
-            .bind(FORMAT)
     };
     let rows = store.run(statement).await?;
     let Some(row) = rows.first() else {
@@ -174,12 +172,12 @@ async fn rehearse(
     });
     let attempt = RehearsalAttempt::new(delivery.clone());
     let result = match request_of(row, attempt.clone())? {
-        Some(request) => {
+        Ok(request) => {
             let sent = router.send(request);
             let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
             attempt.result().unwrap_or_else(|| Ok(unreached(sent)))
         }
-        None => {
+        Err(_unreadable) => {
             let reason = "what was kept of the request cannot be read";
             Ok(RehearsalResult::NotRun(reason.into()))
         }

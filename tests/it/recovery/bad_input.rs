@@ -21,9 +21,9 @@ use idempotent_webhook::{
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SECRET, TestApp, answer,
-    assert_kept, assert_rows, endpoint, github, github_delivery, insert_effect, keep, keep_all,
-    keeping_by, logged, recover, recover_all, recovery, secret, send, soon, stripe_delivery,
-    stripe_event, until_logged, write_effect,
+    assert_kept, assert_rows, due_after, endpoint, github, github_delivery, insert_effect, keep,
+    keep_all, keeping_by, logged, recover, recover_all, recovery, secret, send, soon,
+    stripe_delivery, stripe_event, until_logged, write_effect,
 };
 
 /// Fails the first attempt at each delivery, and notes what it got.
@@ -281,9 +281,9 @@ async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     }
 }
 
-/// The request waits for a version that knows its format, and no other request waits for it.
+/// The request waits for a version that knows its format, and costs no attempt. Other deliveries do not wait for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn r3_a_row_of_a_format_that_is_not_known_is_left_alone() {
+async fn r3_a_row_of_a_format_that_is_not_known_is_given_back() {
     let failing = Failing::times(2);
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     assert_eq!(app.send(github("later", "{}")).await.outcome, "kept");
@@ -296,6 +296,7 @@ async fn r3_a_row_of_a_format_that_is_not_known_is_left_alone() {
         select from idempotent_webhook.kept_deliveries where delivery_id = 'b'
     )";
     app.database.until(b_is_done).await;
+    app.database.until(&due_after("50 seconds")).await;
     recovery.stop().await;
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_eq!(failing.attempts(), [1, 1, 2]);
@@ -303,6 +304,7 @@ async fn r3_a_row_of_a_format_that_is_not_known_is_left_alone() {
     app.database
         .run("update idempotent_webhook.kept_requests set format = 1")
         .await;
+    app.database.make_due().await;
     recover_all(&app).await;
     assert_rows!(app.database, claims: 2, effects: 2);
 }
@@ -320,15 +322,29 @@ async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
         .await;
     let log = logged(async {
         let recovery = recover(&app);
-        until_logged("another version of idempotent-webhook has kept them").await;
+        until_logged("webhook problem").await;
         app.database.until("exists (select from effects)").await;
         recovery.stop().await;
     })
     .await;
+    let meaning = "or another version of idempotent-webhook has kept them";
     assert!(
-        log.contains(r#"endpoint="test" problem="other format""#),
+        log.contains(r#"problem="unreached""#) && log.contains(meaning),
         "{log}"
     );
+    let told = log
+        .matches("in a format that this one does not read")
+        .count();
+    assert_eq!(told, 1, "{log}");
+    app.database
+        .until(
+            "2 = (
+                select count(*) from idempotent_webhook.kept_deliveries
+                where state = 'due' and attempts = 1 and unreached_at is not null
+                    and next_attempt_at > now() + interval '50 seconds'
+            )",
+        )
+        .await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 

@@ -144,7 +144,6 @@ fn q4_a_problem_is_written_by_its_name() {
         Problem::Probing,
         Problem::Unreached,
         Problem::Unserved,
-        Problem::OtherFormat,
         Problem::Silent,
         Problem::NotReconciled,
         Problem::SubscriptionDiffers,

@@ -509,8 +509,9 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     insert_due_of(&database, "test", "/", 1).await;
     database
         .run(
-            "update idempotent_webhook.kept_requests set format = 2 where endpoint = 'test';
-             update idempotent_webhook.kept_deliveries set next_attempt_at = now() - interval '2 minutes';
+            "update idempotent_webhook.kept_deliveries
+             set unreached_at = now(), next_attempt_at = now() + interval '1 hour'
+             where endpoint = 'test';
              insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
              values ('test', date_trunc('hour', now(), 'UTC'), 'request', 'processed', 1,
                  now() - interval '2 hours');
@@ -520,8 +521,8 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
         .await;
     let watching = watches(&database, |recovery| recovery.on_change(told.change())).await;
     let begun = [
-        "test: other format begun",
         "test: silent begun",
+        "test: unreached begun",
         // It has waited for five seconds.
         "renamed: unserved begun",
     ];
@@ -542,8 +543,8 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     over.sort();
     let expected = [
         "renamed: unserved over",
-        "test: other format over",
         "test: silent over",
+        "test: unreached over",
     ];
     assert_eq!(over, expected);
 }
@@ -641,7 +642,6 @@ async fn blocks_of_a_look(failing: u32) -> i64 {
     let before = database.count(read).await;
     let looking = database.another_pool(1).await;
     let look = sqlx::query(include_str!("../../../src/recovery/kept/problems.sql"))
-        .bind(1_i16)
         .bind(true)
         .bind(vec!["failing"]);
     assert_eq!(look.fetch_all(&looking).await.unwrap().len(), 1);
@@ -724,13 +724,13 @@ async fn q4_of_ten_thousand_endpoints_each_change_is_told_once() {
              select n, 1 from generate_series(1, 10000) as n"
         ))
         .await;
-    let names = "array['failing', 'probing', 'unreached', 'unserved', 'other format', 'silent', 'not reconciled']";
+    let names = "array['failing', 'probing', 'unreached', 'unserved', 'silent', 'not reconciled']";
     for (name, statement, types, arguments) in [
         (
             "problems.sql",
             include_str!("../../../src/recovery/kept/problems.sql"),
-            "smallint, boolean, text[]",
-            &*format!("1, true, {names}"),
+            "boolean, text[]",
+            &*format!("true, {names}"),
         ),
         (
             "tell_change.sql",
