@@ -218,8 +218,8 @@ impl Runner {
         agenda
     }
 
-    /// The slot for an attempt, or `None` if recovery is asked to stop before it begins. It gets all of them if two in a
-    /// row before it did not end: it may kill its process, and with it what runs beside it.
+    /// The slot for an attempt, or all slots if it runs alone. `None` if recovery is asked to stop before the attempt
+    /// begins.
     async fn slot_for(
         &self,
         taken: &Taken,
@@ -227,13 +227,12 @@ impl Runner {
         stop: &mut Stop,
     ) -> Option<OwnedSemaphorePermit> {
         if taken.did_not_end_again() {
-            // Nothing runs: that is recorded.
             return Some(slot);
         }
         if stop.is_asked() {
             return None;
         }
-        if taken.interrupted || taken.unfinished < 2 {
+        if !taken.runs_alone() {
             return Some(slot);
         }
         drop(slot);

@@ -90,10 +90,10 @@ fn count(row: &PgRow, column: &str) -> sqlx::Result<u32> {
 /// A kept delivery that was taken, and its request.
 pub(super) struct Taken {
     pub(super) attempt: RecoveryAttempt,
-    /// How many attempts before this one did not end, in a row.
-    pub(super) unfinished: i32,
-    /// Whether the last one of these is news: this is the first take since.
-    pub(super) interrupted: bool,
+    /// How many attempts in a row before this one did not end.
+    unfinished_in_a_row: i32,
+    /// Whether this is the first take since an attempt that did not end.
+    found_unfinished: bool,
     pub(super) request: Result<Request<Full<Bytes>>, Unreadable>,
 }
 
@@ -160,17 +160,22 @@ impl Taken {
             slot: OnceLock::new(),
         }));
         Ok(Self {
-            unfinished: row.try_get("unfinished")?,
-            interrupted: row.try_get("interrupted")?,
+            unfinished_in_a_row: row.try_get("unfinished_in_a_row")?,
+            found_unfinished: row.try_get("found_unfinished")?,
             request: Err(Unreadable::Damaged),
             attempt,
         })
     }
 
-    /// Whether it has just been found that a second attempt in a row did not end, which counts as a failure. The first
-    /// one may have been killed by another delivery.
+    /// Whether this take has found that a second attempt in a row did not end. That counts as a failure, and nothing runs
+    /// for it. The first attempt may have been killed by another delivery.
     pub(super) fn did_not_end_again(&self) -> bool {
-        self.interrupted && self.unfinished > 1
+        self.found_unfinished && self.unfinished_in_a_row > 1
+    }
+
+    /// Whether this is the attempt after such a failure. It may kill its process, and with it what runs beside it.
+    pub(super) fn runs_alone(&self) -> bool {
+        !self.found_unfinished && self.unfinished_in_a_row > 1
     }
 }
 

@@ -54,6 +54,7 @@ where kept.endpoint = chosen.endpoint
     and kept.delivery_id = chosen.delivery_id
 returning
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.retries,
-    kept.takes, kept.unfinished, chosen.taken_by is not null as interrupted, kept.reprocessed, kept.reconciled,
+    kept.takes, kept.unfinished as unfinished_in_a_row, chosen.taken_by is not null as found_unfinished,
+    kept.reprocessed, kept.reconciled,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
     extract(epoch from request.signed_at)::float8 as signed_at
