@@ -16,10 +16,10 @@ use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 const GROUP: usize = 64;
 
 /// The most bytes of bodies in a batch, unless one body alone has more. Postgres takes no message over 1 GiB, and no
-/// sender should wait for many large bodies of others.
+/// sender should wait for many large bodies of other senders.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
-/// A request, and who waits for it to be kept.
+/// A request, and where its sender waits for the result.
 type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 
 /// The result for each request of a batch, and the next transaction.
@@ -30,7 +30,7 @@ type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 pub(super) struct Acceptances(Mutex<Option<mpsc::UnboundedSender<Waiting>>>);
 
 impl Acceptances {
-    /// Writes a request with the next batch. It waits for no row that somebody else changes.
+    /// Writes a request with the next batch. It waits for no row that a transaction changes.
     pub(super) async fn write(
         &self,
         store: &Store,
@@ -56,7 +56,7 @@ impl Acceptances {
             }
         }
         let (sender, receiver) = mpsc::unbounded_channel();
-        // Nobody has closed it yet.
+        // Its receiver is there.
         let _ = sender.send(waiting);
         *queue = Some(sender);
         let store = store.clone();
@@ -79,7 +79,7 @@ struct Writer {
 impl Writer {
     async fn run(mut self) {
         let mut group = Vec::with_capacity(GROUP);
-        // Begun while there is more to write: that saves a round trip.
+        // Begun while there is more to write. That saves a round trip, and the way of the connection through the pool.
         let mut begun: Option<ShortTx> = None;
         while self.receiver.recv_many(&mut group, GROUP).await > 0 {
             loop {
@@ -99,10 +99,10 @@ impl Writer {
         }
     }
 
-    /// Writes a batch and tells those who wait. Returns the transaction that is begun, if there is more to write.
+    /// Writes a batch, and tells each request its result. Returns the transaction that is begun, if there is more to write.
     async fn write_batch(&self, begun: Option<ShortTx>, batch: Vec<Waiting>) -> Option<ShortTx> {
         match self.write(begun, &batch).await {
-            // One by one, so that a fault of one request does not fail the others.
+            // One by one, so that a fault of one request does not fail the rest.
             Err(error) if batch.len() > 1 && error.is_about_the_data() => {
                 let mut begun = None;
                 for one in batch {
@@ -120,14 +120,14 @@ impl Writer {
         write(&self.store, begun, &requests, true).await
     }
 
-    /// Tells those who wait. Returns the transaction that is begun, if there is more to write.
+    /// Tells each request its result. Returns the transaction that is begun, if there is more to write.
     fn reply(&self, group: impl IntoIterator<Item = Waiting>, written: Written) -> Option<ShortTx> {
         match written {
             Ok((accepted, tx)) => {
                 for ((_, reply), accepted) in group.into_iter().zip(accepted) {
                     let _ = reply.send(Ok(accepted));
                 }
-                // A queue that requests keep filling is never empty. Others may need the connection, and
+                // A queue that requests keep filling is never empty. A handler may need the connection, and
                 // `PgPool::close` waits for each.
                 let is_wanted = self.store.is_pool_in_use() || self.store.pool().is_closed();
                 if !self.receiver.is_empty() && !is_wanted {
