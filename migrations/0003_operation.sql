@@ -194,37 +194,62 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
     returns table (endpoint text, problem text, event_type text, is_verified boolean)
     language sql stable strict
     begin atomic
-        with seen as materialized (
+        with told as materialized (
+            select
+                each.endpoint, each.settings, each.types_since,
+                each.settings ->> 'ignores_other_events' = 'true' as ignores_others,
+                each.settings ->> 'event_types_verified' = 'true' as is_verified,
+                each.settings ->> 'event_actions' = 'true' as has_actions
+            from idempotent_webhook.endpoint_settings as each
+            where each.endpoint = any(endpoints)
+        ),
+        -- The names of each table, read once and not for each type that came.
+        named as materialized (
+            select told.endpoint, told.has_actions, list.is_handled, element #>> '{}' as name
+            from told
+            cross join lateral (
+                values (told.settings -> 'event_types', true), (told.settings -> 'ignored_event_types', false)
+            ) as list (names, is_handled)
+            cross join lateral jsonb_path_query(list.names, '$[*]') as element
+        ),
+        -- The name of a type has all actions of it.
+        begins as materialized (
+            select named.endpoint, left(named.name, -1) as text
+            from named
+            where named.name like '%*'
+            union all
+            select named.endpoint, named.name || '.'
+            from named
+            where named.has_actions
+        ),
+        seen as materialized (
             select
                 each.endpoint, each.event_type, each.first_at, each.last_at, each.days, each.longest_pause,
                 greatest(min(each.first_at) over (partition by each.endpoint), told.types_since) as began_at,
-                max(each.last_at) over (partition by each.endpoint) as newest_at, told.settings
+                max(each.last_at) over (partition by each.endpoint) as newest_at,
+                told.ignores_others, told.is_verified
             from idempotent_webhook.event_types as each
-            join idempotent_webhook.endpoint_settings as told on told.endpoint = each.endpoint
-            where each.endpoint = any(endpoints)
+            join told on told.endpoint = each.endpoint
         ),
         new as (
             select
-                seen.endpoint, seen.event_type, seen.settings ->> 'event_types_verified' = 'true' as is_verified,
+                seen.endpoint, seen.event_type, seen.is_verified,
                 row_number() over (
                     partition by seen.endpoint order by seen.event_type = '*', seen.first_at, seen.event_type
                 ) as number
             from seen
             where seen.first_at > now() - interval '7 days'
                 and seen.first_at > seen.began_at + interval '1 day'
-                and seen.settings ->> 'ignores_other_events' = 'true'
+                and seen.ignores_others
                 and not exists (
                     select
-                    from (
-                        values (seen.settings -> 'event_types'), (seen.settings -> 'ignored_event_types')
-                    ) as list (names)
-                    cross join lateral jsonb_path_query(list.names, '$[*]') as element
-                    cross join lateral (select element #>> '{}' as name) as named
-                    where named.name = seen.event_type
-                        or named.name like '%*' and starts_with(seen.event_type, left(named.name, -1))
-                        -- The name of a type has all actions of it.
-                        or seen.settings ->> 'event_actions' = 'true'
-                            and starts_with(seen.event_type, named.name || '.')
+                    from named
+                    where named.endpoint = seen.endpoint and named.name = seen.event_type
+                )
+                and not exists (
+                    select
+                    from begins
+                    where begins.endpoint = seen.endpoint and starts_with(seen.event_type, begins.text)
                 )
         )
         select distinct
@@ -235,10 +260,14 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
         union all
         select seen.endpoint, 'event type stopped', seen.event_type, true
         from seen
-        where seen.settings -> 'event_types' ? seen.event_type
-            and seen.days >= 7
+        where seen.days >= 7
             -- Where nothing comes at all, the endpoint is silent, or was switched off.
-            and seen.last_at < seen.newest_at - greatest(3 * seen.longest_pause, interval '1 day');
+            and seen.last_at < seen.newest_at - greatest(3 * seen.longest_pause, interval '1 day')
+            and exists (
+                select
+                from named
+                where named.endpoint = seen.endpoint and named.name = seen.event_type and named.is_handled
+            );
     end;
 
 -- What is wrong with the endpoints: for the log, the hook, the gauges and the dashboard.

@@ -66,8 +66,8 @@ pub(super) fn bucket(took: Duration) -> &'static str {
 /// The types of ignored events whose names are not stored, since there are too many.
 const OTHER_TYPES: &str = "*";
 
-/// The most names of ignored types that a layer stores.
-const MAX_TYPES: usize = 100;
+/// The most names of ignored types that a layer stores. Providers have up to some 300 types.
+const MAX_TYPES: usize = 500;
 
 /// The most versions of payloads that a layer stores. Where they are not signed, they can be made up from a captured request.
 pub(super) const MAX_VERSIONS: usize = 10;
@@ -227,8 +227,8 @@ mod tests {
         for number in 0..1000 {
             types.name(&format!("type {number}"));
         }
-        assert_eq!(types.name("type 98"), "type 98");
-        assert_eq!(types.name("type 99"), "*");
+        assert_eq!(types.name("type 498"), "type 498");
+        assert_eq!(types.name("type 499"), "*");
         assert_eq!(types.name(&long), long);
     }
 

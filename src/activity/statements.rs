@@ -68,7 +68,7 @@ const ADD_TYPES: &str = "
 ";
 
 /// The most types of an endpoint that are told by name, if a sender may have chosen them.
-const MAX_TYPES: i64 = 200;
+const MAX_TYPES: i64 = 1000;
 
 /// Endpoints of the same provider that are none of these, the last one that had requests first.
 const OF_ITS_PROVIDER: &str = "

@@ -269,8 +269,8 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
     let first = Process::start(&database, provider(), &told, &["push"], &[]).await;
     first.gets("push").await;
     time_passes(&database, "25 hours").await;
-    // One process after the other, each with 100 names at most.
-    for (number, names) in [1000, 150, 150].into_iter().enumerate() {
+    // One process after the other, each with 500 names at most.
+    for (number, names) in [1000, 300, 300].into_iter().enumerate() {
         let process = Process::start(&database, provider(), &told, &["push"], &[]).await;
         for name in 0..names {
             process.get(&format!("name-{number}-{name}")).await;
@@ -279,7 +279,7 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
         process.looks().await;
     }
     let names = types(&database).await;
-    assert_eq!(names.len(), 200, "{names:?}");
+    assert_eq!(names.len(), 1000, "{names:?}");
     assert_eq!(names[0], "*");
     assert!(names.contains(&"push".to_owned()));
     let mut all = told.all();
@@ -289,9 +289,26 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
     assert_eq!(all.len(), 11, "{all:?}");
     assert_eq!(all[0], "new event type: *, begun");
     database
-        .until("(select count(*) from idempotent_webhook.activity where source = 'ignored') = 301")
+        .until("(select count(*) from idempotent_webhook.activity where source = 'ignored') = 1101")
         .await;
     assert_rows!(database, claims: 4, effects: 4);
+}
+
+/// A subscription to all events of Stripe has some 250 types.
+#[tokio::test(flavor = "multi_thread")]
+async fn y1_a_new_type_is_told_by_name_beside_all_types_of_a_provider() {
+    let database = Database::new().await;
+    let told = Told::default();
+    let process = Process::stripe(&database, &told, &["a"], &[]).await;
+    for number in 0..300 {
+        process.get(&format!("type.{number}")).await;
+    }
+    process.gets("a").await;
+    time_passes(&database, "25 hours").await;
+    process.gets("type.renamed").await;
+    process.looks().await;
+    assert_eq!(told.all(), ["new event type: type.renamed, begun"]);
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
