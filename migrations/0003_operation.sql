@@ -110,7 +110,11 @@ create table idempotent_webhook.subscriptions (
     compared_at timestamptz,
     -- In words, one for each difference that is an error. `null` before the first comparison.
     differences text[],
-    primary key (endpoint, address, source)
+    -- Why the provider could not be asked the last time, and since when it cannot be.
+    failure text,
+    failed_at timestamptz,
+    primary key (endpoint, address, source),
+    check ((failure is null) = (failed_at is null))
 );
 
 -- Missing deliveries that their provider was asked to send again, and since when.
@@ -362,6 +366,14 @@ create function idempotent_webhook.endpoint_problems(endpoints text[])
                     from idempotent_webhook.subscriptions as compared
                     where compared.endpoint = known.endpoint
                         and cardinality(compared.differences) > 0
+                        and compared.next_at > now() - interval '1 day'
+                )),
+                -- An API that fails for some hours is the provider's matter. A wrong key stays wrong.
+                ('not compared', exists (
+                    select
+                    from idempotent_webhook.subscriptions as compared
+                    where compared.endpoint = known.endpoint
+                        and compared.failed_at < now() - interval '1 day'
                         and compared.next_at > now() - interval '1 day'
                 ))
         ) as found (problem, is_there)

@@ -68,6 +68,15 @@ const ENDPOINTS: &str = concat!(
             order by address, source
             limit 1
         ) as difference,
+        (
+            select source || ': ' || left(failure, 300)
+            from idempotent_webhook.subscriptions
+            where subscriptions.endpoint = known.endpoint
+                and failed_at < now() - interval '1 day'
+                and next_at > now() - interval '1 day'
+            order by address, source
+            limit 1
+        ) as not_compared,
         list.source as list, list.failure as list_failure,
         extract(epoch from now() - last.at)::float8 as silence, told.every
     from unnest($1::text[]) as known (endpoint)
@@ -145,6 +154,7 @@ pub(super) enum State {
     TypeStopped,
     NewType,
     Differing,
+    Uncompared,
     OtherVersion,
     Mixed,
     Quiet,
@@ -165,6 +175,7 @@ impl State {
             Self::TypeStopped => "event type stopped",
             Self::NewType => "new event type",
             Self::Differing => "subscription differs",
+            Self::Uncompared => "not compared",
             Self::OtherVersion => "other version",
             Self::Mixed => "mixed",
             Self::Quiet => "quiet",
@@ -207,6 +218,10 @@ impl State {
             Self::Differing => {
                 "The provider's subscription is not as the layer expects it. Events may not come, come twice, or \
                  be of another version."
+            }
+            Self::Uncompared => {
+                "For a day, the provider could not be asked for its subscription: a key is wrong, or its API fails. What \
+                 was found before may have changed."
             }
             Self::OtherVersion => {
                 "Over the last day, payloads had another version than is expected. They were handled all the same."
@@ -256,6 +271,9 @@ pub(super) struct Endpoint {
     /// What differs between the provider's subscription and the layer.
     #[serde(rename = "subscription_differs")]
     pub(super) difference: Option<String>,
+    /// Why the provider could not be asked for its subscription, if that is so for a day.
+    #[serde(rename = "not_compared")]
+    pub(super) why_uncompared: Option<String>,
     /// For how long no authentic request has come, in seconds, and how often one is expected. If that is longer.
     #[serde(skip)]
     pub(super) silence: Option<(f64, f64)>,
@@ -309,6 +327,9 @@ pub(super) async fn read(
             has_other_version: problems.contains(&"other version"),
             why_unreconciled: why_unreconciled(row, access)?,
             difference: row.try_get("difference")?,
+            why_uncompared: row
+                .try_get::<Option<_>, _>("not_compared")?
+                .map(|failure| access.reason(failure)),
             silence: silence(row)?.filter(|_| problems.contains(&"silent")),
             due: number("due")?,
             unreached: number("unreached")?,
@@ -389,6 +410,8 @@ fn state(
         State::NewType
     } else if has("subscription differs") {
         State::Differing
+    } else if has("not compared") {
+        State::Uncompared
     } else if has("other version") {
         State::OtherVersion
     } else if has_failed || was_rejected {

@@ -97,6 +97,7 @@
 //! | `new event type` | events are ignored of a type that never came before |
 //! | `other version` | payloads had another version than is [expected](crate::Provider::expect_version) |
 //! | `subscription differs` | the provider's subscription is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects it |
+//! | `not compared` | for a day, the provider could not be asked for its subscription |
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |
 //! | `quiet` | nothing was counted over the last 24 hours |
 //! | `fine` | none of these |
@@ -156,7 +157,7 @@
 //! exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
 //! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
 //! state hides it, and so are `new_event_type`, `event_type_stopped` and `other_version`. `subscription_differs` says what differs, or is
-//! null. `handled` of `api/endpoint` has the types with a handler, and `ignored` those without: what is `new` there, `named`
+//! null, and `not_compared` why the provider could not be asked for a day. `handled` of `api/endpoint` has the types with a handler, and `ignored` those without: what is `new` there, `named`
 //! in the table, or `verified`. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last
 //! round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a delivery
 //! comes from such a list. `ids` of `api/lookup` are separated by spaces or new lines. Its `cut` has those with more than

@@ -42,13 +42,15 @@ pub enum Problem {
     /// The provider's subscription of the endpoint is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects
     /// it: events do not come, come twice, or are of another version.
     SubscriptionDiffers,
+    /// For a day, the provider could not be asked for its subscription of the endpoint: a key is wrong, or the API fails.
+    NotCompared,
     /// Over the last day, payloads had another version than the provider is
     /// [expected](crate::Provider::expect_version) to send.
     OtherVersion,
 }
 
 impl Problem {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Failing,
         Self::Probing,
         Self::Unreached,
@@ -58,6 +60,7 @@ impl Problem {
         Self::NewEventType,
         Self::EventTypeStopped,
         Self::SubscriptionDiffers,
+        Self::NotCompared,
         Self::OtherVersion,
     ];
 
@@ -73,6 +76,7 @@ impl Problem {
             Self::NewEventType => "new event type",
             Self::EventTypeStopped => "event type stopped",
             Self::SubscriptionDiffers => "subscription differs",
+            Self::NotCompared => "not compared",
             Self::OtherVersion => "other version",
         }
     }
@@ -109,12 +113,16 @@ impl Problem {
                 "the provider's subscription is not as the layer expects it: the log and the table \
                  `subscriptions` say what differs"
             }
+            Self::NotCompared => {
+                "the provider could not be asked for its subscription for a day, as with a wrong key: the log and \
+                 the table `subscriptions` say why"
+            }
             Self::OtherVersion => "payloads have another version than is expected",
         }
     }
 
     /// The names of all. A later version may know more.
-    fn names() -> [&'static str; 10] {
+    fn names() -> [&'static str; 11] {
         Self::ALL.map(Self::as_str)
     }
 

@@ -45,7 +45,8 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// # }
 /// ```
 ///
-/// It only reads from the provider. A provider that cannot be asked says nothing: what was found last stays.
+/// It only reads from the provider. A provider that cannot be asked says nothing: what was found last stays. After a day,
+/// that is a problem of its own.
 #[must_use = "nothing is compared until it is spawned or asked for"]
 pub struct Subscriptions<S> {
     pub(super) settings: Settings,

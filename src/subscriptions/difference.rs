@@ -40,6 +40,21 @@ pub enum Difference {
         /// The name, as the table has it.
         event_type: String,
     },
+    /// A type or a group has a handler, and the API [does not list](super::SubscriptionSource::types_not_listed) whether it is
+    /// subscribed. This is a hint, no error.
+    #[non_exhaustive]
+    NotListed {
+        /// The name, as the table has it.
+        event_type: String,
+    },
+    /// A group has a handler, and types of it are subscribed one by one. Others of it do not come. This is a hint, no error.
+    #[non_exhaustive]
+    PartlySubscribed {
+        /// The name, as the table has it.
+        event_type: String,
+        /// What is subscribed of it, as the provider has it.
+        subscribed: Vec<String>,
+    },
     /// A type is subscribed, and the layer ignores it. This is a hint, no error.
     #[non_exhaustive]
     NotHandled {
@@ -75,7 +90,13 @@ pub enum Difference {
 impl Difference {
     /// Whether it may be as it should be. Otherwise it is an error.
     pub fn is_hint(&self) -> bool {
-        matches!(self, Self::NotHandled { .. } | Self::LastAnswer { .. })
+        matches!(
+            self,
+            Self::NotListed { .. }
+                | Self::PartlySubscribed { .. }
+                | Self::NotHandled { .. }
+                | Self::LastAnswer { .. }
+        )
     }
 }
 
@@ -106,6 +127,18 @@ impl fmt::Display for Difference {
             Self::NotSubscribed { event_type } => {
                 write!(f, "{event_type} has a handler and is not subscribed")
             }
+            Self::NotListed { event_type } => write!(
+                f,
+                "{event_type} has a handler, and the API does not list whether it is subscribed"
+            ),
+            Self::PartlySubscribed {
+                event_type,
+                subscribed,
+            } => write!(
+                f,
+                "{event_type} has a handler, and only types of it are subscribed: {}",
+                Names(subscribed)
+            ),
             Self::NotHandled { event_type } if event_type == "*" => {
                 f.write_str("all types are subscribed, and those without a handler are ignored")
             }

@@ -1,6 +1,6 @@
 //! What is expected of a subscription, and the comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -137,19 +137,19 @@ impl ExpectedSubscription {
             .unwrap_or_else(|_| Err(SourceError::new("it took longer than 2 minutes")))
             .map_err(SubscriptionError::Source)?;
         Ok(SubscriptionReport {
-            differences: self.differences(&listed, source.leaves_out()),
+            differences: self.differences(&listed, source),
         })
     }
 
     fn differences(
         &self,
         listed: &[Subscription],
-        not_listed: Option<&'static str>,
+        source: &impl SubscriptionSource,
     ) -> Vec<Difference> {
         let is_here = |one: &&Subscription| one.address.as_ref() == Some(&self.address);
         let here: Vec<_> = listed.iter().filter(is_here).collect();
         if here.is_empty() {
-            return vec![self.nothing_here(listed, not_listed)];
+            return vec![self.nothing_here(listed, source.leaves_out())];
         }
         let mut differences = Vec::new();
         let on: Vec<_> = here.iter().copied().filter(|one| one.is_on).collect();
@@ -163,7 +163,11 @@ impl ExpectedSubscription {
         } else {
             on
         };
-        self.compare_types(&compared, &mut differences);
+        if let Some(wanted) = &self.wanted {
+            let not_listed = source.types_not_listed();
+            differences.extend(self.not_subscribed(wanted, &compared, not_listed));
+            differences.extend(self.not_handled(wanted, &compared));
+        }
         if !self.may_be_several {
             let several = several(&compared);
             differences.extend(several.map(|ids| Difference::Several { ids }));
@@ -212,26 +216,51 @@ impl ExpectedSubscription {
         }
     }
 
-    fn compare_types(&self, compared: &[&Subscription], differences: &mut Vec<Difference>) {
-        let Some(wanted) = &self.wanted else {
-            return;
-        };
+    /// What does not come of the types that have a handler.
+    fn not_subscribed(
+        &self,
+        wanted: &WantedEvents,
+        compared: &[&Subscription],
+        not_listed: &[&str],
+    ) -> Vec<Difference> {
         let has_actions = self.provider.has_event_action();
+        let mut differences = Vec::new();
         for name in wanted.handled() {
-            let is_subscribed = |one: &&Subscription| {
-                let mut types = types(one).iter();
-                types.any(|subscribed| overlap(&spelt(name, one), subscribed, has_actions))
-            };
-            if !compared.iter().any(is_subscribed) {
-                differences.push(Difference::NotSubscribed {
-                    event_type: name.clone(),
-                });
+            let (mut subscribed, mut is_whole) = (BTreeSet::new(), false);
+            for one in compared {
+                let handled = spelt(name, one);
+                let found = types(one).iter();
+                for found in found.filter(|found| overlap(&handled, found, has_actions)) {
+                    is_whole |= !is_part(found, &handled);
+                    subscribed.insert(found);
+                }
             }
+            if is_whole {
+                continue;
+            }
+            let event_type = name.clone();
+            let mut not_listed = not_listed.iter();
+            differences.push(if !subscribed.is_empty() {
+                Difference::PartlySubscribed {
+                    event_type,
+                    subscribed: subscribed.into_iter().cloned().collect(),
+                }
+            } else if not_listed.any(|other| overlap(name, other, has_actions)) {
+                Difference::NotListed { event_type }
+            } else {
+                Difference::NotSubscribed { event_type }
+            });
         }
+        differences
+    }
+
+    /// What comes and is ignored.
+    fn not_handled(&self, wanted: &WantedEvents, compared: &[&Subscription]) -> Vec<Difference> {
         if wanted.types().is_none() {
-            return;
+            return Vec::new();
         }
-        let mut unhandled: Vec<&String> = Vec::new();
+        let has_actions = self.provider.has_event_action();
+        let mut unhandled = BTreeSet::new();
         for one in compared {
             // What is ignored by name is known.
             let spelt: Vec<_> = wanted.names().iter().map(|name| spelt(name, one)).collect();
@@ -245,18 +274,17 @@ impl ExpectedSubscription {
                     .filter(|subscribed| !has_handler(subscribed)),
             );
         }
-        unhandled.sort();
-        unhandled.dedup();
-        differences.extend(unhandled.into_iter().map(|name| Difference::NotHandled {
+        let difference = |name: &String| Difference::NotHandled {
             event_type: name.clone(),
-        }));
+        };
+        unhandled.into_iter().map(difference).collect()
     }
 
     fn compare_versions(&self, compared: &[&Subscription], differences: &mut Vec<Difference>) {
         let Some(expected) = &self.version else {
             return;
         };
-        let mut others = BTreeMap::<_, Vec<String>>::new();
+        let mut differing = BTreeMap::<_, Vec<String>>::new();
         for one in compared {
             let found = match &one.version {
                 Version::Unknown => continue,
@@ -264,10 +292,10 @@ impl ExpectedSubscription {
                 Version::Of(version) if version == expected => continue,
                 Version::Of(version) => Some(version.clone()),
             };
-            others.entry(found).or_default().push(one.id.clone());
+            differing.entry(found).or_default().push(one.id.clone());
         }
         differences.extend(
-            others
+            differing
                 .into_iter()
                 .map(|(found, ids)| Difference::OtherVersion {
                     ids,
@@ -311,6 +339,12 @@ fn overlap(handled: &str, subscribed: &str, has_actions: bool) -> bool {
         (None, None) => handled == subscribed,
     };
     is_same || has_actions && is_qualified()
+}
+
+/// Whether what is subscribed is less than the whole of a handled group that it overlaps with.
+fn is_part(subscribed: &str, handled: &str) -> bool {
+    let group = handled.strip_suffix('*');
+    subscribed != handled && group.is_some_and(|group| subscribed.starts_with(group))
 }
 
 /// Those that have a type in common with another one.

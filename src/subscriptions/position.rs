@@ -78,18 +78,19 @@ impl Position {
         Ok(Some(before.unwrap_or_default()))
     }
 
-    /// Ends the turn, with what was found, or with nothing if the provider could not be asked. Returns whether it was still
-    /// the turn of this process.
+    /// Ends the turn, with what was found, or with why the provider could not be asked. Returns whether it was still the
+    /// turn of this process.
     pub(super) async fn end(
         &self,
         next: Duration,
-        found: Option<&[String]>,
+        found: Result<&[String], &str>,
     ) -> Result<bool, DatabaseError> {
         let end = || {
             self.query(include_str!("sql/end.sql"))
                 .bind(self.process)
                 .bind(interval(next))
-                .bind(found)
+                .bind(found.ok())
+                .bind(found.err())
         };
         Ok(!self.store.run(end).await?.is_empty())
     }

@@ -55,6 +55,12 @@ pub trait SubscriptionSource: Send + Sync + 'static {
     fn leaves_out(&self) -> Option<&'static str> {
         None
     }
+
+    /// Types of events that the API does not list, because they are subscribed in another way. One of them that has a handler
+    /// is a [hint](super::Difference::NotListed), and not told as missing. Default: none.
+    fn types_not_listed(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// A subscription, as a provider has it.

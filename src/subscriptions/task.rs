@@ -25,7 +25,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     /// it is found first, and at INFO when it is over. While there is one, the endpoint has the problem
     /// [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), if it has a
     /// [`Recovery`](crate::Recovery). A provider that cannot be asked is logged at WARN, and asked again with the next
-    /// comparison.
+    /// comparison. If it could not be asked for a day, the endpoint has the problem
+    /// [`NotCompared`](crate::recovery::Problem::NotCompared).
     ///
     /// # Panics
     ///
@@ -86,12 +87,12 @@ impl<S: SubscriptionSource> Subscriptions<S> {
                     %error,
                     "the subscription could not be compared; what was found before stays"
                 );
-                position.end(next, None).await?;
+                position.end(next, Err(&error.to_string())).await?;
                 return Ok(next);
             }
         };
         let found: Vec<String> = report.errors().map(ToString::to_string).collect();
-        if !position.end(next, Some(&found)).await? {
+        if !position.end(next, Ok(&found)).await? {
             return Ok(SHORTEST_WAIT);
         }
         metrics.subscription_differences(position.look().await?.differences);

@@ -146,6 +146,9 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         @if also(endpoint.difference.is_some(), State::Differing) {
             " " (state(State::Differing.name()))
         }
+        @if also(endpoint.why_uncompared.is_some(), State::Uncompared) {
+            " " (state(State::Uncompared.name()))
+        }
         @if also(endpoint.silence.is_some(), State::Silent) { " " (state(State::Silent.name())) }
         @if let Some((silence, every)) = endpoint.silence {
             " " span.why {
@@ -160,6 +163,9 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         }
         @if let Some(difference) = &endpoint.difference {
             " " span.why { (short(difference, 160)) }
+        }
+        @if let Some(why) = &endpoint.why_uncompared {
+            " " span.why { (short(why, 160)) }
         }
         @if let Some(why) = &endpoint.why_unreconciled {
             " " span.why { (short(why, 160)) }

@@ -9,6 +9,13 @@ use crate::subscriptions::source::{Subscription, SubscriptionSource};
 /// The version of the API that is asked, and not that of the events.
 const API_VERSION: &str = "2026-10";
 
+/// Topics of privacy, which each app has to subscribe to in its configuration.
+const MANDATORY: [&str; 3] = [
+    "customers/data_request",
+    "customers/redact",
+    "shop/redact",
+];
+
 const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, after: $after) { \
                      nodes { id topic uri apiVersion { handle } } \
                      pageInfo { hasNextPage endCursor } } }";
@@ -21,8 +28,9 @@ const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, af
 /// - Each topic is a subscription of its own. The API writes topics as `ORDERS_CREATE`: that is `orders/create`.
 /// - The version is that of the events, such as `2026-10`, which the header `x-shopify-api-version` of a delivery has, too.
 /// - What differs by itself: Shopify deletes a subscription that has failed 8 times in a row.
-/// - **What it cannot see: subscriptions of the app itself, which are in `shopify.app.toml`**, the mandatory ones for
-///   privacy, and those of other apps.
+/// - **What it cannot see: subscriptions of the app itself, which are in `shopify.app.toml`**, and those of other apps. The
+///   three topics that are mandatory, `customers/data_request`, `customers/redact` and `shop/redact`, are only there, so
+///   a handler for one of them is told as a hint.
 /// - Limits: by the cost of queries, of which a comparison takes one for 100 topics.
 #[derive(Clone, Debug)]
 pub struct ShopifySubscriptions {
@@ -135,6 +143,10 @@ impl SubscriptionSource for ShopifySubscriptions {
 
     fn leaves_out(&self) -> Option<&'static str> {
         Some("subscriptions in shopify.app.toml, and those of other apps")
+    }
+
+    fn types_not_listed(&self) -> &'static [&'static str] {
+        &MANDATORY
     }
 }
 

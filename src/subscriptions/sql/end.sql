@@ -1,10 +1,26 @@
 -- Ends the turn of a process, which another one may have taken over meanwhile. $1 the endpoint, $2 the address, $3 the
--- name of the list, $4 the process, $5 when the next turn is, $6 what was found, or `null` if the provider could not be
--- asked: that changes nothing.
-update idempotent_webhook.subscriptions
-set process = null,
-    next_at = now() + $5,
-    compared_at = case when $6::text[] is null then compared_at else now() end,
-    differences = coalesce($6, differences)
-where endpoint = $1 and address = $2 and source = $3 and process = $4
-returning true
+-- name of the list, $4 the process, $5 when the next turn is, $6 what was found, $7 why the provider could not be asked.
+-- One of both is `null`. A provider that could not be asked changes nothing of what was found before.
+--
+-- An address that was corrected leaves a row. No process has compared it when it was time to: each process looks once a
+-- minute.
+with ended as (
+    update idempotent_webhook.subscriptions
+    set process = null,
+        next_at = now() + $5,
+        compared_at = case when $6::text[] is null then compared_at else now() end,
+        differences = coalesce($6, differences),
+        failure = $7::text,
+        failed_at = case when $7 is not null then coalesce(failed_at, now()) end
+    where endpoint = $1 and address = $2 and source = $3 and process = $4
+    returning endpoint, address, source
+),
+corrected as (
+    delete from idempotent_webhook.subscriptions as other
+    using ended
+    where other.endpoint = ended.endpoint
+        and other.source = ended.source
+        and other.address <> ended.address
+        and other.next_at < now() - interval '5 minutes'
+)
+select true from ended

@@ -599,13 +599,17 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
     database
         .run(
             "insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
-             select unnest('{as it should be,differs,nobody compares}'::text[]), now();
+             select unnest('{as it should be,cannot be asked,differs,nobody compares}'::text[]), now();
              insert into idempotent_webhook.subscriptions
                  (endpoint, address, source, next_at, compared_at, differences)
              values
                  ('as it should be', 'https://a.example/', 'stripe', now(), now(), '{}'),
                  ('differs', 'https://a.example/', 'stripe', now(), now(), '{one thing,another}'),
-                 ('nobody compares', 'https://a.example/', 'stripe', now() - interval '2 days', now(), '{x}')",
+                 ('nobody compares', 'https://a.example/', 'stripe', now() - interval '2 days', now(), '{x}');
+             insert into idempotent_webhook.subscriptions (endpoint, address, source, next_at, failure, failed_at)
+             values
+                 ('as it should be', 'https://b.example/', 'stripe', now(), 'for an hour', now() - interval '1 hour'),
+                 ('cannot be asked', 'https://a.example/', 'stripe', now(), 'a key', now() - interval '2 days')",
         )
         .await;
     let board = Board::operator(&database.pool);
@@ -619,6 +623,7 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
                 endpoint["endpoint"].as_str().unwrap(),
                 endpoint["state"].as_str().unwrap(),
                 endpoint["subscription_differs"].as_str(),
+                endpoint["not_compared"].as_str(),
             )
         })
         .collect();
@@ -627,13 +632,22 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
             "differs",
             "subscription differs",
             Some("one thing, and 1 more"),
+            None,
         ),
-        ("as it should be", "quiet", None),
-        ("nobody compares", "quiet", None),
+        (
+            "cannot be asked",
+            "not compared",
+            None,
+            Some("stripe: a key"),
+        ),
+        ("as it should be", "quiet", None, None),
+        ("nobody compares", "quiet", None, None),
     ];
     assert_eq!(differences, expected);
     let page = board.page("overview").await;
     let state = "subscription differs</span> <span class=\"why\">one thing, and 1 more</span>";
+    assert!(page.text().contains(state), "{}", page.text());
+    let state = "not compared</span> <span class=\"why\">stripe: a key</span>";
     assert!(page.text().contains(state), "{}", page.text());
 }
 

@@ -147,6 +147,7 @@ fn q4_a_problem_is_written_by_its_name() {
         Problem::Silent,
         Problem::NotReconciled,
         Problem::SubscriptionDiffers,
+        Problem::NotCompared,
         Problem::OtherVersion,
     ] {
         assert_eq!(problem.to_string(), problem.as_str());

@@ -112,8 +112,21 @@ async fn y2_each_difference_is_told_and_nothing_else() {
         (
             "a type of a group",
             &["invoice.*"],
-            vec![hook(1, URL)],
+            vec![hook(1, URL), Hook::new(2, URL, &["invoice.item.*"])],
+            "hint: invoice.* has a handler, and only types of it are subscribed: invoice.item.*, invoice.paid\n",
+        ),
+        (
+            "a group",
+            &["invoice.*", "charge.dispute.*"],
+            vec![Hook::new(1, URL, &["invoice.*", "charge.*"])],
             fine,
+        ),
+        (
+            "a group, of which a type is subscribed twice",
+            &["invoice.*"],
+            vec![hook(1, URL), Hook::new(2, URL, &["*"])],
+            "error: several subscriptions have the address and a type in common: we_1, we_2\n\
+             hint: all types are subscribed, and those without a handler are ignored\n",
         ),
         (
             "over two subscriptions",
@@ -250,7 +263,10 @@ async fn y2_the_topics_of_shopify_are_found_in_capitals() {
         "PRODUCTS_DELETE",
     ];
     let report = found(&database.pool, "shopify", &handled, hooks(&topics)).await;
-    assert_eq!(report.to_string(), "The subscription is as expected.\n");
+    assert_eq!(
+        report.to_string(),
+        "hint: products/* has a handler, and only types of it are subscribed: PRODUCTS_DELETE\n"
+    );
 
     let report = found(
         &database.pool,
@@ -272,6 +288,31 @@ async fn y2_the_topics_of_shopify_are_found_in_capitals() {
         report
             .to_string()
             .contains("and there is no other one (not listed are subscriptions in")
+    );
+}
+
+/// They are configured in the app, and its other topics in the API.
+#[tokio::test]
+async fn y2_the_mandatory_topics_of_shopify_are_no_error() {
+    let database = Database::new().await;
+    let handled = [
+        "orders/create",
+        "customers/data_request",
+        "customers/redact",
+        "shop/redact",
+        "shop/update",
+    ];
+    let hook = Hook::new(1, URL, &["ORDERS_CREATE"]);
+    let report = found(&database.pool, "shopify", &handled, [hook]).await;
+    let not_listed = "has a handler, and the API does not list whether it is subscribed";
+    assert_eq!(
+        report.to_string(),
+        format!(
+            "error: shop/update has a handler and is not subscribed\n\
+             hint: customers/data_request {not_listed}\n\
+             hint: customers/redact {not_listed}\n\
+             hint: shop/redact {not_listed}\n"
+        )
     );
 }
 

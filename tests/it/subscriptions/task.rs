@@ -60,14 +60,15 @@ impl Process {
         }
     }
 
-    fn subscriptions(&self) -> Subscriptions<StripeSubscriptions> {
-        Subscriptions::new(&self.layer, self.source.clone(), URL)
+    fn spawn_at(&self, address: &str) -> SubscriptionsTask {
+        Subscriptions::new(&self.layer, self.source.clone(), address)
             .unwrap()
             .every(DAY)
+            .spawn()
     }
 
     fn spawn(&self) -> SubscriptionsTask {
-        self.subscriptions().spawn()
+        self.spawn_at(URL)
     }
 }
 
@@ -94,6 +95,19 @@ async fn look(database: &Database, processes: &[Process]) {
     for process in processes {
         process.recovery.run_due(&process.router).await.unwrap();
     }
+}
+
+/// It compares while the API fails, and looks for problems.
+async fn ask_in_vain(database: &Database, process: &Process) {
+    let task = process.spawn();
+    database
+        .until(
+            "(select process is null and next_at > now() + interval '23 hours'
+              from idempotent_webhook.subscriptions)",
+        )
+        .await;
+    soon(task.stop()).await;
+    process.recovery.run_due(&process.router).await.unwrap();
 }
 
 async fn rows(database: &Database) -> Vec<(String, String, String, Option<Vec<String>>)> {
@@ -176,22 +190,6 @@ async fn y2_an_api_that_fails_changes_nothing() {
     let (api, address) = Api::start("stripe").await;
     let told = Told::default();
     let processes = [Process::new(database.pool.clone(), address, &told)];
-    let ask = async || {
-        let task = processes[0].spawn();
-        until_logged("what was found before stays").await;
-        database
-            .until(
-                "(select process is null and next_at > now() + interval '23 hours'
-                  from idempotent_webhook.subscriptions)",
-            )
-            .await;
-        soon(task.stop()).await;
-        processes[0]
-            .recovery
-            .run_due(&processes[0].router)
-            .await
-            .unwrap();
-    };
     let begun = (Problem::SubscriptionDiffers, false);
     for (hooks, before, expected) in [
         (None, None, vec![]),
@@ -219,7 +217,7 @@ async fn y2_an_api_that_fails_changes_nothing() {
             api.set_hooks([]);
             api.refuse(refusal);
             let_an_hour_pass(&database).await;
-            let said = logged(ask()).await;
+            let said = logged(ask_in_vain(&database, &processes[0])).await;
             assert!(said.contains("WARN") && !said.contains(KEY), "{said}");
             let mut rows = rows(&database).await;
             let expected_row = before.clone().unwrap_or_else(|| {
@@ -231,6 +229,74 @@ async fn y2_an_api_that_fails_changes_nothing() {
             assert_eq!(told.all(), expected, "{refusal:?}");
         }
     }
+}
+
+/// As with a wrong key.
+#[tokio::test]
+async fn y2_a_provider_that_cannot_be_asked_for_a_day_is_a_problem() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["charge.refunded"])]);
+    let told = Told::default();
+    let processes = [Process::new(database.pool.clone(), address, &told)];
+    let failure = async || -> Option<String> {
+        sqlx::query_scalar("select failure from idempotent_webhook.subscriptions")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap()
+    };
+    for (hours, expected) in [
+        (0, vec![]),
+        (23, vec![]),
+        (2, vec![(Problem::NotCompared, false)]),
+    ] {
+        database
+            .run(&format!(
+                "update idempotent_webhook.subscriptions set failed_at = failed_at - interval '{hours} hours'"
+            ))
+            .await;
+        let_an_hour_pass(&database).await;
+        api.refuse(Refusal::Broken);
+        ask_in_vain(&database, &processes[0]).await;
+        assert!(failure().await.unwrap().contains("500"));
+        assert_eq!(told.all(), expected, "{hours} hours later");
+    }
+    let_an_hour_pass(&database).await;
+    look(&database, &processes).await;
+    assert_eq!(failure().await, None);
+    assert_eq!(rows(&database).await, [row(&[])]);
+    let both = [(Problem::NotCompared, false), (Problem::NotCompared, true)];
+    assert_eq!(told.all(), both);
+}
+
+/// A deploy has the address of another host, and the next one corrects it.
+#[tokio::test]
+async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["charge.refunded"])]);
+    let told = Told::default();
+    let processes = [Process::new(database.pool.clone(), address, &told)];
+    let wrong = processes[0].spawn_at("https://example.org/webhooks");
+    database.until(COMPARED).await;
+    soon(wrong.stop()).await;
+    let_an_hour_pass(&database).await;
+    look(&database, &processes).await;
+    let begun = (Problem::SubscriptionDiffers, false);
+    // A process may still be there that compares the other one.
+    assert_eq!(told.all(), [begun]);
+    assert_eq!(rows(&database).await.len(), 2);
+
+    let_an_hour_pass(&database).await;
+    database
+        .run(&format!(
+            "update idempotent_webhook.subscriptions set next_at = now() - interval '6 minutes' where address <> '{URL}'"
+        ))
+        .await;
+    look(&database, &processes).await;
+    assert_eq!(rows(&database).await, [row(&[])]);
+    let over = (Problem::SubscriptionDiffers, true);
+    assert_eq!(told.all(), [begun, over]);
 }
 
 #[tokio::test]

@@ -122,4 +122,14 @@ impl SubscriptionSource for AnySubscriptions {
             Self::WorkOs(source) => source.leaves_out(),
         }
     }
+
+    fn types_not_listed(&self) -> &'static [&'static str] {
+        match self {
+            Self::GitHub(source) => source.types_not_listed(),
+            Self::Paddle(source) => source.types_not_listed(),
+            Self::Shopify(source) => source.types_not_listed(),
+            Self::Stripe(source) => source.types_not_listed(),
+            Self::WorkOs(source) => source.types_not_listed(),
+        }
+    }
 }
