@@ -153,10 +153,12 @@ pub mod dashboard;
 pub mod testing;
 #[cfg(feature = "postgres")]
 mod maintenance;
+#[cfg(feature = "reqwest")]
+mod provider_api;
 #[cfg(feature = "postgres")]
 pub mod reconcile;
 pub mod subscriptions;
-mod provider_api;
+mod source_error;
 
 // In the order of a request.
 #[cfg(feature = "axum")]

@@ -50,13 +50,6 @@ impl EventTypes {
         self.0.iter().position(|known| known == event_type)
     }
 
-    /// The names, if each is that of a type and there are no more than a list can filter by.
-    #[cfg(any(feature = "reqwest", test))]
-    pub(crate) fn exact(&self, most: usize) -> Option<&[String]> {
-        let has_groups = self.0.iter().any(|known| known.ends_with('*'));
-        (self.0.len() <= most && !has_groups).then_some(&*self.0)
-    }
-
     pub(crate) fn names(&self) -> &[String] {
         &self.0
     }
@@ -93,12 +86,5 @@ mod tests {
         assert_eq!(find("customer.subscription"), Some("customer.*"));
         assert_eq!(find("customer"), None);
         assert_eq!(find("Customer.created"), None);
-    }
-
-    #[test]
-    fn a_list_filters_by_a_few_exact_names() {
-        assert_eq!(EventTypes::new(["a", "b"]).exact(1), None);
-        assert_eq!(EventTypes::new(["a*"]).exact(1), None);
-        assert!(EventTypes::new(["a", "b"]).exact(2).is_some());
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::error_chain::BoxError;
-use crate::provider_api::SourceError;
+use crate::source_error::SourceError;
 use crate::transaction::DatabaseError;
 
 /// Why a list of events cannot be reconciled, or a round of it has failed.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::event_types::{EventTypes, WantedEvents};
-use crate::provider_api::SourceError;
+use crate::source_error::SourceError;
 
 /// A list of the events that a provider has, by its API.
 ///
@@ -112,11 +112,7 @@ impl PageQuery {
     /// The event types and groups, such as `invoice.*`, that the layer is for, if it ignores others by
     /// [`only`](crate::IdempotentWebhook::only) or `Events`. Others need not be listed.
     pub fn event_types(&self) -> Option<&[String]> {
-        self.wanted_types().map(EventTypes::names)
-    }
-
-    pub(super) fn wanted_types(&self) -> Option<&EventTypes> {
-        self.events.as_ref()?.types()
+        self.events.as_ref()?.types().map(EventTypes::names)
     }
 
     /// What the page before has given as the next one. `None` for the first page.
@@ -146,11 +142,11 @@ impl EventPage {
 /// An event as a provider's list has it.
 #[derive(Clone, Debug)]
 pub struct ListedEvent {
-    pub(super) occurred_at: SystemTime,
+    pub(crate) occurred_at: SystemTime,
     pub(super) headers: HeaderMap,
     pub(super) content: Content,
     pub(super) action: Option<String>,
-    pub(super) unusable: Option<String>,
+    pub(crate) unusable: Option<String>,
 }
 
 /// What can be run of an event.

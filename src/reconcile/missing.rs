@@ -15,7 +15,7 @@ use super::position::{Begun, TURN};
 use super::round::{Reconciled, Rounds, Seen};
 use crate::delivery::{Delivery, Tenant};
 use crate::event_types::Wanted;
-use crate::provider_api::{SourceError, caught};
+use crate::source_error::{SourceError, caught};
 use crate::recovery::{Acceptance, Accepted};
 
 /// The longest time to ask for a webhook.

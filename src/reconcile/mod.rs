@@ -7,20 +7,17 @@ mod event_source;
 mod missing;
 mod position;
 mod round;
-#[cfg(feature = "reqwest")]
-mod sources;
 pub(crate) mod settings;
 mod task;
 
 pub use error::ReconcileError;
 pub use event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 pub use round::{MissingDelivery, Reconciled};
-#[cfg(feature = "reqwest")]
-pub use sources::{
-    ChargebeeEvents, GitHubDeliveries, PaddleNotifications, StripeEvents, WorkOsEvents,
-};
 pub use task::ReconcileTask;
 
+// Those that are built in. Nothing here needs them.
 #[cfg(feature = "reqwest")]
-pub use crate::provider_api::Http;
-pub use crate::provider_api::SourceError;
+pub use crate::provider_api::{
+    ChargebeeEvents, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
+};
+pub use crate::source_error::SourceError;

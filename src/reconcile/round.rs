@@ -14,7 +14,7 @@ use super::position::{Begun, Position, TURN};
 use super::settings::Reconcile;
 use crate::delivery::{DeliveryId, DeliveryKey, Tenant};
 use crate::panic::{catch_panic, message};
-use crate::provider_api::{SourceError, caught};
+use crate::source_error::{SourceError, caught};
 
 /// The longest time for a page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::provider_api::SourceError;
+use crate::source_error::SourceError;
 
 /// Why a subscription cannot be compared. It says nothing of the subscription.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::error::SubscriptionError;
 use super::source::{Subscription, SubscriptionSource, Version};
 use crate::event_types::{EventTypes, WantedEvents, add};
 use crate::provider::Provider;
-use crate::provider_api::{SourceError, caught};
+use crate::source_error::{SourceError, caught};
 
 /// The longest time for all pages.
 const TIMEOUT: Duration = Duration::from_secs(2 * 60);

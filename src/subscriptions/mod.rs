@@ -10,8 +10,6 @@ mod expected;
 #[cfg(feature = "postgres")]
 mod position;
 mod source;
-#[cfg(feature = "reqwest")]
-mod sources;
 #[cfg(feature = "postgres")]
 mod task;
 
@@ -21,14 +19,13 @@ pub use difference::{Difference, SubscriptionReport};
 pub use error::SubscriptionError;
 pub use expected::ExpectedSubscription;
 pub use source::{Subscription, SubscriptionSource};
-#[cfg(feature = "reqwest")]
-pub use sources::{
-    GitHubSubscriptions, PaddleSubscriptions, ShopifySubscriptions, StripeSubscriptions,
-    WorkOsSubscriptions,
-};
 #[cfg(feature = "postgres")]
 pub use task::SubscriptionsTask;
 
+// Those that are built in. Nothing here needs them.
 #[cfg(feature = "reqwest")]
-pub use crate::provider_api::Http;
-pub use crate::provider_api::SourceError;
+pub use crate::provider_api::{
+    GitHubSubscriptions, Http, PaddleSubscriptions, ShopifySubscriptions, StripeSubscriptions,
+    WorkOsSubscriptions,
+};
+pub use crate::source_error::SourceError;

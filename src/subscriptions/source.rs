@@ -1,7 +1,7 @@
 //! `SubscriptionSource`: the subscriptions that a provider has, by its API.
 
 use super::address::Address;
-use crate::provider_api::SourceError;
+use crate::source_error::SourceError;
 
 /// The longest text of a provider that is shown, in characters.
 const MAX_TEXT: usize = 200;
@@ -73,7 +73,7 @@ pub struct Subscription {
     /// Without any, it is for all types.
     pub(super) types: Option<Vec<String>>,
     /// Whether types are in capitals, with `_` for what else is between words, as in `ORDERS_CREATE` for `orders/create`.
-    pub(super) are_types_in_capitals: bool,
+    pub(crate) are_types_in_capitals: bool,
     pub(super) version: Version,
     pub(super) last_status: Option<u16>,
 }

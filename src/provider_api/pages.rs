@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::provider_api::SourceError;
+use crate::source_error::SourceError;
 
 /// A list with more pages than this does not end: providers allow some dozens of subscriptions.
 const MAX_PAGES: usize = 100;

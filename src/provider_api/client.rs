@@ -13,8 +13,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde::de::DeserializeOwned;
 
-use super::SourceError;
 use crate::provider::Secret;
+use crate::source_error::SourceError;
 
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
@@ -95,7 +95,7 @@ impl Default for Http {
 
 /// How a request is authorized.
 #[derive(Clone)]
-pub(crate) enum Authorization {
+pub(super) enum Authorization {
     Bearer(Secret),
     /// Asked for before each request, because it is valid for minutes.
     BearerOf(Arc<dyn Fn() -> Secret + Send + Sync>),
@@ -147,7 +147,7 @@ impl fmt::Debug for Authorization {
 
 /// The API of a provider.
 #[derive(Clone, Debug)]
-pub(crate) struct Api {
+pub(super) struct Api {
     http: Http,
     client: Arc<std::sync::OnceLock<Client>>,
     /// The provider's address.
@@ -157,19 +157,19 @@ pub(crate) struct Api {
 }
 
 /// An answer of an API.
-pub(crate) struct Answer {
-    pub(crate) headers: HeaderMap,
+pub(super) struct Answer {
+    pub(super) headers: HeaderMap,
     body: Vec<u8>,
 }
 
 impl Answer {
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, SourceError> {
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, SourceError> {
         parse(&self.body)
     }
 }
 
 /// Reads JSON. The error does not quote it, since it may be an event.
-pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
+pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
     serde_json::from_slice(json).map_err(|error| {
         SourceError::new(format_args!(
             "the answer is not what is documented, at line {} column {}",
@@ -180,7 +180,7 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> 
 }
 
 impl Api {
-    pub(crate) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
+    pub(super) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
         Self {
             http: Http::new(),
             client: Arc::default(),
@@ -190,17 +190,17 @@ impl Api {
         }
     }
 
-    pub(crate) fn http(&mut self, http: Http) {
+    pub(super) fn http(&mut self, http: Http) {
         self.http = http;
     }
 
     /// A header of each request.
-    pub(crate) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+    pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    pub(crate) async fn get(
+    pub(super) async fn get(
         &self,
         path: &str,
         query: &[(&str, String)],
@@ -210,12 +210,12 @@ impl Api {
             .await
     }
 
-    pub(crate) async fn post(&self, path: &str) -> Result<Answer, SourceError> {
+    pub(super) async fn post(&self, path: &str) -> Result<Answer, SourceError> {
         self.send(Method::POST, path, path, None).await
     }
 
     /// Asks by a body of JSON, as GraphQL does.
-    pub(crate) async fn query(&self, path: &str, json: String) -> Result<Answer, SourceError> {
+    pub(super) async fn query(&self, path: &str, json: String) -> Result<Answer, SourceError> {
         self.send(Method::POST, path, path, Some(json)).await
     }
 
@@ -284,7 +284,7 @@ impl Api {
     }
 
     /// The beginning of a text of the API, without the key.
-    pub(crate) fn shown(&self, text: &str) -> String {
+    pub(super) fn shown(&self, text: &str) -> String {
         let masked = self.authorization.mask(text);
         let visible = masked
             .chars()
@@ -305,7 +305,7 @@ impl Api {
 }
 
 /// A parameter of the address of the next page, if the header `Link` has one.
-pub(crate) fn next_page(headers: &HeaderMap, parameter: &str) -> Option<String> {
+pub(super) fn next_page(headers: &HeaderMap, parameter: &str) -> Option<String> {
     let links = headers.get(LINK)?.to_str().ok()?;
     let next = links
         .split(',')

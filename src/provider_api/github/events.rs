@@ -8,10 +8,12 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::list::{DAY, are_older, item};
+use super::super::client::{Api, Authorization, Http, next_page, parse};
+use super::super::items::{DAY, are_older, item};
+use super::api;
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError, next_page, parse};
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::reconcile::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::source_error::SourceError;
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
@@ -78,9 +80,8 @@ impl GitHubDeliveries {
     }
 
     fn new(authorization: Authorization, path: String) -> Self {
-        let version = HeaderName::from_static("x-github-api-version");
         Self {
-            api: Api::new("https://api.github.com", authorization).header(version, "2022-11-28"),
+            api: api(authorization),
             path,
             name: None,
             kept_for: 3 * DAY,
@@ -148,7 +149,7 @@ impl EventSource for GitHubDeliveries {
         let attempts: Vec<Box<RawValue>> = answer.json()?;
         let mut events = Vec::with_capacity(attempts.len());
         for raw in &attempts {
-            events.push(item(query, raw, |json| {
+            events.push(item(query.since(), raw, |json| {
                 let attempt: Attempt = parse(json)?;
                 let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
                 let event = ListedEvent::to_redeliver(time, attempt.id.to_string())
@@ -160,7 +161,7 @@ impl EventSource for GitHubDeliveries {
                 })
             }));
         }
-        let is_older = are_older(&events, query);
+        let is_older = are_older(&events, query.since());
         let next = next_page(&answer.headers, "cursor").filter(|_| !is_older);
         Ok(EventPage::new(events, next))
     }

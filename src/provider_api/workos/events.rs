@@ -3,11 +3,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list::{DAY, are_older, item};
+use super::super::client::{Api, Http, parse};
+use super::super::items::{DAY, are_older, item};
+use super::{Page, api};
 use crate::event_types::EventTypes;
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::reconcile::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::source_error::SourceError;
 
 /// [Events of WorkOS](https://workos.com/docs/events/data-syncing/events-api), `GET /events`, for
 /// [`presets::workos`](crate::presets::workos).
@@ -29,17 +31,6 @@ pub struct WorkOsEvents {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<Box<RawValue>>,
-    list_metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    after: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Event {
     created_at: String,
 }
@@ -48,7 +39,7 @@ impl WorkOsEvents {
     /// The events of these types, such as `user.created`.
     pub fn new<T: Into<String>>(api_key: Secret, types: impl IntoIterator<Item = T>) -> Self {
         Self {
-            api: Api::new("https://api.workos.com", Authorization::Bearer(api_key)),
+            api: api(api_key),
             types: EventTypes::new(types),
             name: None,
         }
@@ -93,10 +84,10 @@ impl EventSource for WorkOsEvents {
                 ("range_start", since.to_string())
             }
         });
-        let page: Page = self.api.get("/events", &parameters).await?.json()?;
+        let page: Page<Box<RawValue>> = self.api.get("/events", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.data.len());
         for raw in &page.data {
-            events.push(item(query, raw, |json| {
+            events.push(item(query.since(), raw, |json| {
                 let event: Event = parse(json)?;
                 // Some of the examples in its documentation have neither `T` nor `Z`.
                 let time = humantime::parse_rfc3339_weak(&event.created_at)?;
@@ -104,7 +95,7 @@ impl EventSource for WorkOsEvents {
             }));
         }
         // WorkOS has given the same order whatever was asked for. If that is the newest first, the rest is older.
-        let is_older = are_older(&events, query);
+        let is_older = are_older(&events, query.since());
         let next = page.list_metadata.after.filter(|_| !is_older);
         Ok(EventPage::new(events, next))
     }

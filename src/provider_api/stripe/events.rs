@@ -4,12 +4,14 @@ use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list::{DAY, item, last_id};
+use super::super::client::{Api, Http, parse};
+use super::super::items::{DAY, item, last_id};
+use super::{Page, api};
 use crate::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::reconcile::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::source_error::SourceError;
 
 /// [Events of Stripe](https://docs.stripe.com/api/events/list), `GET /v1/events`, for
 /// [`presets::stripe`](crate::presets::stripe): snapshot events.
@@ -35,12 +37,6 @@ pub struct StripeEvents {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<Box<RawValue>>,
-    has_more: bool,
-}
-
-#[derive(Deserialize)]
 struct Event {
     created: u64,
     #[serde(rename = "type")]
@@ -58,7 +54,7 @@ impl StripeEvents {
     /// if it [ignores others](crate::Events::ignore_others).
     pub fn new<T: Into<String>>(api_key: Secret, types: impl IntoIterator<Item = T>) -> Self {
         Self {
-            api: Api::new("https://api.stripe.com", Authorization::Bearer(api_key)),
+            api: api(api_key),
             types: EventTypes::new(types),
             api_version: None,
             account: None,
@@ -145,21 +141,21 @@ impl EventSource for StripeEvents {
             ("created[gte]", query.since_unix().to_string()),
             ("created[lte]", until.to_string()),
         ];
-        let types = match query.wanted_types() {
+        let types = match query.event_types() {
             Some(wanted) if self.types.are_all() => wanted,
-            _ => &self.types,
+            _ => self.types.names(),
         };
-        for name in types.exact(MOST_TYPES).unwrap_or_default() {
+        for name in exact(types) {
             parameters.push(("types[]", name.clone()));
         }
         if let Some(cursor) = query.cursor() {
             parameters.push(("starting_after", cursor.to_owned()));
         }
-        let page: Page = self.api.get("/v1/events", &parameters).await?.json()?;
+        let page: Page<Box<RawValue>> = self.api.get("/v1/events", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.data.len());
         for raw in &page.data {
             let mut is_of_type = true;
-            let event = item(query, raw, |json| {
+            let event = item(query.since(), raw, |json| {
                 let event: Event = parse(json)?;
                 is_of_type = self.types.have(&event.event_type);
                 Ok(self.listed(&event, raw.get()))
@@ -168,5 +164,28 @@ impl EventSource for StripeEvents {
         }
         let next = page.has_more.then(|| last_id(&page.data)).transpose()?;
         Ok(EventPage::new(events, next))
+    }
+}
+
+/// The names, if each is that of a type and there are no more than a query has room for.
+fn exact(names: &[String]) -> &[String] {
+    let has_groups = names.iter().any(|name| name.ends_with('*'));
+    if names.len() <= MOST_TYPES && !has_groups {
+        names
+    } else {
+        &[]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_has_a_few_exact_names() {
+        let names = |number| -> Vec<String> { (0..number).map(|name| name.to_string()).collect() };
+        assert_eq!(exact(&names(20)).len(), 20);
+        assert!(exact(&names(21)).is_empty());
+        assert!(exact(&["a*".to_owned()]).is_empty());
     }
 }

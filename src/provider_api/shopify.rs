@@ -1,20 +1,17 @@
 use http::HeaderName;
 use serde::Deserialize;
 
+use super::client::{Api, Authorization, Http};
 use super::pages::Pages;
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError};
-use crate::subscriptions::source::{Subscription, SubscriptionSource};
+use crate::source_error::SourceError;
+use crate::subscriptions::{Subscription, SubscriptionSource};
 
 /// The version of the API that is asked, and not that of the events.
 const API_VERSION: &str = "2026-10";
 
 /// Topics of privacy, which each app has to subscribe to in its configuration.
-const MANDATORY: [&str; 3] = [
-    "customers/data_request",
-    "customers/redact",
-    "shop/redact",
-];
+const MANDATORY: [&str; 3] = ["customers/data_request", "customers/redact", "shop/redact"];
 
 const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, after: $after) { \
                      nodes { id topic uri apiVersion { handle } } \

@@ -1,4 +1,4 @@
-//! Why the API of a provider could not be read.
+//! Why a list of a provider could not be read.
 
 use std::fmt;
 use std::time::Duration;

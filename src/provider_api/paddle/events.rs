@@ -3,10 +3,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list::{DAY, item, last_id};
+use super::super::client::{Api, Http, parse};
+use super::super::items::{DAY, item, last_id};
+use super::{Page, api};
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::reconcile::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::source_error::SourceError;
 
 /// [Notifications of Paddle Billing](https://developer.paddle.com/api-reference/notifications/list-notifications),
 /// `GET /notifications`, for [`presets::paddle`](crate::presets::paddle).
@@ -27,22 +29,6 @@ pub struct PaddleNotifications {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<Box<RawValue>>,
-    meta: Meta,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    pagination: Pagination,
-}
-
-#[derive(Deserialize)]
-struct Pagination {
-    has_more: bool,
-}
-
-#[derive(Deserialize)]
 struct Notification {
     occurred_at: String,
     payload: Box<RawValue>,
@@ -52,7 +38,7 @@ impl PaddleNotifications {
     /// The notifications for a destination, such as `ntfset_01gkpjp8bkm3tm53kdgkx6sms7`.
     pub fn new(api_key: Secret, destination: impl Into<String>) -> Self {
         Self {
-            api: Api::new("https://api.paddle.com", Authorization::Bearer(api_key)),
+            api: api(api_key),
             destination: destination.into(),
         }
     }
@@ -84,10 +70,11 @@ impl EventSource for PaddleNotifications {
             ("from", since),
         ];
         parameters.extend(query.cursor().map(|cursor| ("after", cursor.to_owned())));
-        let page: Page = self.api.get("/notifications", &parameters).await?.json()?;
+        let page: Page<Box<RawValue>> =
+            self.api.get("/notifications", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.data.len());
         for raw in &page.data {
-            events.push(item(query, raw, |json| {
+            events.push(item(query.since(), raw, |json| {
                 let notification: Notification = parse(json)?;
                 let time = humantime::parse_rfc3339(&notification.occurred_at)?;
                 Ok(ListedEvent::new(

@@ -1,9 +1,11 @@
 use serde::Deserialize;
 
-use super::pages::Pages;
+use super::super::client::{Api, Http};
+use super::super::pages::Pages;
+use super::{Page, api};
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError};
-use crate::subscriptions::source::{Subscription, SubscriptionSource};
+use crate::source_error::SourceError;
+use crate::subscriptions::{Subscription, SubscriptionSource};
 
 /// [Notification destinations of Paddle Billing](https://developer.paddle.com/api-reference/notification-settings/list-notification-settings),
 /// `GET /notification-settings`, for [`presets::paddle`](crate::presets::paddle).
@@ -17,22 +19,6 @@ use crate::subscriptions::source::{Subscription, SubscriptionSource};
 #[derive(Clone, Debug)]
 pub struct PaddleSubscriptions {
     api: Api,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    data: Vec<Setting>,
-    meta: Meta,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    pagination: Pagination,
-}
-
-#[derive(Deserialize)]
-struct Pagination {
-    has_more: bool,
 }
 
 #[derive(Deserialize)]
@@ -56,9 +42,7 @@ struct EventType {
 impl PaddleSubscriptions {
     /// The destinations of the account to which the API key belongs.
     pub fn new(api_key: Secret) -> Self {
-        Self {
-            api: Api::new("https://api.paddle.com", Authorization::Bearer(api_key)),
-        }
+        Self { api: api(api_key) }
     }
 
     /// How the API is called.
@@ -80,7 +64,7 @@ impl SubscriptionSource for PaddleSubscriptions {
             let mut parameters = vec![("per_page", "200".to_owned())];
             parameters.extend(cursor.map(|cursor| ("after", cursor)));
             let answer = self.api.get("/notification-settings", &parameters).await?;
-            let page: Page = answer.json()?;
+            let page: Page<Setting> = answer.json()?;
             let has_more = page.meta.pagination.has_more;
             cursor = pages.behind(page.data.last().map(|one| &one.id), has_more)?;
             found.extend(page.data.into_iter().filter_map(read));

@@ -1,24 +1,25 @@
-//! What the lists of events have in common.
+//! The items of a list of events.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::provider_api::{SourceError, parse};
-use crate::reconcile::event_source::{ListedEvent, PageQuery};
+use super::client::parse;
+use crate::reconcile::ListedEvent;
+use crate::source_error::SourceError;
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An item of a list, as `read` has it. One that cannot be read is left out and told: it must not stop the
-/// rest.
+/// An item of a list, as `read` has it. One that cannot be read is left out and told, as if it were of the time since when
+/// events are listed: it must not stop the rest.
 pub(super) fn item(
-    query: &PageQuery,
+    since: SystemTime,
     json: &RawValue,
     read: impl FnOnce(&[u8]) -> Result<ListedEvent, SourceError>,
 ) -> ListedEvent {
     read(json.get().as_bytes()).unwrap_or_else(|error| {
-        let event = ListedEvent::new(query.since(), json.get().to_owned());
+        let event = ListedEvent::new(since, json.get().to_owned());
         event.unusable(error.to_string())
     })
 }
@@ -36,32 +37,24 @@ pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     })
 }
 
-/// Whether a list with the newest first is past the time of the query.
-pub(super) fn are_older(events: &[ListedEvent], query: &PageQuery) -> bool {
-    !events.is_empty() && events.iter().all(|one| one.occurred_at < query.since())
+/// Whether a list with the newest first is past this time.
+pub(super) fn are_older(events: &[ListedEvent], since: SystemTime) -> bool {
+    !events.is_empty() && events.iter().all(|one| one.occurred_at < since)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
 
     #[test]
     fn an_item_that_cannot_be_read_is_left_out_and_not_quoted() -> Result<(), serde_json::Error> {
-        let query = PageQuery {
-            since: SystemTime::UNIX_EPOCH,
-            until: SystemTime::UNIX_EPOCH,
-            cursor: None,
-            events: None,
-        };
         let json = RawValue::from_string(r#"{"created":"a name"}"#.to_owned())?;
         let read = |json: &[u8]| {
             let _: std::collections::BTreeMap<String, u64> = parse(json)?;
             Ok(ListedEvent::new(SystemTime::now(), "{}"))
         };
-        let event = item(&query, &json, read);
-        assert_eq!(event.occurred_at, query.since);
+        let event = item(SystemTime::UNIX_EPOCH, &json, read);
+        assert_eq!(event.occurred_at, SystemTime::UNIX_EPOCH);
         assert_eq!(
             event.unusable.as_deref(),
             Some("the answer is not what is documented, at line 1 column 19")

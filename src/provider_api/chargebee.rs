@@ -1,12 +1,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list::item;
+use super::client::{Api, Authorization, Http, parse};
+use super::items::item;
 use crate::event_types::EventTypes;
 use crate::pg_time::from_unix_time;
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError, parse};
-use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::reconcile::{EventPage, EventSource, ListedEvent, PageQuery};
+use crate::source_error::SourceError;
 
 /// [Events of Chargebee](https://apidocs.chargebee.com/docs/api/events/list-events), `GET /api/v2/events`, for
 /// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends to poll it.
@@ -86,7 +87,7 @@ impl EventSource for ChargebeeEvents {
         let mut events = Vec::with_capacity(page.list.len());
         for raw in &page.list {
             let mut is_of_type = true;
-            let event = item(query, raw, |json| {
+            let event = item(query.since(), raw, |json| {
                 let Item { event: raw } = parse(json)?;
                 let event: Event = parse(raw.get().as_bytes())?;
                 is_of_type = self.types.have(&event.event_type);

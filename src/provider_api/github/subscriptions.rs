@@ -1,12 +1,13 @@
 use std::fmt;
 
-use http::HeaderName;
 use serde::Deserialize;
 
-use super::pages::Pages;
+use super::super::client::{Api, Authorization, Http, next_page};
+use super::super::pages::Pages;
+use super::api;
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError, next_page};
-use crate::subscriptions::source::{Subscription, SubscriptionSource};
+use crate::source_error::SourceError;
+use crate::subscriptions::{Subscription, SubscriptionSource};
 
 /// [Webhooks of a repository](https://docs.github.com/rest/repos/webhooks#list-repository-webhooks) or
 /// [of an organization](https://docs.github.com/rest/orgs/webhooks#list-organization-webhooks) of GitHub, for
@@ -61,10 +62,8 @@ impl GitHubSubscriptions {
     }
 
     fn new(token: Secret, path: String, leaves_out: &'static str) -> Self {
-        let version = HeaderName::from_static("x-github-api-version");
-        let api = Api::new("https://api.github.com", Authorization::Bearer(token));
         Self {
-            api: api.header(version, "2022-11-28"),
+            api: api(Authorization::Bearer(token)),
             path,
             leaves_out,
         }

@@ -1,9 +1,11 @@
 use serde::Deserialize;
 
-use super::pages::Pages;
+use super::super::client::{Api, Http};
+use super::super::pages::Pages;
+use super::{Page, api};
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError};
-use crate::subscriptions::source::{Subscription, SubscriptionSource};
+use crate::source_error::SourceError;
+use crate::subscriptions::{Subscription, SubscriptionSource};
 
 /// [Webhook endpoints of Stripe](https://docs.stripe.com/api/webhook_endpoints/list), `GET /v1/webhook_endpoints`, for
 /// [`presets::stripe`](crate::presets::stripe).
@@ -24,12 +26,6 @@ pub struct StripeSubscriptions {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<Endpoint>,
-    has_more: bool,
-}
-
-#[derive(Deserialize)]
 struct Endpoint {
     id: String,
     url: String,
@@ -41,9 +37,7 @@ struct Endpoint {
 impl StripeSubscriptions {
     /// The endpoints of the account to which the API key belongs.
     pub fn new(api_key: Secret) -> Self {
-        Self {
-            api: Api::new("https://api.stripe.com", Authorization::Bearer(api_key)),
-        }
+        Self { api: api(api_key) }
     }
 
     /// How the API is called.
@@ -65,7 +59,7 @@ impl SubscriptionSource for StripeSubscriptions {
             let mut parameters = vec![("limit", "100".to_owned())];
             parameters.extend(cursor.map(|cursor| ("starting_after", cursor)));
             let answer = self.api.get("/v1/webhook_endpoints", &parameters).await?;
-            let page: Page = answer.json()?;
+            let page: Page<Endpoint> = answer.json()?;
             cursor = pages.behind(page.data.last().map(|one| &one.id), page.has_more)?;
             found.extend(page.data.into_iter().map(read));
             if cursor.is_none() {

@@ -1,9 +1,11 @@
 use serde::Deserialize;
 
-use super::pages::Pages;
+use super::super::client::{Api, Http};
+use super::super::pages::Pages;
+use super::{Page, api};
 use crate::provider::Secret;
-use crate::provider_api::{Api, Authorization, Http, SourceError};
-use crate::subscriptions::source::{Subscription, SubscriptionSource};
+use crate::source_error::SourceError;
+use crate::subscriptions::{Subscription, SubscriptionSource};
 
 /// [Webhook endpoints of WorkOS](https://workos.com/docs/reference/webhooks), `GET /webhook_endpoints`, for
 /// [`presets::workos`](crate::presets::workos).
@@ -18,17 +20,6 @@ pub struct WorkOsSubscriptions {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<Endpoint>,
-    list_metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    after: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Endpoint {
     id: String,
     endpoint_url: String,
@@ -39,9 +30,7 @@ struct Endpoint {
 impl WorkOsSubscriptions {
     /// The endpoints of the environment to which the API key belongs.
     pub fn new(api_key: Secret) -> Self {
-        Self {
-            api: Api::new("https://api.workos.com", Authorization::Bearer(api_key)),
-        }
+        Self { api: api(api_key) }
     }
 
     /// How the API is called.
@@ -62,7 +51,7 @@ impl SubscriptionSource for WorkOsSubscriptions {
         loop {
             let mut parameters = vec![("limit", "100".to_owned())];
             parameters.extend(cursor.map(|cursor| ("after", cursor)));
-            let page: Page = self
+            let page: Page<Endpoint> = self
                 .api
                 .get("/webhook_endpoints", &parameters)
                 .await?
