@@ -360,7 +360,7 @@ create function idempotent_webhook.endpoint_problems(endpoints text[])
                                 < now() - interval '1 hour'
                         )
                 )),
-                -- Not of an address that nobody compares any more.
+                -- Not of an address that no process compares any more.
                 ('subscription differs', exists (
                     select
                     from idempotent_webhook.subscriptions as compared

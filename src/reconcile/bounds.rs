@@ -221,7 +221,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (10.0, 1.0, false, Some(21.0)));
-        // Neither what nobody has recorded, nor what nobody has promised.
+        // Nothing that is older than what is recorded is one.
         let recorded_since = ago(15.0);
         let known = Known {
             recorded_since,

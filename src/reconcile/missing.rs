@@ -15,8 +15,8 @@ use super::position::{Begun, TURN};
 use super::round::{Reconciled, Rounds, Seen};
 use crate::delivery::{Delivery, Tenant};
 use crate::event_types::Wanted;
-use crate::source_error::{SourceError, caught};
 use crate::recovery::{Acceptance, Accepted};
+use crate::source_error::{SourceError, caught};
 
 /// The longest time to ask for a webhook.
 const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -121,7 +121,7 @@ impl Position {
         }))
     }
 
-    /// Until a round may begin, or go on. At most `every`, if nobody has the turn.
+    /// Until a round may begin, or go on. At most `every`, if no process has the turn.
     pub(super) async fn wait(&self, every: Duration) -> Result<Duration, DatabaseError> {
         let statement = || {
             let query = self.query(include_str!("sql/wait.sql"));

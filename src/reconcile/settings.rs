@@ -150,7 +150,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// Default: the time of the endpoint's first recorded delivery, as of the first round. If there is none,
     /// the time of the first round. A further list of an endpoint and a list of a tenant also begin with
-    /// their first round, since the first delivery of others says nothing of them. If another system went on
+    /// their first round, since the first delivery of another list or tenant says nothing of them. If another system went on
     /// for a while after a deploy, set the time at which it ended. With an earlier time, **what was processed
     /// before and not recorded runs again**. [`look_back`](Self::look_back) and retention apply all the same.
     pub fn since(mut self, time: SystemTime) -> Self {

@@ -16,7 +16,7 @@ use crate::stop_signal::Stop;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The shortest time between two looks at whose turn it is.
+/// The shortest time between two looks at the turn.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 /// The longest: another process may have failed.

@@ -11,7 +11,7 @@ use crate::random::random_fraction;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
-/// The shortest time between two looks at whose turn it is.
+/// The shortest time between two looks at the turn.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 /// The longest: another process may have been killed in its turn, and the gauge shows what any process has found.

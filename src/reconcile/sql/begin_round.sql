@@ -1,5 +1,5 @@
--- Begins a round, or resumes the one that another process has left, if it is due and nobody else has the
--- turn. A round on request is known to its process alone: it takes the turn, and leaves the times and the page of
+-- Begins a round, or resumes the one that another process has left, if it is due and no other process
+-- has the turn. A round on request is known to its process alone: it takes the turn, and leaves the times and the page of
 -- the round that is to be resumed.
 --
 -- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 until when the list is reconciled, if

@@ -1,5 +1,5 @@
--- For how long it is nobody's turn, and what the last comparisons of all lists of the endpoint have found. $1 the endpoint, $2
--- the address, $3 the name of the list.
+-- How long it is until a process may take the turn, and what the last comparisons of all lists of the endpoint have found.
+-- $1 the endpoint, $2 the address, $3 the name of the list.
 select
     (
         select coalesce(sum(cardinality(differences)), 0)
