@@ -1,10 +1,10 @@
 //! The deliveries of an endpoint that are counted by a name, such as the place of a secret.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
-use super::super::html::{Timestamp, visible};
+use super::super::html::{Table, Timestamp, visible};
 use super::super::rows::grouped;
 
 /// A source of the activity has a bounded number of names.
@@ -46,33 +46,15 @@ pub(super) async fn read(
         .collect()
 }
 
-pub(super) fn table(what: &str, all: &[Named], now: Timestamp) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked.numbers {
-                thead {
-                    tr {
-                        th scope="col" { (what) }
-                        th.number scope="col" { "Deliveries" }
-                        th scope="col" { "Last" }
-                    }
-                }
-                tbody {
-                    @for named in all {
-                        tr {
-                            th scope="row" {
-                                @if named.name == "*" {
-                                    span.muted { "all further ones" }
-                                } @else {
-                                    (visible(&named.name))
-                                }
-                            }
-                            td.number data-label="Deliveries" { (grouped(named.deliveries)) }
-                            td data-label="Last" { (named.last.with_age(now)) }
-                        }
-                    }
-                }
+pub(super) fn table(what: &'static str, all: &[Named], now: Timestamp) -> Markup {
+    Table::of(all)
+        .row_head(what, |named| {
+            html! {
+                @if named.name == "*" { span.muted { "all further ones" } }
+                @else { (visible(&named.name)) }
             }
-        }
-    }
+        })
+        .number("Deliveries", |named| html! { (grouped(named.deliveries)) })
+        .column("Last", |named| named.last.with_age(now))
+        .render()
 }

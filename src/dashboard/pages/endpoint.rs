@@ -1,13 +1,13 @@
 //! An endpoint: what it did by hour and by version, what it rejects, what waits, how far it is reconciled,
 //! and its settings.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 
 use super::super::activity::{self, Counts, HOUR, History, Hour, Measured};
 use super::super::endpoints::{self, Endpoint};
 use super::super::error::PageError;
-use super::super::html::{Timestamp, duration, empty, facts, legend, plot, visible};
+use super::super::html::{Table, Timestamp, duration, empty, facts, legend, plot, visible};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, grouped};
 use super::super::view::View;
@@ -88,6 +88,26 @@ impl Total {
                 None => {}
                 Some(time) if time >= 1000 => { (time / 1000) " s" }
                 Some(time) => { (time) " ms" }
+            }
+        }
+    }
+}
+
+impl HourOf {
+    fn name(&self) -> Markup {
+        html! {
+            (self.at)
+            @for version in &self.began { " " span.muted { (visible(version)) " began" } }
+        }
+    }
+}
+
+impl Version {
+    fn name(&self) -> Markup {
+        html! {
+            strong { (visible(&self.version)) }
+            @if let (Some(first), Some(last)) = (self.first, self.last) {
+                " " span.muted { "from " (first) " to " (last) }
             }
         }
     }
@@ -284,6 +304,13 @@ impl EndpointPage {
             .filter(|hour| !hour.began.is_empty())
             .map(|hour| (hour.at, hour.began.iter().map(|began| &**began).collect()))
             .collect();
+        let mut by_hour: Vec<_> = self
+            .by_hour
+            .iter()
+            .rev()
+            .map(|hour| (hour.name(), &hour.total))
+            .collect();
+        by_hour.push((html! { strong { "In all" } }, &self.totals));
         let is_a_day = hours.len() <= 24;
         let other = Link::to("endpoint")
             .with("endpoint", &self.endpoint.name)
@@ -297,13 +324,7 @@ impl EndpointPage {
             p { a href=(other) { @if is_a_day { "7 days" } @else { "24 hours" } } }
             details data-key="hours" {
                 summary { "By hour" }
-                (table("Hour", self.by_hour.iter().rev().map(|hour| {
-                    let began = html! {
-                        (hour.at)
-                        @for version in &hour.began { " " span.muted { (visible(version)) " began" } }
-                    };
-                    (began, &hour.total)
-                }), Some(&self.totals)))
+                (table("Hour", &by_hour))
             }
         }
     }
@@ -314,65 +335,32 @@ impl EndpointPage {
                 "Nothing came in. If a layer is given the application's version, this table shows what each version did.",
             );
         }
-        table(
-            "Version",
-            self.by_version.iter().map(|version| {
-                let name = html! {
-                    strong { (visible(&version.version)) }
-                    @if let (Some(first), Some(last)) = (version.first, version.last) {
-                        " " span.muted { "from " (first) " to " (last) }
-                    }
-                };
-                (name, &version.total)
-            }),
-            None,
-        )
+        let rows = self.by_version.iter();
+        let rows: Vec<_> = rows
+            .map(|version| (version.name(), &version.total))
+            .collect();
+        table("Version", &rows)
     }
 }
 
-fn table<'a>(
-    what: &str,
-    rows: impl Iterator<Item = (Markup, &'a Total)>,
-    sum: Option<&Total>,
-) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked.numbers {
-                thead {
-                    tr {
-                        th scope="col" { (what) }
-                        th.number scope="col" { "Processed" }
-                        th.number scope="col" { "Failed attempts" }
-                        th.number scope="col" { "Duplicates" }
-                        th.number scope="col" { "Rejected" }
-                        th.number scope="col" { "Half of the handlers within" }
-                        th.number scope="col" { "95 % within" }
-                    }
-                }
-                tbody {
-                    @for (name, total) in rows { (row(&name, total)) }
-                    @if let Some(sum) = sum { (row(&html! { strong { "In all" } }, sum)) }
-                }
-            }
-        }
-    }
-}
+/// What numbers are of, and the numbers.
+type Row<'a> = (Markup, &'a Total);
 
-fn row(name: &Markup, total: &Total) -> Markup {
-    let counts = &total.counts;
-    html! {
-        tr {
-            th scope="row" { (name) }
-            td.number data-label="Processed" { (grouped(counts.processed)) }
-            td.number.bad[counts.failed > 0] data-label="Failed attempts" {
-                (grouped(counts.failed))
-            }
-            td.number data-label="Duplicates" { (grouped(counts.duplicates)) }
-            td.number data-label="Rejected" { (grouped(counts.rejected)) }
-            td.number data-label="Half of the handlers within" {
-                (total.time(total.handler_p50_ms))
-            }
-            td.number data-label="95 % within" { (total.time(total.handler_p95_ms)) }
-        }
-    }
+fn table(what: &'static str, rows: &[Row<'_>]) -> Markup {
+    let number =
+        |of: fn(&Counts) -> i64| move |(_, total): &Row<'_>| html! { (grouped(of(&total.counts))) };
+    Table::of(rows)
+        .row_head(what, |(name, _)| name.clone())
+        .number("Processed", number(|counts| counts.processed))
+        .number("Failed attempts", |(_, total)| {
+            let failed = total.counts.failed;
+            html! { span class=[(failed > 0).then_some("bad")] { (grouped(failed)) } }
+        })
+        .number("Duplicates", number(|counts| counts.duplicates))
+        .number("Rejected", number(|counts| counts.rejected))
+        .number("Half of the handlers within", |(_, total)| {
+            total.time(total.handler_p50_ms)
+        })
+        .number("95 % within", |(_, total)| total.time(total.handler_p95_ms))
+        .render()
 }

@@ -1,10 +1,10 @@
 //! The types of an endpoint that have a handler, by the table of its layer, and when they came.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
-use super::super::html::{Timestamp, duration, state, visible};
+use super::super::html::{Table, Timestamp, duration, state, visible};
 use crate::recovery::Problem;
 
 const TYPES: &str = "
@@ -63,40 +63,26 @@ pub(super) async fn types(
 }
 
 pub(super) fn table(types: &[HandledType], now: Timestamp) -> Markup {
-    html! {
-        div.scroll {
-            table.stacked.numbers {
-                thead {
-                    tr {
-                        th scope="col" { "Type" }
-                        th scope="col" { "First" }
-                        th scope="col" { "Last" }
-                        th scope="col" { "Longest pause" }
-                    }
-                }
-                tbody {
-                    @for handled in types {
-                        tr {
-                            th scope="row" {
-                                (visible(&handled.name))
-                                @if handled.has_stopped { " " (state("stopped")) }
-                            }
-                            td data-label="First" {
-                                @match handled.first {
-                                    Some(at) => { (at) }
-                                    None => { span.muted { "none has come" } }
-                                }
-                            }
-                            td data-label="Last" {
-                                @if let Some(at) = handled.last { (at.with_age(now)) }
-                            }
-                            td data-label="Longest pause" {
-                                @if let Some(seconds) = handled.longest_pause_seconds { (duration(seconds)) }
-                            }
-                        }
-                    }
+    Table::of(types)
+        .row_head("Type", |handled| {
+            html! {
+                (visible(&handled.name))
+                @if handled.has_stopped { " " (state("stopped")) }
+            }
+        })
+        .column("First", |handled| {
+            html! {
+                @match handled.first {
+                    Some(at) => { (at) }
+                    None => { span.muted { "none has come" } }
                 }
             }
-        }
-    }
+        })
+        .column("Last", |handled| {
+            html! { @if let Some(at) = handled.last { (at.with_age(now)) } }
+        })
+        .column("Longest pause", |handled| {
+            html! { @if let Some(seconds) = handled.longest_pause_seconds { (duration(seconds)) } }
+        })
+        .render()
 }

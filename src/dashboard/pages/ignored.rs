@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
-use super::super::html::{Timestamp, state, visible};
+use super::super::html::{Table, Timestamp, state, visible};
 use super::super::rows::grouped;
 use crate::recovery::Problem;
 
@@ -83,34 +83,24 @@ pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
                  tenants knows its secret."
             }
         }
-        div.scroll {
-            table.stacked.numbers {
-                thead {
-                    tr {
-                        th scope="col" { "Type" }
-                        th.number scope="col" { "Events" }
-                        th scope="col" { "Last" }
-                    }
-                }
-                tbody {
-                    @for ignored in types {
-                        tr {
-                            th scope="row" {
-                                @if ignored.name == "*" {
-                                    span.muted { "further types, not told by name" }
-                                } @else {
-                                    (visible(&ignored.name))
-                                    @if ignored.is_named { " " span.muted { "named" } }
-                                    @if !ignored.is_verified { " " span.muted { "not verified" } }
-                                }
-                                @if ignored.is_new { " " (state("new")) }
-                            }
-                            td.number data-label="Events" { (grouped(ignored.events)) }
-                            td data-label="Last" { (ignored.last.with_age(now)) }
-                        }
-                    }
-                }
+        (Table::of(types)
+            .row_head("Type", IgnoredType::in_words)
+            .number("Events", |ignored| html! { (grouped(ignored.events)) })
+            .column("Last", |ignored| ignored.last.with_age(now)))
+    }
+}
+
+impl IgnoredType {
+    fn in_words(&self) -> Markup {
+        html! {
+            @if self.name == "*" {
+                span.muted { "further types, not told by name" }
+            } @else {
+                (visible(&self.name))
+                @if self.is_named { " " span.muted { "named" } }
+                @if !self.is_verified { " " span.muted { "not verified" } }
             }
+            @if self.is_new { " " (state("new")) }
         }
     }
 }

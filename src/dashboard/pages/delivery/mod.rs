@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::super::error::PageError;
 use super::super::html::{
-    Timestamp, button, code, empty, facts, hidden_code, short, state, status, visible,
+    Table, Timestamp, button, code, empty, facts, hidden_code, short, state, status, visible,
 };
 use super::super::operate::recorded_actions::{self, Recorded};
 use super::super::params::Params;
@@ -214,30 +214,13 @@ fn history(kept: &Kept, now: Timestamp) -> Markup {
         @if kept.failed_attempts.is_empty() {
             (empty("None."))
         } @else {
-            div.scroll {
-                table.stacked {
-                    thead {
-                        tr {
-                            th scope="col" { "Failed" }
-                            th scope="col" { "By" }
-                            th scope="col" { "Status" }
-                            th scope="col" { "Reason" }
-                        }
-                    }
-                    tbody {
-                        @for attempt in &kept.failed_attempts {
-                            tr {
-                                td data-label="Failed" { (attempt.at.with_age(now)) }
-                                td data-label="By" { (attempt.by) }
-                                td data-label="Status" { (status(attempt.status)) }
-                                td.reason data-label="Reason" {
-                                    (short(attempt.reason.as_deref().unwrap_or_default(), 200))
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (Table::of(&kept.failed_attempts)
+                .column("Failed", |attempt| attempt.at.with_age(now))
+                .column("By", |attempt| html! { (attempt.by) })
+                .column("Status", |attempt| status(attempt.status))
+                .styled("reason", "Reason", |attempt| {
+                    short(attempt.reason.as_deref().unwrap_or_default(), 200)
+                }))
             @if older > 0 {
                 p.muted {
                     (older) " further attempt(s): running, ended without a result, or older than \
