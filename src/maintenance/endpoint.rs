@@ -67,7 +67,7 @@ impl Endpoint {
     /// The deliveries that are not processed yet, by delivery id: those that are kept, and those
     /// whose failure is recorded. At most `limit`, and only those `after` the last one of the page before. With a
     /// filter of [`KeptState::Processed`](crate::recovery::KeptState::Processed), those whose requests stay
-    /// after they were processed.
+    /// after they were processed: by tenant where ids are separate by tenant, and by delivery id.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;

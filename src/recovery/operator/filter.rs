@@ -169,6 +169,11 @@ impl Filter {
         self
     }
 
+    /// Whether only processed deliveries are meant in a list.
+    pub(super) fn is_of_processed(&self) -> bool {
+        self.state == Some(KeptState::Processed.as_str())
+    }
+
     /// The first fourteen values of a statement on what it says. Without a state, those of these states are meant.
     fn bind_states<'q>(
         &'q self,

@@ -4,12 +4,31 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-use sqlx::PgPool;
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
 
-use super::{Filter, Of, list};
-use crate::recovery::KeptState;
+use super::Of;
+use super::filter::{Filter, is_chosen, plan_for_values};
+use crate::pg_time::from_unix_time;
+use crate::transaction::ShortTx;
 
-const PAGE: u32 = 1000;
+/// At most `$15`, in the order of [`Chosen`]. No index has it: all that the filter means is read, but once. The request of a
+/// recorded one is not there.
+const NEWEST: &str = concat!(
+    "
+    select
+        kept.tenant, kept.delivery_id,
+        extract(epoch from kept.first_received_at)::float8 as first_received_at
+    from idempotent_webhook.kept_deliveries as kept
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where ",
+    is_chosen!(),
+    "
+        and kept.state <> 'recorded'
+    order by kept.first_received_at desc, kept.tenant, kept.delivery_id
+    limit $15
+"
+);
 
 /// A kept delivery, by its key.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +39,17 @@ pub(crate) struct Chosen {
     pub(crate) delivery_id: String,
 }
 
-/// The newest deliveries of any of these filters, the newest first. No more than the limit are held at any time.
+impl Chosen {
+    fn read(row: &PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            received_at: Reverse(from_unix_time(row.try_get("first_received_at")?)),
+            tenant: row.try_get("tenant")?,
+            delivery_id: row.try_get("delivery_id")?,
+        })
+    }
+}
+
+/// The newest deliveries of any of these filters, the newest first.
 pub(crate) async fn newest(
     pool: &PgPool,
     of: Of<'_>,
@@ -29,21 +58,17 @@ pub(crate) async fn newest(
 ) -> sqlx::Result<BTreeSet<Chosen>> {
     let mut chosen = BTreeSet::new();
     for filter in filters {
-        let mut page = list(pool, of, filter, None, PAGE).await?;
-        while let Some(last) = page.last() {
-            // The request of a recorded one is not there.
-            let has_request = page.iter().filter(|kept| kept.state != KeptState::Recorded);
-            for kept in has_request {
-                chosen.insert(Chosen {
-                    received_at: Reverse(kept.first_received_at),
-                    tenant: kept.key_tenant().to_owned(),
-                    delivery_id: kept.delivery_id.clone(),
-                });
-                if chosen.len() > limit {
-                    chosen.pop_last();
-                }
-            }
-            page = list(pool, of, filter, Some(last), PAGE).await?;
+        let newest = ShortTx::run(pool, async |tx| {
+            plan_for_values(tx).await?;
+            let newest = filter.bind_listed(NEWEST, of);
+            let newest = newest.bind(i64::try_from(limit).unwrap_or(i64::MAX));
+            newest.fetch_all(tx).await
+        });
+        for row in &newest.await? {
+            chosen.insert(Chosen::read(row)?);
+        }
+        while chosen.len() > limit {
+            chosen.pop_last();
         }
     }
     Ok(chosen)

@@ -12,6 +12,9 @@ use idempotent_webhook::{
     presets, prune,
 };
 
+use sqlx::Executor;
+
+use super::telling::NO_OTHERS;
 use crate::support::{
     Database, Failing, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint, github,
     insert_effect, keep, keep_all, keeping_by, recover, secret, send, write_effect,
@@ -397,4 +400,44 @@ async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
         endpoint(&app).reprocess_all(&filter).await.unwrap().changed,
         0
     );
+}
+
+/// As an export of the whole archive does, page by page.
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_a_page_of_the_archive_reads_what_it_lists() {
+    let database = Database::new().await;
+    let filling = database.another_pool(1).await;
+    for statement in [
+        "insert into idempotent_webhook.kept_deliveries
+            (endpoint, tenant, delivery_id, state, attempts, processed_at, archived_until)
+         select
+            'test', 'tenant-' || n % 2, lpad(n::text, 5, '0'), 'processed', 1, now(),
+            now() + interval '1 day'
+         from generate_series(1, 20000) as n",
+        "vacuum analyze idempotent_webhook.kept_deliveries",
+    ] {
+        filling.execute(statement).await.unwrap();
+    }
+    // What a connection has read is counted when it ends.
+    filling.close().await;
+    database.until(NO_OTHERS).await;
+    let read = "select (
+            heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
+        )::bigint
+        from pg_statio_user_tables
+        where relname = 'kept_deliveries'";
+    let before = database.count(read).await;
+    let pool = database.another_pool(1).await;
+    let endpoint = Endpoint::new(pool.clone(), "test");
+    let processed = Filter::new().state(KeptState::Processed);
+    let first = endpoint.kept(&processed, None, 2).await.unwrap();
+    let next = endpoint.kept(&processed, first.last(), 1).await.unwrap();
+    pool.close().await;
+    database.until(NO_OTHERS).await;
+    let blocks = database.count(read).await - before;
+    let key = |kept: &KeptDelivery| (kept.tenant.clone().unwrap(), kept.delivery_id.clone());
+    let keys: Vec<_> = first.iter().chain(&next).map(key).collect();
+    let expected = ["00002", "00004", "00006"].map(|id| ("tenant-0".to_owned(), id.to_owned()));
+    assert_eq!(keys, expected);
+    assert!(blocks < 100, "{blocks} blocks for two pages");
 }

@@ -599,7 +599,7 @@ async fn q4_a_hook_may_block_and_is_waited_for() {
     assert_eq!(told.all(), ["due-1 is sent"]);
 }
 
-const NO_OTHERS: &str = "not exists (
+pub(super) const NO_OTHERS: &str = "not exists (
     select from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
 )";
