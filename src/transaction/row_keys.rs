@@ -75,17 +75,9 @@ impl RowKeys {
         self.0.last()
     }
 
-    pub(crate) fn append(&mut self, mut more: Self) {
-        self.0.append(&mut more.0);
-    }
-
-    /// The first ones, at most so many.
-    pub(crate) fn first(&self, number: usize) -> Self {
-        Self(self.0.iter().take(number).cloned().collect())
-    }
-
-    pub(crate) fn drop_first(&mut self, number: usize) {
-        self.0.drain(..number.min(self.0.len()));
+    /// Takes the first ones away, at most so many.
+    pub(crate) fn take_first(&mut self, number: usize) -> Self {
+        Self(self.0.drain(..number.min(self.0.len())).collect())
     }
 
     pub(crate) fn contains(&self, key: &(String, String)) -> bool {

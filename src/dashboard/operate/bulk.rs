@@ -30,11 +30,12 @@ pub(super) struct InBackground {
 }
 
 /// What is changed in one transaction.
-enum Batch<'a, 'filter> {
-    /// The next ones of a filter.
-    Next(&'a mut Bulk<'filter>),
-    /// These.
-    Of(&'a RowKeys),
+#[derive(Clone, Copy)]
+enum Batch<'a> {
+    /// Those that were chosen by a filter.
+    Chosen(&'a Bulk<'a>, &'a RowKeys),
+    /// Those that were selected one by one.
+    Selected(&'a RowKeys),
 }
 
 impl InBackground {
@@ -70,15 +71,19 @@ impl InBackground {
             tenant: None,
         };
         let mut bulk = Bulk::new(operation, of, filter);
-        while !bulk.is_over() {
-            let batch = Batch::Next(&mut bulk);
+        loop {
+            let place = self.database.place_in_background().await;
+            let batch = bulk.next(&self.database.pool).await?;
+            drop(place);
+            let Some(batch) = batch else {
+                return Ok(false);
+            };
+            let batch = Batch::Chosen(&bulk, &batch);
             let (_, is_cancelled) = self.batch(endpoint, action, batch).await?;
             if is_cancelled {
                 return Ok(true);
             }
-            bulk.committed();
         }
-        Ok(false)
     }
 
     /// Changes a batch, and counts it in the same transaction. Also returns whether the action was cancelled.
@@ -86,16 +91,16 @@ impl InBackground {
         &self,
         endpoint: &str,
         action: Action,
-        mut batch: Batch<'_, '_>,
+        batch: Batch<'_>,
     ) -> sqlx::Result<(Applied, bool)> {
         let mut conflicts = 0;
         loop {
             let started = Instant::now();
             let place = self.database.place_in_background().await;
             let done = operator::run(&self.database.pool, async |tx| {
-                let applied = match &mut batch {
-                    Batch::Next(bulk) => bulk.next(tx).await?,
-                    Batch::Of(keys) => change(action, endpoint, keys, tx).await?,
+                let applied = match batch {
+                    Batch::Chosen(bulk, keys) => bulk.apply(keys, tx).await?,
+                    Batch::Selected(keys) => change(action, endpoint, keys, tx).await?,
                 };
                 let is_cancelled =
                     recorded_actions::add(tx, self.id, action, endpoint, &applied).await?;
@@ -132,8 +137,8 @@ impl InBackground {
             };
             for batch in of_endpoint.chunks(BATCH) {
                 let keys: RowKeys = batch.iter().map(row_key).collect();
-                let (applied, is_cancelled) =
-                    self.batch(endpoint, action, Batch::Of(&keys)).await?;
+                let batch = Batch::Selected(&keys);
+                let (applied, is_cancelled) = self.batch(endpoint, action, batch).await?;
                 unchanged += keys.len() - applied.changed.len() - applied.running;
                 if is_cancelled {
                     return Ok(unchanged);

@@ -15,8 +15,8 @@ const NOW: &str = "select extract(epoch from now())::float8";
 /// locks of Postgres has room for 64 a connection by default.
 pub(crate) const BATCH: usize = 500;
 
-/// How many keys are chosen at once. They are in memory until it is their turn.
-const CHOICE: i64 = 20_000;
+/// How many keys are chosen at once, in a transaction of their own. They are in memory until it is their turn.
+const CHOICE: usize = 20_000;
 
 /// At most `$18` keys after that of the tenant `$16` and the id `$17`.
 const CHOOSE: &str = concat!(
@@ -57,10 +57,12 @@ impl AddAssign<&Applied> for Changes {
 pub(crate) struct Bulk<'a> {
     operation: Operation,
     of: Of<'a>,
-    /// It has a time before which they came: that of its beginning, if none was given.
+    /// It has a time before which they came: that of the first choice, if none was given.
     filter: Filter,
     /// Those whose turn comes next.
     chosen: RowKeys,
+    /// The last one of all that were chosen.
+    last: Option<(String, String)>,
     has_chosen_all: bool,
 }
 
@@ -71,52 +73,55 @@ impl<'a> Bulk<'a> {
             of,
             filter: filter.clone(),
             chosen: RowKeys::default(),
+            last: None,
             has_chosen_all: false,
         }
     }
 
-    /// Changes the next batch, in a transaction that has begun for operations. The next one is that after the one
-    /// [`committed`](Self::committed).
-    pub(crate) async fn next(&mut self, tx: &mut PgConnection) -> sqlx::Result<Applied> {
+    /// The next batch, each of which is to be [applied](Self::apply).
+    pub(crate) async fn next(&mut self, pool: &PgPool) -> sqlx::Result<Option<RowKeys>> {
+        if self.chosen.is_empty() && !self.has_chosen_all {
+            self.chosen = run(pool, async |tx| self.choose(tx).await).await?;
+            self.last = self.chosen.last().cloned();
+            self.has_chosen_all = self.chosen.len() < CHOICE;
+        }
+        let batch = self.chosen.take_first(BATCH);
+        Ok(Some(batch).filter(|batch| !batch.is_empty()))
+    }
+
+    async fn choose(&mut self, tx: &mut PgConnection) -> sqlx::Result<RowKeys> {
         if self.filter.received_before.is_none() {
             let now = sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?;
             self.filter.received_before = Some(now);
         }
-        if self.chosen.len() <= BATCH && !self.has_chosen_all {
-            plan_for_values(&mut *tx).await?;
-            let after = self.chosen.last();
-            let choose = self.filter.bind(CHOOSE, self.of, self.operation);
-            let chosen = choose
-                .bind(after.map(|(tenant, _)| tenant))
-                .bind(after.map(|(_, id)| id))
-                .bind(CHOICE)
-                .fetch_all(&mut *tx)
-                .await?;
-            self.has_chosen_all = chosen.len() < CHOICE.unsigned_abs() as usize;
-            self.chosen.append(RowKeys::read(&chosen)?);
-        }
-        let batch = self.chosen.first(BATCH);
+        plan_for_values(&mut *tx).await?;
+        let choose = self.filter.bind(CHOOSE, self.of, self.operation);
+        let chosen = choose
+            .bind(self.last.as_ref().map(|(tenant, _)| tenant))
+            .bind(self.last.as_ref().map(|(_, id)| id))
+            .bind(CHOICE as i64)
+            .fetch_all(tx)
+            .await?;
+        RowKeys::read(&chosen)
+    }
+
+    /// Changes a batch, in a transaction that has [begun](run) for operations.
+    pub(crate) async fn apply(
+        &self,
+        batch: &RowKeys,
+        tx: &mut PgConnection,
+    ) -> sqlx::Result<Applied> {
+        let (of, filter) = (self.of, &self.filter);
         self.operation
-            .apply(self.of, &self.filter, &batch, Running::IsLeft, tx)
+            .apply(of, filter, batch, Running::IsLeft, tx)
             .await
-    }
-
-    /// Goes on after the batch.
-    pub(crate) fn committed(&mut self) {
-        self.chosen.drop_first(BATCH);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.has_chosen_all && self.chosen.is_empty()
     }
 
     /// All batches, each in a transaction of its own.
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<Changes> {
         let mut changes = Changes::default();
-        while !self.is_over() {
-            let applied = run(pool, async |tx| self.next(tx).await).await?;
-            self.committed();
-            changes += &applied;
+        while let Some(batch) = self.next(pool).await? {
+            changes += &run(pool, async |tx| self.apply(&batch, tx).await).await?;
         }
         Ok(changes)
     }
