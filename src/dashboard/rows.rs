@@ -1,4 +1,4 @@
-//! Rows that several pages read: endpoints, keys and counts.
+//! Rows that several pages read: endpoints, keys, counts, and the deliveries of lists.
 
 use std::fmt;
 
@@ -8,6 +8,7 @@ use sqlx::{PgConnection, Row};
 
 use super::Access;
 use super::error::PageError;
+use super::html::Timestamp;
 
 /// How many rows are counted for a page. Each number has its share.
 const COUNTED: usize = 200_000;
@@ -189,36 +190,49 @@ pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sq
         .await
 }
 
-/// The tenant of a kept delivery by name, also where it is not part of the key.
-const TENANT: &str = "
-    select coalesce(tenant_name, tenant)
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
+/// The tenants of deliveries. By name, if they are kept, also where it is not part of the key.
+const TENANTS: &str = "
+    select coalesce(kept.tenant_name, wanted.tenant)
+    from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)
+    left join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
 ";
 
-/// Whether somebody may see a delivery, if there is one. Whoever may see some tenants only may not see one
-/// whose tenant is not known.
+/// Whether the operator may see all of these deliveries that there are. With a right to some tenants only, none whose tenant
+/// is not known.
 pub(super) async fn may_see(
     connection: &mut PgConnection,
     access: &Access,
-    key: &Key,
+    keys: &[Key],
 ) -> sqlx::Result<bool> {
-    if !access.sees_endpoint(&key.endpoint) {
+    if !keys.iter().all(|key| access.sees_endpoint(&key.endpoint)) {
         return Ok(false);
     }
     if access.tenants().is_none() {
         return Ok(true);
     }
-    let tenant: Option<String> = sqlx::query_scalar(TENANT)
-        .bind(&key.endpoint)
-        .bind(&key.tenant)
-        .bind(&key.id)
-        .fetch_optional(connection)
+    let [endpoints, tenants, ids] = columns(keys);
+    let tenants: Vec<String> = sqlx::query_scalar(TENANTS)
+        .bind(endpoints)
+        .bind(tenants)
+        .bind(ids)
+        .fetch_all(connection)
         .await?;
-    Ok(access.sees_tenant(tenant.as_ref().unwrap_or(&key.tenant)))
+    Ok(tenants.iter().all(|tenant| access.sees_tenant(tenant)))
 }
 
-/// Refuses what is not counted by tenant to somebody who may see some tenants only.
+/// The endpoints, the tenants and the ids, each as a value of a statement.
+pub(super) fn columns<'a>(keys: impl IntoIterator<Item = &'a Key>) -> [Vec<&'a str>; 3] {
+    let mut columns = [Vec::new(), Vec::new(), Vec::new()];
+    let [endpoints, tenants, ids] = &mut columns;
+    for key in keys {
+        endpoints.push(&*key.endpoint);
+        tenants.push(&*key.tenant);
+        ids.push(&*key.id);
+    }
+    columns
+}
+
+/// Refuses what is not counted by tenant where only some tenants may be seen.
 pub(super) fn not_by_tenant(access: &Access) -> Result<(), PageError> {
     const ALL_TENANTS: PageError =
         PageError::forbidden("This page is about all tenants, and you may see some of them.");
@@ -280,6 +294,26 @@ impl Key {
             ("id", Some(&self.id)),
         ]
     }
+}
+
+/// A delivery, as a list has it.
+#[derive(Debug, Serialize)]
+pub(super) struct Delivery {
+    #[serde(flatten)]
+    pub(super) key: Key,
+    /// By name, if it is known.
+    #[serde(rename = "tenant_name")]
+    pub(super) tenant: Option<String>,
+    pub(super) event_type: Option<String>,
+    pub(super) state: String,
+    pub(super) attempts: Option<i32>,
+    pub(super) status: Option<i16>,
+    pub(super) reason: Option<String>,
+    pub(super) last_failed: Option<Timestamp>,
+    pub(super) next_attempt: Option<Timestamp>,
+    pub(super) processed: Option<Timestamp>,
+    /// Whether a processed one can be run again from here.
+    pub(super) has_request: Option<bool>,
 }
 
 #[cfg(test)]

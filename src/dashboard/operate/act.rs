@@ -134,10 +134,8 @@ async fn are_there(
     access: &Access,
     keys: &[Key],
 ) -> sqlx::Result<bool> {
-    for key in keys {
-        if !rows::may_see(connection, access, key).await? {
-            return Ok(false);
-        }
+    if !rows::may_see(connection, access, keys).await? {
+        return Ok(false);
     }
     for endpoint in endpoints_of(keys) {
         if !rows::is_endpoint(connection, &endpoint).await? {

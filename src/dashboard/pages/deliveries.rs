@@ -7,7 +7,7 @@ use super::super::cursor::Cursor;
 use super::super::error::PageError;
 use super::super::html::{Table, Timestamp, empty, pages, select, short, state, status, visible};
 use super::super::params::{Link, Params};
-use super::super::rows::{self, Key};
+use super::super::rows::{self, Delivery};
 use super::super::selection::{Selection, State};
 use super::super::view::View;
 use super::super::{Access, Shared};
@@ -27,26 +27,6 @@ pub(in crate::dashboard) struct Deliveries {
     known: Vec<String>,
     #[serde(skip)]
     is_first: bool,
-}
-
-/// A delivery, as a list has it.
-#[derive(Debug, Serialize)]
-pub(super) struct Delivery {
-    #[serde(flatten)]
-    pub(super) key: Key,
-    /// By name, if it is known.
-    #[serde(rename = "tenant_name")]
-    pub(super) tenant: Option<String>,
-    pub(super) event_type: Option<String>,
-    pub(super) state: String,
-    pub(super) attempts: Option<i32>,
-    pub(super) status: Option<i16>,
-    pub(super) reason: Option<String>,
-    pub(super) last_failed: Option<Timestamp>,
-    pub(super) next_attempt: Option<Timestamp>,
-    pub(super) processed: Option<Timestamp>,
-    /// Whether a processed one can be run again from here.
-    pub(super) has_request: Option<bool>,
 }
 
 pub(in crate::dashboard) async fn read(

@@ -7,9 +7,8 @@ use sqlx::{PgConnection, Postgres, Row};
 use super::super::Access;
 use super::super::cursor::{Cursor, Listed, PAGE, Search, bind};
 use super::super::html::Timestamp;
-use super::super::rows::Key;
+use super::super::rows::{Delivery, Key};
 use super::super::selection::Selection;
-use super::deliveries::Delivery;
 
 /// What a row of the list has. The alias `kept` is a row of `kept_deliveries`.
 macro_rules! columns {

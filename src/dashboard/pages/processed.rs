@@ -11,9 +11,8 @@ use sqlx::{PgConnection, Postgres, Row};
 
 use super::super::cursor::{Cursor, Listed, PAGE, Search, bind};
 use super::super::html::Timestamp;
-use super::super::rows::Key;
+use super::super::rows::{Delivery, Key, columns};
 use super::super::selection::Selection;
-use super::deliveries::Delivery;
 
 /// Those of the endpoint `$1` that the index finds: of the times `$2` and `$3`, after the place `$4` to `$7`.
 macro_rules! indexed {
@@ -158,16 +157,11 @@ async fn add_archived(
     connection: &mut PgConnection,
     deliveries: &mut [Delivery],
 ) -> sqlx::Result<()> {
-    let column = |of: fn(&Key) -> &str| -> Vec<&str> {
-        deliveries
-            .iter()
-            .map(|delivery| of(&delivery.key))
-            .collect()
-    };
+    let [endpoints, tenants, ids] = columns(deliveries.iter().map(|delivery| &delivery.key));
     let rows = sqlx::query(ARCHIVED)
-        .bind(column(|key| &key.endpoint))
-        .bind(column(|key| &key.tenant))
-        .bind(column(|key| &key.id))
+        .bind(endpoints)
+        .bind(tenants)
+        .bind(ids)
         .fetch_all(connection)
         .await?;
     let mut archived: BTreeMap<Key, (Option<String>, i32)> = BTreeMap::new();

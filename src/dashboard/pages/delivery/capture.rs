@@ -7,10 +7,9 @@ use tokio::task::spawn_blocking;
 
 use super::super::super::error::PageError;
 use super::super::super::params::Params;
-use super::super::super::rows::{self, Key};
 use super::super::super::{Access, Shared};
 use super::stored::{self, Delivery, body};
-use super::{MISSING_KEY, file};
+use super::{file, look};
 use crate::testing::Pseudonyms;
 
 const NOT_KEPT: PageError = PageError::not_found("Its request is not kept.");
@@ -32,12 +31,7 @@ pub(in crate::dashboard) async fn read(
     access: &Access,
     params: &Params,
 ) -> Result<Response, PageError> {
-    let key = Key::from(params).ok_or(MISSING_KEY)?;
-    let mut reading = shared.database.read().await?;
-    if !rows::may_see(&mut reading, access, &key).await? {
-        reading.end();
-        return Err(NOT_KEPT);
-    }
+    let (key, mut reading) = look(shared, access, params, NOT_KEPT).await?;
     let delivery = Delivery::read(&mut reading, &key, access).await?;
     let payload = body(&mut reading, &key, None).await?;
     reading.end();

@@ -4,12 +4,15 @@
 pub(in crate::dashboard) mod capture;
 mod stored;
 
+use std::slice;
+
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::super::database::Reading;
 use super::super::error::PageError;
 use super::super::html::{
     Table, Timestamp, button, code, empty, facts, hidden_code, short, state, status, visible,
@@ -42,17 +45,29 @@ pub(in crate::dashboard) struct DeliveryPage {
     signature_header: Option<String>,
 }
 
+/// Begins to read the delivery that is asked for. If it may not be seen, the answer is the same as if it were not there.
+async fn look(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+    not_there: PageError,
+) -> Result<(Key, Reading), PageError> {
+    const MISSING_KEY: PageError = PageError::bad_request("An endpoint and an id are needed.");
+    let key = Key::from(params).ok_or(MISSING_KEY)?;
+    let mut reading = shared.database.read().await?;
+    if !rows::may_see(&mut reading, access, slice::from_ref(&key)).await? {
+        reading.end();
+        return Err(not_there);
+    }
+    Ok((key, reading))
+}
+
 pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
     params: &Params,
 ) -> Result<DeliveryPage, PageError> {
-    let key = Key::from(params).ok_or(MISSING_KEY)?;
-    let mut reading = shared.database.read().await?;
-    if !rows::may_see(&mut reading, access, &key).await? {
-        reading.end();
-        return Err(UNKNOWN);
-    }
+    let (key, mut reading) = look(shared, access, params, UNKNOWN).await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let delivery = Delivery::read(&mut reading, &key, access).await?;
     let mut payload = None;
@@ -120,8 +135,6 @@ impl View for DeliveryPage {
         }
     }
 }
-
-const MISSING_KEY: PageError = PageError::bad_request("An endpoint and an id are needed.");
 
 fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
     let time = |at: Option<Timestamp>| at.map(|at| at.with_age(now));
@@ -303,16 +316,11 @@ pub(in crate::dashboard) async fn payload(
     access: &Access,
     params: &Params,
 ) -> Result<Response, PageError> {
-    let key = Key::from(params).ok_or(MISSING_KEY)?;
-    let mut reading = shared.database.read().await?;
-    let body = match rows::may_see(&mut reading, access, &key).await? {
-        true => body(&mut reading, &key, None).await?,
-        false => None,
-    };
+    const NOT_KEPT: PageError = PageError::not_found("Its payload is not kept.");
+    let (key, mut reading) = look(shared, access, params, NOT_KEPT).await?;
+    let body = body(&mut reading, &key, None).await?;
     reading.end();
-    let Some(body) = body else {
-        return Err(PageError::not_found("Its payload is not kept."));
-    };
+    let body = body.ok_or(NOT_KEPT)?;
     Ok(file(body, "attachment; filename=\"payload.bin\""))
 }
 
