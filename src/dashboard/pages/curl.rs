@@ -1,4 +1,4 @@
-//! A request as a command for a POSIX shell.
+//! A request as a command for a POSIX shell, or for fish.
 
 use super::super::html::visible;
 
@@ -54,9 +54,17 @@ fn url(uri: &str) -> String {
     format!("https://HOST{path}")
 }
 
-/// For a POSIX shell. Others read a backslash within quotes.
+/// For a POSIX shell, and for fish, where a backslash within quotes would take the meaning of the next character.
 fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let mut quoted = "'".to_owned();
+    for character in text.chars() {
+        match character {
+            '\'' => quoted += r"'\''",
+            '\\' => quoted += r"'\\'",
+            character => quoted.push(character),
+        }
+    }
+    quoted + "'"
 }
 
 #[cfg(test)]
@@ -64,7 +72,7 @@ mod tests {
     use super::curl;
 
     #[test]
-    fn a_request_is_a_command_that_a_posix_shell_takes_as_it_is() {
+    fn a_request_is_a_command_that_a_posix_shell_and_fish_take_as_it_is() {
         let headers = [("content-type", "application/json"), ("x-empty", "")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let command = curl(
@@ -72,14 +80,14 @@ mod tests {
             "/hooks?a=1&b=$HOME",
             &headers,
             Some("x-hub-signature-256"),
-            Some(br#"{"it's":"`id` $(id)"}"#),
+            Some(br#"{"it's":"`id` $(id) \u0041 \'"}"#),
         );
         let expected = r#"curl --globoff -X 'POST' \
   'https://HOST/hooks?a=1&b=$HOME' \
   -H 'content-type: application/json' \
   -H 'x-empty;' \
   -H 'x-hub-signature-256: SIGNATURE' \
-  --data-raw '{"it'\''s":"`id` $(id)"}'"#;
+  --data-raw '{"it'\''s":"`id` $(id) '\\'u0041 '\\''\''"}'"#;
         assert_eq!(command, expected);
     }
 
