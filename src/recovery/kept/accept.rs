@@ -95,7 +95,10 @@ pub(crate) async fn accept(
             accepted => accepted,
         });
     }
-    if is_reconciled {
+    let is_any_new = accepted
+        .iter()
+        .any(|accepted| matches!(accepted, Accepted::New(_)));
+    if is_reconciled && is_any_new {
         let new: RowKeys = group
             .iter()
             .zip(&accepted)
