@@ -88,7 +88,7 @@ impl Access {
         self
     }
 
-    /// Only these endpoints. The others appear on no page, in no action and in no number.
+    /// Only these endpoints. Any further one appears on no page, in no action and in no number.
     ///
     /// ```
     /// use idempotent_webhook::dashboard::Access;

@@ -1,4 +1,4 @@
-//! The advisory locks of claims, as `pg_locks` has them: who holds one has the delivery in flight.
+//! The advisory locks of claims, as `pg_locks` has them: the session that holds one has the delivery in flight.
 
 /// The number of the lock of a claim: that of `transaction/claim.sql`.
 macro_rules! claim_lock {

@@ -227,7 +227,7 @@ impl State {
                 "Over the last day, payloads had another version than is expected. They were handled all the same."
             }
             Self::Mixed => {
-                "Attempts failed or requests were rejected in this hour or the one before. Others have \
+                "Attempts failed or requests were rejected in this hour or the one before. Some have \
                  succeeded."
             }
             Self::Quiet => "Nothing was counted over the last 24 hours.",
@@ -265,7 +265,7 @@ pub(super) struct Endpoint {
     pub(super) has_new_type: bool,
     #[serde(rename = "other_version")]
     pub(super) has_other_version: bool,
-    /// Why a list is not reconciled, for those who look at a page. Programs have all lists of an endpoint.
+    /// Why a list is not reconciled, for readers of a page. Programs have all lists of an endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
     /// What differs between the provider's subscription and the layer.

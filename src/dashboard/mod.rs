@@ -64,7 +64,7 @@
 //! - **Deliveries**: those that fail or are due, and those that were processed, by endpoint, state, event
 //!   type, tenant, time and reason. The address has the filters.
 //! - **A delivery**: its state, its failed attempts, its request, also as a command for a
-//!   POSIX shell.
+//!   POSIX shell or for fish.
 //! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
 //!   not known.
@@ -98,7 +98,7 @@
 //! | `other version` | payloads had another version than is [expected](crate::Provider::expect_version) |
 //! | `subscription differs` | the provider's subscription is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects it |
 //! | `not compared` | for a day, the provider could not be asked for its subscription |
-//! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |
+//! | `mixed` | in this hour or the one before, some failed or were rejected, and some succeeded |
 //! | `quiet` | nothing was counted over the last 24 hours |
 //! | `fine` | none of these |
 //!
@@ -174,7 +174,7 @@
 //! The work of a page is bounded, however many rows there are. Numbers are counted up to 10,000, or less if
 //! there are many, and up to 100,000 before an action. Lists are read from an index, 50 at a time. Where no
 //! index has the filters, a page searches for a tenth of a second, and the next one goes on. No statement of
-//! a page takes longer than 5 seconds, and the dashboard uses two connections at most, whoever gives up
+//! a page takes longer than 5 seconds, and the dashboard uses two connections at most, even if the operator gives up
 //! waiting. `benches/README.md` has figures with millions of rows.
 //!
 //! # Where to put it

@@ -175,7 +175,7 @@ async fn page(
     })
 }
 
-/// The first page has a name as the others do, so that all of them have the same relative links. The
+/// The first page has a name as each further one has, so that all of them have the same relative links. The
 /// redirect is relative as well: the prefix may be another one in front of a proxy. One that strips a
 /// prefix without a slash at its end has to say which.
 fn to_first_page(head: &Parts, access: &Access) -> Response {

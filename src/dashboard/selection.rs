@@ -306,7 +306,7 @@ impl Selection {
     }
 
     /// Finds the latest reason of the group, of these endpoints and until this time. It may be that of any
-    /// tenant, so it is for those who see all of them.
+    /// tenant, so it is for operators with a right to all of them.
     pub(super) async fn look_up_reason(
         &mut self,
         connection: &mut PgConnection,

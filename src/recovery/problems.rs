@@ -45,7 +45,8 @@ pub enum Problem {
     /// For a day, the provider could not be asked for its subscription of the endpoint: a key is wrong, or the API fails.
     NotCompared,
     /// Over the last day, payloads had another version than the provider is
-    /// [expected](crate::Provider::expect_version) to send.
+    /// [expected](crate::Provider::expect_version) to send. Where the signature does not cover the version, an attacker
+    /// with a captured request can cause it.
     OtherVersion,
 }
 

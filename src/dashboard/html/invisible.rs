@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Spells out characters that are not seen, or that change how others are seen: controls, marks of the
+/// Spells out characters that are not seen, or that change how the characters around them are seen: controls, marks of the
 /// direction of writing, spaces without width, and letters that look like a space. The template escapes HTML.
 pub(in crate::dashboard) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_invisible) {

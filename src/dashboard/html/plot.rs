@@ -16,7 +16,7 @@ fn parts(counts: &Counts) -> [(&'static str, i64); 4] {
     ]
 }
 
-/// In words, for whoever does not see the bars.
+/// In words, for a reader who does not see the bars.
 fn summary(hours: &[Hour]) -> String {
     let all = sum(hours.iter().map(|hour| &hour.counts));
     format!(

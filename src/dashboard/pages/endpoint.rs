@@ -258,7 +258,7 @@ impl View for EndpointPage {
                 p {
                     "Payloads of another version of the provider's API than was expected. They were handled all the same."
                     @if self.settings.as_ref().is_some_and(Told::version_is_unsigned) {
-                        " The signature does not cover the version: whoever has captured a request can make one up."
+                        " The signature does not cover the version: an attacker with a captured request can make one up."
                     }
                 }
                 (by_name::table("Version", &self.other_versions, self.now))

@@ -22,7 +22,7 @@ pub(crate) use list::list;
 pub(crate) use newest::{Chosen, newest};
 pub(crate) use operation::{Applied, Operation, Running, run};
 
-/// Waits for whoever changes what is kept of the deliveries, as a reprocess does.
+/// Waits for each transaction that changes what is kept of the deliveries, such as that of a reprocess.
 const LOCK_KEPT: &str = "
     select 1
     from idempotent_webhook.kept_deliveries
@@ -182,7 +182,7 @@ pub(crate) async fn forget(
     Ok(forgotten)
 }
 
-/// The same for those whose requests are not kept: the others can be processed again from these.
+/// The same for those whose requests are not kept: with its request, a delivery can be processed again.
 #[cfg(feature = "dashboard")]
 pub(crate) async fn forget_unless_archived(
     keys: &RowKeys,

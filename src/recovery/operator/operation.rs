@@ -34,7 +34,7 @@ macro_rules! is_meant {
 }
 pub(super) use is_meant;
 
-/// Waits for whatever else changes the rows of the tenants `$16` and the ids `$17`, and looks at them again then. In one
+/// Waits for each transaction that changes the rows of the tenants `$16` and the ids `$17`, and looks at them again then. In one
 /// order, so that two operations do not wait for each other in a circle.
 const LOCK: &str = concat!(
     "

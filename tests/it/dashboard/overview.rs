@@ -702,7 +702,7 @@ async fn y3_the_page_of_an_endpoint_counts_other_versions() {
     assert_eq!(versions[0]["deliveries"], 1);
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("&lt;2026-01&gt;");
-    page.shows("whoever has captured a request can make one up");
+    page.shows("an attacker with a captured request can make one up");
     page.hides("<2026-01>");
     assert_rows!(database, claims: 1, effects: 1);
 }

@@ -15,7 +15,7 @@ const PROCESSED: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// What else is known of a delivery. It is in flight if somebody holds the lock of its claim.
+/// What else is known of a delivery. It is in flight if a session holds the lock of its claim.
 const DELIVERY: &str = concat!(
     "
     select

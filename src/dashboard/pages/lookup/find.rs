@@ -119,8 +119,8 @@ pub(super) struct Discarded {
     pub(super) at: Timestamp,
 }
 
-/// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, those of the others
-/// are found.
+/// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, those of the
+/// further ids are found.
 pub(super) struct ById<'a> {
     pub(super) connection: &'a mut PgConnection,
     pub(super) access: &'a Access,
