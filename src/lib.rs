@@ -98,7 +98,6 @@
 //! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], the [`subscriptions`] of Stripe, GitHub, Shopify, Paddle and WorkOS, and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it. It brings `aws-lc-rs`, a second crypto library beside the `ring` of sqlx |  | 14 |
 //! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 26 |
 //! | `testing` | signed requests, captures and an assertion, for the tests of applications |  | 0 |
-//! | `command` | the binary `webhook`, which sends, records, replays and [verifies](documentation::answers) at a shell, without Postgres; with `all-presets` and `testing` | all | 63 |
 //!
 //! # Metrics
 //!

@@ -1,17 +1,13 @@
-//! Captures, from the archive and by `webhook record`: through a file, the kit, the preset and the handler.
+//! Captures, of requests and from the archive: through a file, the kit, the preset and the handler.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use axum::body::Bytes;
+use axum::http::HeaderName;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, Request, StatusCode};
 use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::testing::{Pseudonyms, TestDelivery, assert_idempotent};
 use idempotent_webhook::{Keep, Provider, Secret, presets};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
 
 use crate::support::{TestApp, assert_rows, endpoint, github_delivery, write_effect};
 
@@ -208,44 +204,6 @@ impl Sample {
     }
 }
 
-/// Runs `webhook record` for one delivery.
-async fn record(sample: &Sample, request: Request<Bytes>, folder: &Path) -> PathBuf {
-    let mut running = Command::new(env!("CARGO_BIN_EXE_webhook"))
-        .args(["record", sample.preset])
-        .arg(folder)
-        .args([
-            "--count",
-            "1",
-            "--key-env",
-            "PSEUDONYMS",
-            "--public-url",
-            "https://example.com",
-        ])
-        .env("WEBHOOK_SECRET", sample.secret())
-        .env("PSEUDONYMS", KEY)
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
-    let first = lines.next_line().await.unwrap().unwrap();
-    let address = first.strip_prefix("listening at ").unwrap();
-    let (head, body) = request.into_parts();
-    let sent = reqwest::Client::new()
-        .post(format!("{address}{}", head.uri))
-        .headers(head.headers)
-        .body(body);
-    assert_eq!(
-        sent.send().await.unwrap().status(),
-        StatusCode::OK,
-        "{}",
-        sample.preset
-    );
-    let file = lines.next_line().await.unwrap().unwrap();
-    assert!(running.wait().await.unwrap().success());
-    PathBuf::from(file)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn z3_captures_of_twelve_providers_are_processed_and_say_nothing_of_anybody() {
     for sample in samples() {
@@ -253,7 +211,8 @@ async fn z3_captures_of_twelve_providers_are_processed_and_say_nothing_of_anybod
         let folder = tempfile::tempdir().unwrap();
         let sent = sample.delivery(&provider);
 
-        let recorded = record(&sample, sent.request(), folder.path()).await;
+        let capture = Pseudonyms::with_key(KEY).capture(&provider, &sent.request());
+        let recorded = capture.unwrap().write_to(folder.path()).unwrap();
         sample.check(&recorded);
         sample.is_booked_once(&recorded).await;
 

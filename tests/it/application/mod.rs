@@ -2,7 +2,6 @@
 
 mod auto_traits;
 mod captures;
-mod command;
 mod extractors;
 mod mistakes;
 mod testing_kit;

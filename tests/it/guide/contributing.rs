@@ -7,13 +7,14 @@ use super::root;
 const PAGE: &str = include_str!("../../../CONTRIBUTING.md");
 
 /// Where sources are.
-const TOP: [&str; 7] = [
+const TOP: [&str; 8] = [
     "src/",
     "tests/",
     "migrations/",
     "benches/",
     "examples/",
     "fuzz/",
+    "cli/",
     ".ci/",
 ];
 

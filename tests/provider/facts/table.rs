@@ -178,7 +178,8 @@ fn the_pages_count_the_presets() {
             format!("There are presets for {count} providers"),
         ),
         ("CHANGELOG.md", format!("`presets`: {count} providers")),
-        ("src/bin/webhook/main.rs", format!("for {count} providers.")),
+        ("cli/src/main.rs", format!("for {count} providers.")),
+        ("cli/README.md", format!("webhooks of {count} providers")),
         (
             "src/documentation/compared_with.md",
             format!("with the {count} presets"),

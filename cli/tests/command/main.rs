@@ -8,8 +8,10 @@
     reason = "a test that fails may panic"
 )]
 
+mod application;
 mod capture;
 mod doctor;
+mod endpoint;
 mod guide;
 mod mistakes;
 mod record;

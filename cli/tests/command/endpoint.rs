@@ -11,14 +11,15 @@ use axum::http::request::Parts;
 use axum::response::Redirect;
 use axum::routing::{any, post};
 use idempotent_webhook::provider::SecretSource;
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
-use crate::support::{
-    SECRET, TestApp, assert_rows, github_delivery, secret, stripe_event, write_effect,
-};
+use crate::application::{Application, Rows, serve};
+
+const SECRET: &str = "whsec_test_secret";
 
 /// What a run has said, and its exit status.
 struct Run {
@@ -59,7 +60,7 @@ async fn webhook_as(secret: &str, arguments: &[&str], stdin: &str) -> Run {
         .args(arguments)
         .kill_on_drop(true)
         .env("WEBHOOK_SECRET", secret)
-        // Nobody is there: a run that asks a proxy fails.
+        // Nothing is there: a run that asks a proxy fails.
         .env("http_proxy", "http://127.0.0.1:1")
         .env_remove("no_proxy")
         .env_remove("NO_PROXY")
@@ -93,10 +94,17 @@ async fn webhook(arguments: &[&str], stdin: &str) -> Run {
     webhook_as(SECRET, arguments, stdin).await
 }
 
-async fn stripe() -> (TestApp, String) {
-    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
-    let url = format!("http://{}/", app.serve().await);
-    (app, url)
+fn secret() -> Secret {
+    Secret::new(SECRET).unwrap()
+}
+
+async fn stripe() -> Application {
+    Application::serve(presets::stripe(secret())).await
+}
+
+/// A Stripe event as small as can be.
+fn stripe_event(id: &str) -> String {
+    format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
 }
 
 const ONCE: &str = "As expected: every answer 2xx, and at most one of them processed.";
@@ -110,7 +118,8 @@ const NOT_REFUSED: &str = "Not as expected, which is: every answer 401.";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_that_is_sent_again_is_processed_once() {
-    let (app, url) = stripe().await;
+    let app = stripe().await;
+    let url = &app.url;
     let send = ["send", "stripe", "--to", &url, "--body", "-"];
     let twice = [&send[..], &["--times", "2"]].concat();
 
@@ -120,28 +129,53 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
     assert_eq!(run.out.lines().next(), Some(heading.as_str()));
     assert_eq!(run.answers("200", "processed"), 1);
     assert_eq!(run.answers("200", "duplicate"), 1);
-    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 
     let again = webhook(&send, &stripe_event("evt_1")).await;
     again.ends(0, ONCE);
     assert_eq!(again.answers("200", "duplicate"), 1);
-    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 
     // Another id than that of the body.
     let other = [&twice[..], &["--id", "evt_2"]].concat();
     let run = webhook(&other, &stripe_event("evt_1")).await;
     run.ends(0, ONCE);
     assert!(run.out.contains("\"evt_2\""), "{}", run.out);
-    assert_rows!(app.database, claims: 2, effects: 2);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 2,
+            effects: 2
+        }
+    );
 
     // A body without an id is given one.
     webhook(&twice, "{}").await.ends(0, ONCE);
-    assert_rows!(app.database, claims: 3, effects: 3);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 3,
+            effects: 3
+        }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn copies_at_the_same_moment_are_processed_once() {
-    let (app, url) = stripe().await;
+    let app = stripe().await;
+    let url = &app.url;
     let send = ["send", "stripe", "--to", &url, "--body", "-"];
     let many = [&send[..], &["--times", "50", "--concurrency", "10"]].concat();
     let run = webhook(&many, &stripe_event("evt_1")).await;
@@ -149,41 +183,67 @@ async fn copies_at_the_same_moment_are_processed_once() {
     assert!(run.out.contains(", 50 times, 10 at once, "), "{}", run.out);
     assert_eq!(run.answers("200", "processed"), 1);
     assert_eq!(run.answers("200", "duplicate"), 49);
-    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn distinct_deliveries_are_processed_each() {
-    let (app, url) = stripe().await;
+    let app = stripe().await;
+    let url = &app.url;
     let distinct = ["--distinct", "--times", "3", "--concurrency", "2"];
     let send = ["send", "stripe", "--to", &url, "--body", "-"];
     let run = webhook(&[&send[..], &distinct].concat(), &stripe_event("evt_1")).await;
     run.ends(0, DISTINCT);
     assert_eq!(run.answers("200", "processed"), 3);
-    assert_rows!(app.database, claims: 3, effects: 3);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 3,
+            effects: 3
+        }
+    );
 
     // The ids of this endpoint are all the same.
     let object: JsonPath = "$.object".parse().unwrap();
     let constant = presets::stripe(secret()).delivery_id(Source::json(object));
-    let app = TestApp::of(constant, write_effect).await;
-    let url = format!("http://{}/", app.serve().await);
+    let app = Application::serve(constant).await;
+    let url = &app.url;
     let send = ["send", "stripe", "--to", &url, "--body", "-"];
     let run = webhook(&[&send[..], &distinct].concat(), &stripe_event("evt_1")).await;
     run.ends(1, NOT_DISTINCT);
     assert_eq!(run.answers("200", "duplicate"), 2);
-    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
-    let (app, url) = stripe().await;
+    let app = stripe().await;
+    let url = &app.url;
     for fault in ["--tampered", "--expired", "--unsigned"] {
         let send = ["send", "stripe", "--to", &url, "--times", "2", fault];
         let run = webhook(&send, "").await;
         run.ends(0, REFUSED);
         assert_eq!(run.answers("401", "rejected"), 2);
     }
-    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 0,
+            effects: 0
+        }
+    );
 
     // An endpoint that looks at nothing.
     let careless = serve(Router::new().route("/", any(StatusCode::OK))).await;
@@ -193,19 +253,29 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_secret_is_not_as_expected() {
-    let (app, url) = stripe().await;
+    let app = stripe().await;
+    let url = &app.url;
     let send = ["send", "stripe", "--to", &url];
     let run = webhook_as("of-somebody-else", &send, "").await;
     run.ends(1, NOT_ONCE);
     assert_eq!(run.answers("401", "rejected"), 1);
-    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 0,
+            effects: 0
+        }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_capture_is_sent_as_it_is() {
     // White space and an escape that another writer of JSON would not keep.
     let body = "{ \"a\" : \"\\u00e9\" }\n";
-    let request = github_delivery().id("a").body(body).request::<Bytes>();
+    let request = TestDelivery::new(&presets::github(secret()))
+        .id("a")
+        .body(body)
+        .request::<Bytes>();
     let mut captured = "POST /elsewhere HTTP/1.1\nHost: example.com\nConnection: keep-alive, X-Hop\nX-Hop: 1\n\
                         Transfer-Encoding: chunked\nX-Several: a\nX-Several: b\nX-GitHub-Event: push\n"
         .to_owned();
@@ -216,14 +286,20 @@ async fn a_capture_is_sent_as_it_is() {
     captured.push('\n');
     captured.push_str(body);
 
-    let app = TestApp::github(write_effect).await;
-    let url = format!("http://{}/", app.serve().await);
+    let app = Application::serve(presets::github(secret())).await;
+    let url = &app.url;
     let run = webhook(&["replay", "-", "--to", &url, "--times", "3"], &captured).await;
     run.ends(0, ONCE);
     assert!(run.out.starts_with("a capture, 3 times, "), "{}", run.out);
     assert_eq!(run.answers("200", "processed"), 1);
     assert_eq!(run.answers("200", "duplicate"), 2);
-    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(
+        app.rows().await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 
     // What the endpoint sees of it.
     let (looking, mut seeing) = look().await;
@@ -268,16 +344,30 @@ async fn every_preset_takes_what_is_sent_for_it() {
     ];
     for (name, preset) in presets {
         let keys = Secret::new(BASE64).unwrap().into();
-        let app = TestApp::of(preset(keys), write_effect).await;
-        let url = format!("http://{}/", app.serve().await);
+        let app = Application::serve(preset(keys)).await;
+        let url = &app.url;
         let send = ["send", name, "--to", &url, "--times", "2"];
         let once = [&send[..], &["--event", "a.type"]].concat();
         webhook_as(BASE64, &once, "").await.ends(0, ONCE);
-        assert_rows!(app.database, claims: 1, effects: 1, "{name}");
+        assert_eq!(
+            app.rows().await,
+            Rows {
+                claims: 1,
+                effects: 1
+            },
+            "{name}"
+        );
 
         let distinct = [&send[..], &["--distinct"]].concat();
         webhook_as(BASE64, &distinct, "").await.ends(0, DISTINCT);
-        assert_rows!(app.database, claims: 3, effects: 3, "{name}");
+        assert_eq!(
+            app.rows().await,
+            Rows {
+                claims: 3,
+                effects: 3
+            },
+            "{name}"
+        );
 
         let expired = [&send[..], &["--expired"]].concat();
         let run = webhook_as(BASE64, &expired, "").await;
@@ -287,7 +377,14 @@ async fn every_preset_takes_what_is_sent_for_it() {
             }
             _ => run.ends(0, REFUSED),
         }
-        assert_rows!(app.database, claims: 3, effects: 3, "{name}");
+        assert_eq!(
+            app.rows().await,
+            Rows {
+                claims: 3,
+                effects: 3
+            },
+            "{name}"
+        );
     }
 }
 
@@ -315,14 +412,6 @@ async fn a_body_that_says_its_id_is_sent_to_the_byte_with_further_headers() {
         assert_eq!(seen, body);
         assert_eq!(head.headers["x-more"], "a:b");
     }
-}
-
-/// Serves a router without the layer.
-async fn serve(router: Router) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    format!("http://{address}/")
 }
 
 #[tokio::test(flavor = "multi_thread")]

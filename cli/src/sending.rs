@@ -9,7 +9,6 @@ use http::{Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use indicatif::ProgressBar;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -48,8 +47,6 @@ impl Answer {
 ///
 /// An error if not one was answered.
 pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, String> {
-    // On standard error, and on a terminal only.
-    let bar = ProgressBar::new(load.times.into());
     let mut left = load.times;
     let mut is_connected = true;
     let mut sending = JoinSet::new();
@@ -64,12 +61,10 @@ pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Strin
             break;
         };
         let sent = sent.map_err(|error| error.to_string())?;
-        // Where one finds nobody, the others would fare no better.
+        // Where nothing listens, no further one is sent.
         is_connected &= !sent.as_ref().is_err_and(|none| none.is_unconnected);
         all.push(sent);
-        bar.inc(1);
     }
-    bar.finish_and_clear();
     match all.first() {
         Some(Err(none)) if all.iter().all(Result::is_err) => Err(format!(
             "no answer from {}: {}",

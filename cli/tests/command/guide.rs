@@ -2,7 +2,7 @@
 
 use crate::run::{run, webhook};
 
-const GUIDE: &str = include_str!("../../src/documentation/answers.md");
+const GUIDE: &str = include_str!("../../../src/documentation/answers.md");
 
 /// The lines of a block of the guide that begins with this one.
 fn block(first: &str) -> Vec<&'static str> {

@@ -145,7 +145,7 @@ async fn the_guide_shows_what_the_doctor_says() {
     );
     let run = run.await;
     run.ends(1);
-    let guide = include_str!("../../src/documentation/subscriptions.md");
+    let guide = include_str!("../../../src/documentation/subscriptions.md");
     assert!(guide.contains("--events 'invoice.paid,charge.dispute.*'"));
     assert!(
         guide.contains(&format!("```text\n{}```", run.out)),

@@ -37,7 +37,7 @@ pub fn with_fetched_key(provider: &str) -> Option<Captured> {
 }
 
 fn accepted_by(provider: &str, is_wanted: fn(&Case) -> bool) -> Option<Captured> {
-    let file = format!("tests/vectors/{}.json", provider.replace('-', "_"));
+    let file = format!("../tests/vectors/{}.json", provider.replace('-', "_"));
     let read = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let cases: Vec<Case> = serde_json::from_slice(&read).unwrap();
     let is_plain = |case: &&Case| {

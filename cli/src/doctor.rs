@@ -1,0 +1,164 @@
+//! `webhook doctor`.
+
+use clap::Args;
+use idempotent_webhook::Secret;
+use idempotent_webhook::subscriptions::{
+    ExpectedSubscription, GitHubSubscriptions, Http, PaddleSubscriptions, ShopifySubscriptions,
+    StripeSubscriptions, SubscriptionError, SubscriptionReport, WorkOsSubscriptions,
+};
+
+use crate::Ended;
+use crate::preset::Provider;
+
+/// The environment variable with the API key, unless another one is named.
+const KEY: &str = "WEBHOOK_API_KEY";
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Doctor {
+    /// Whose subscription it is: github, paddle, shopify, stripe or workos
+    provider: Provider,
+
+    /// The address that the provider is to call
+    #[arg(long, value_name = "URL")]
+    url: String,
+
+    /// The types and groups that have a handler, as in the table of the application [default: types are not compared]
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
+    events: Vec<String>,
+
+    /// Whose webhooks: a repository (octocat/hello-world) or an organization of GitHub, a shop (acme.myshopify.com) of
+    /// Shopify
+    #[arg(long, value_name = "NAME")]
+    of: Option<String>,
+
+    /// The version in which events are to come [default: any]
+    #[arg(long, value_name = "VERSION")]
+    api_version: Option<String>,
+
+    /// Several subscriptions of the address are as they should be
+    #[arg(long)]
+    several: bool,
+
+    /// The environment variable that has the API key
+    #[arg(long, value_name = "NAME", default_value = KEY)]
+    key_env: String,
+
+    /// The address of the API, for a sandbox or a server of your own [default: the provider's]
+    #[arg(long, value_name = "URL")]
+    api: Option<String>,
+}
+
+const AFTER_HELP: &str = "It asks the provider for its subscriptions, and compares. It only reads. The API key needs the \
+right to read webhooks; it is not the secret that signs them.
+
+Examples:
+  read -rs WEBHOOK_API_KEY; export WEBHOOK_API_KEY
+  webhook doctor stripe --url https://example.com/webhooks/stripe --events 'invoice.paid,customer.*'
+  webhook doctor github --of octocat/hello-world --url https://example.com/webhooks/github --events push
+  webhook doctor paddle --api https://sandbox-api.paddle.com --url https://example.com/webhooks/paddle
+
+Exit status: 0 if nothing differs but hints; 1 if something does; 2 if the provider could not be asked, or for wrong \
+usage.";
+
+impl Doctor {
+    pub fn run(self) -> Result<Ended, String> {
+        let expected = self.expected()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let report = runtime.block_on(self.ask(&expected))?;
+        let report = report.map_err(|error| error.to_string())?;
+        Ok(Ended {
+            text: report.to_string(),
+            is_right: !report.has_errors(),
+        })
+    }
+
+    fn expected(&self) -> Result<ExpectedSubscription, String> {
+        // It signs nothing here.
+        let unused = Secret::new("unused").map_err(|error| error.to_string())?;
+        let provider = self.provider.with(unused);
+        let expected = ExpectedSubscription::new(&provider, &self.url)
+            .map_err(|error| format!("--url: {error}"))?;
+        // After a comma, people write a blank. No type of these providers has one.
+        let events: Vec<&str> = self.events.iter().map(|name| name.trim()).collect();
+        if let Some(name) = events
+            .iter()
+            .find(|name| name.contains(char::is_whitespace))
+        {
+            return Err(format!(
+                "--events: {name:?} is no type: types are separated by commas"
+            ));
+        }
+        let expected = match events.is_empty() {
+            true => expected,
+            false => expected
+                .event_types(events)
+                .map_err(|error| format!("--events: {error}"))?,
+        };
+        let expected = match &self.api_version {
+            Some(version) => expected.api_version(version),
+            None => expected,
+        };
+        Ok(match self.several {
+            true => expected.several(),
+            false => expected,
+        })
+    }
+
+    async fn ask(
+        &self,
+        expected: &ExpectedSubscription,
+    ) -> Result<Result<SubscriptionReport, SubscriptionError>, String> {
+        let http = match &self.api {
+            Some(address) => Http::new().base(address),
+            None => Http::new(),
+        };
+        let provider = self.provider.name();
+        let of = |what: &str| {
+            let named = self.of.as_deref();
+            named.ok_or_else(|| format!("{provider} needs --of with {what}"))
+        };
+        match provider {
+            "github" => {
+                let of = of("a repository or an organization")?;
+                let hooks = match of.contains('/') {
+                    true => GitHubSubscriptions::repository(self.key()?, of),
+                    false => GitHubSubscriptions::organization(self.key()?, of),
+                };
+                Ok(expected.compare(&hooks.http(http)).await)
+            }
+            "shopify" => {
+                let shop = ShopifySubscriptions::new(of("a shop")?, self.key()?);
+                Ok(expected.compare(&shop.http(http)).await)
+            }
+            _ if self.of.is_some() => Err(format!("--of is not for {provider}")),
+            "paddle" => {
+                let paddle = PaddleSubscriptions::new(self.key()?);
+                Ok(expected.compare(&paddle.http(http)).await)
+            }
+            "stripe" => {
+                let stripe = StripeSubscriptions::new(self.key()?);
+                Ok(expected.compare(&stripe.http(http)).await)
+            }
+            "workos" => {
+                let workos = WorkOsSubscriptions::new(self.key()?);
+                Ok(expected.compare(&workos.http(http)).await)
+            }
+            _ => Err(format!(
+                "the subscriptions of {provider} cannot be read: only those of github, paddle, shopify, stripe \
+                 and workos"
+            )),
+        }
+    }
+
+    fn key(&self) -> Result<Secret, String> {
+        let name = &self.key_env;
+        let key = std::env::var_os(name).ok_or_else(|| {
+            format!("the API key is missing: give it by the environment variable {name}")
+        })?;
+        Secret::new(key.into_encoded_bytes()).map_err(|error| format!("{name}: {error}"))
+    }
+}
