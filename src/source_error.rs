@@ -15,6 +15,7 @@ pub struct SourceError {
     reason: String,
     retry_after: Option<Duration>,
     is_permanent: bool,
+    is_of_key: bool,
 }
 
 impl SourceError {
@@ -31,6 +32,7 @@ impl SourceError {
                 .collect(),
             retry_after: None,
             is_permanent: false,
+            is_of_key: false,
         }
     }
 
@@ -48,6 +50,17 @@ impl SourceError {
     pub fn permanent(mut self) -> Self {
         self.is_permanent = true;
         self
+    }
+
+    /// The API key was refused.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn of_key(mut self) -> Self {
+        self.is_of_key = true;
+        self
+    }
+
+    pub(crate) fn is_of_key(&self) -> bool {
+        self.is_of_key
     }
 
     pub(crate) fn is_permanent(&self) -> bool {

@@ -16,7 +16,7 @@ const KEY: &str = "WEBHOOK_API_KEY";
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Doctor {
-    /// Whose subscription it is: github, paddle, shopify, stripe or workos
+    /// The provider that has the subscription: github, paddle, shopify, stripe or workos
     provider: Provider,
 
     /// The address that the provider is to call
@@ -27,8 +27,8 @@ pub struct Doctor {
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
     events: Vec<String>,
 
-    /// Whose webhooks: a repository (octocat/hello-world) or an organization of GitHub, a shop (acme.myshopify.com) of
-    /// Shopify
+    /// The repository (octocat/hello-world) or organization of GitHub, or the shop (acme.myshopify.com) of Shopify, that
+    /// has the webhooks
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
 
@@ -69,9 +69,13 @@ impl Doctor {
             .build()
             .map_err(|error| error.to_string())?;
         let report = runtime.block_on(self.ask(&expected))?;
-        let report = report.map_err(|error| error.to_string())?;
+        let report = report.map_err(|error| self.told(&error))?;
+        let mut text = report.to_string();
+        if self.events.is_empty() {
+            text += "hint: types were not compared: --events takes those that have a handler\n";
+        }
         Ok(Ended {
-            text: report.to_string(),
+            text,
             is_right: !report.has_errors(),
         })
     }
@@ -151,6 +155,17 @@ impl Doctor {
                 "the subscriptions of {provider} cannot be read: only those of github, paddle, shopify, stripe \
                  and workos"
             )),
+        }
+    }
+
+    fn told(&self, error: &SubscriptionError) -> String {
+        let name = &self.key_env;
+        match error {
+            SubscriptionError::Key(error) => format!(
+                "the provider has refused the API key of {name}: it is wrong, has expired, lacks the right to read \
+                 webhooks, or is the secret that signs them: {error}"
+            ),
+            error => error.to_string(),
         }
     }
 

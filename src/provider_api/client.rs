@@ -279,6 +279,7 @@ impl Api {
         Err(match wait_of(&response) {
             Some(wait) => error.retry_after(wait),
             None if is_permanent(response.status()) => error.permanent(),
+            None if is_of_key(response.status()) => error.of_key(),
             None => error,
         })
     }
@@ -338,6 +339,11 @@ fn is_permanent(status: StatusCode) -> bool {
         StatusCode::REQUEST_TIMEOUT,
     ];
     status.is_client_error() && !may_pass.contains(&status)
+}
+
+/// Whether it is the key that is wrong, or lacks a right.
+fn is_of_key(status: StatusCode) -> bool {
+    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status)
 }
 
 /// How long to wait after an answer, if it is one that says to.

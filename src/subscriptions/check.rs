@@ -110,8 +110,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::Source`] if the provider could not be asked, or has given no answer in 2 minutes. Nothing is
-    /// known then.
+    /// [`SubscriptionError::Key`] if the provider has refused the API key, and [`SubscriptionError::Source`] if it could
+    /// not be asked, or has given no answer in 2 minutes. Nothing is known then.
     pub async fn compare(&self) -> Result<SubscriptionReport, SubscriptionError> {
         let table = self.settings.verification.listed_events();
         let expected = self.expected.clone();

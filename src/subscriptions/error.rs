@@ -13,6 +13,8 @@ pub enum SubscriptionError {
     NotAnAddress,
     /// A type that is expected cannot be: why.
     EventType(String),
+    /// The provider has refused the API key: it is wrong, has expired or lacks the right to read webhooks.
+    Key(SourceError),
     /// The provider could not be asked. The reason is the whole chain of errors, without the API key.
     Source(SourceError),
 }
@@ -22,6 +24,7 @@ impl fmt::Display for SubscriptionError {
         match self {
             Self::NotAnAddress => f.write_str("the address has to begin with https:// or http://"),
             Self::EventType(reason) => f.write_str(reason),
+            Self::Key(error) => write!(f, "the provider has refused the API key: {error}"),
             Self::Source(error) => write!(f, "the provider could not be asked: {error}"),
         }
     }

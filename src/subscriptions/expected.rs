@@ -125,8 +125,8 @@ impl ExpectedSubscription {
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::Source`] if the provider could not be asked, or has given no answer in 2 minutes. Nothing is
-    /// known then.
+    /// [`SubscriptionError::Key`] if the provider has refused the API key, and [`SubscriptionError::Source`] if it could
+    /// not be asked, or has given no answer in 2 minutes. Nothing is known then.
     pub async fn compare<S: SubscriptionSource>(
         &self,
         source: &S,
@@ -135,7 +135,10 @@ impl ExpectedSubscription {
         let listed = listed
             .await
             .unwrap_or_else(|_| Err(SourceError::new("it took longer than 2 minutes")))
-            .map_err(SubscriptionError::Source)?;
+            .map_err(|error| match error.is_of_key() {
+                true => SubscriptionError::Key(error),
+                false => SubscriptionError::Source(error),
+            })?;
         Ok(SubscriptionReport {
             differences: self.differences(&listed, source),
         })

@@ -8,6 +8,15 @@ const URL: &str = "https://example.com/webhooks";
 
 /// Asks the API of a provider, with the key in its variable, and with a secret that it does not need.
 async fn doctor(provider: &str, api: std::net::SocketAddr, more: &[&str]) -> Run {
+    doctor_with(KEY, provider, api, more).await
+}
+
+async fn doctor_with(
+    key: &'static str,
+    provider: &str,
+    api: std::net::SocketAddr,
+    more: &[&str],
+) -> Run {
     let api = format!("http://{api}");
     let of = match provider {
         "github" => &["--of", "octocat/hello-world"][..],
@@ -22,10 +31,10 @@ async fn doctor(provider: &str, api: std::net::SocketAddr, more: &[&str]) -> Run
         .collect();
     let run = tokio::task::spawn_blocking(move || {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        run_in([("WEBHOOK_API_KEY", KEY)], &arguments, b"")
+        run_in([("WEBHOOK_API_KEY", key)], &arguments, b"")
     });
     let run = run.await.unwrap();
-    shows_nothing_of(KEY, &run);
+    shows_nothing_of(key, &run);
     shows_nothing_of("a_signing_secret_of_the_provider", &run);
     run
 }
@@ -92,7 +101,13 @@ async fn y2_a_hint_of_the_doctor_is_no_error() {
     run.ends(1)
         .says("error: events come in the default version of the account");
     // Types are not compared without a table.
-    doctor("stripe", address, &[]).await.ends(0);
+    let run = doctor("stripe", address, &[]).await;
+    run.ends(0);
+    assert_eq!(
+        run.out,
+        "The subscription is as expected.\n\
+         hint: types were not compared: --events takes those that have a handler\n"
+    );
 
     api.set_hooks([Hook::new(1, URL, &["*"]), Hook::new(2, URL, &["*"])]);
     doctor("stripe", address, &[])
@@ -100,6 +115,16 @@ async fn y2_a_hint_of_the_doctor_is_no_error() {
         .ends(1)
         .says("several subscriptions");
     doctor("stripe", address, &["--several"]).await.ends(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn y2_an_api_key_that_is_refused_is_told_apart_from_an_outage() {
+    for provider in SUBSCRIPTIONS {
+        let (_api, address) = Api::start(provider).await;
+        let run = doctor_with("another_key_of_the_api", provider, address, &[]).await;
+        run.is_error("error: the provider has refused the API key of WEBHOOK_API_KEY: it is wrong");
+        assert!(run.err.contains("401 Unauthorized"), "{}", run.err);
+    }
 }
 
 #[test]
