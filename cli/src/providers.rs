@@ -16,7 +16,7 @@ pub struct Providers {
 }
 
 /// In the place of a secret, to ask a preset what it needs.
-const NOBODYS: &str = "nobody's";
+const UNUSED: &str = "(none)";
 
 impl Providers {
     pub fn run(self) -> Result<Ended, String> {
@@ -36,7 +36,7 @@ fn all() -> Result<String, Box<dyn std::error::Error>> {
     writeln!(text, "{:<22}  {:<52}  delivery id", "name", "signature")?;
     for provider in Provider::all() {
         let name = provider.name();
-        let preset = provider.with(Secret::new(NOBODYS)?);
+        let preset = provider.with(Secret::new(UNUSED)?);
         let description = preset.description();
         let (signature, id) = (plain(&description.signature), description.delivery_id);
         writeln!(text, "{name:<22}  {signature:<52}  {id}")?;
@@ -49,7 +49,7 @@ fn all() -> Result<String, Box<dyn std::error::Error>> {
 }
 
 fn one(provider: Provider) -> Result<String, Box<dyn std::error::Error>> {
-    let preset = provider.with(Secret::new(NOBODYS)?);
+    let preset = provider.with(Secret::new(UNUSED)?);
     let description = preset.description();
     let mut text = format!("{provider}\n\n");
     let mut say = |what: &str, value: &str| writeln!(text, "{what:<14}  {value}");

@@ -22,7 +22,7 @@ use crate::secret::SecretArguments;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Send {
-    /// Who signs it: "webhook providers" lists them
+    /// The provider that it is signed as: "webhook providers" lists them
     provider: Provider,
 
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub enum Step {
     Url,
     /// A key that has to be fetched.
     Key,
-    /// The certificate, the algorithm, or whom the request is for.
+    /// The certificate, the algorithm, or the account that the request is for.
     Signer,
     Signature,
     Time,

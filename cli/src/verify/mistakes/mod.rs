@@ -33,17 +33,17 @@ fn other_provider(case: &Case) -> Option<Mistake> {
         provider,
         ..case.clone()
     };
-    let others: Vec<_> = Provider::all()
+    let found: Vec<_> = Provider::all()
         .filter(|provider| provider.name() != case.provider.name())
         .filter(|provider| match of(*provider).judge() {
             Ok(_) => true,
             Err(failure) => failure.step == Step::Time,
         })
         .collect();
-    let first = others.first()?;
-    let named: Vec<_> = others.iter().take(4).map(|one| one.name()).collect();
+    let first = found.first()?;
+    let named: Vec<_> = found.iter().take(4).map(|one| one.name()).collect();
     let named = named.join(" or ");
-    let more = match others.len() {
+    let more = match found.len() {
         ..=4 => "",
         _ => ", or another one that signs alike",
     };
