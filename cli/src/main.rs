@@ -16,6 +16,7 @@ mod send;
 mod sending;
 mod target;
 mod verify;
+mod visible;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
     };
     match said {
         Ok(()) => ExitCode::from(code),
-        // Nobody reads it.
+        // Its reader is gone.
         Err(_) => ExitCode::from(2),
     }
 }

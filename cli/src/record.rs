@@ -1,17 +1,19 @@
 //! `webhook record`.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use clap::{Args, value_parser};
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -22,6 +24,7 @@ use idempotent_webhook::provider::PublicUrl;
 use idempotent_webhook::testing::{Capture, Pseudonyms};
 use idempotent_webhook::{OUTCOME_HEADER, Provider as Preset, Secret, VerifiedWebhook};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -29,11 +32,12 @@ use tower_service::Service;
 use crate::Ended;
 use crate::preset::Provider;
 use crate::secret::SecretArguments;
+use crate::visible::visible;
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Record {
-    /// Who sends: "webhook providers" lists them
+    /// The provider that sends: "webhook providers" lists them
     provider: Provider,
 
     /// The folder for the files, which is made if it is not there
@@ -76,9 +80,14 @@ const AFTER_HELP: &str = r#"Examples:
 Each delivery that verifies is answered with 200, and written as EVENT_TYPE.http, without its signature. What may be
 personal or secret is replaced by pseudonyms: the same one for the same text. Stays what is structure: names of members,
 the event type, single words of members such as "status" and "currency", times, amounts, booleans. Below each file is a
-list of what was replaced. Read a file before you commit it.
+list of what was replaced, and of what was to be kept or replaced and is not in it. Read a file before you commit it.
+
+A file names its provider, for which "webhook replay" signs it anew.
 
 A body that is compressed, or neither JSON nor a form, is not recorded and answered with 415."#;
+
+/// How many requests are read at once, each of which may be as large as the provider's largest. Further ones wait.
+const MAX_CONNECTIONS: usize = 16;
 
 /// The longest time for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -125,6 +134,7 @@ impl Record {
                 provider: provider.clone(),
                 pseudonyms,
                 folder: self.folder.clone(),
+                left: Mutex::new(self.count),
             })),
             layer: VerifiedWebhook::new("record", provider),
         };
@@ -189,9 +199,11 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Nobody is told of what comes after the last file.
+    /// What comes after the last file is not told.
     async fn receive(self, listener: TcpListener, ended: UnboundedSender<Received>) {
-        loop {
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        // It is never closed.
+        while let Ok(place) = places.clone().acquire_owned().await {
             // A client that is gone, or too many files that are open: neither ends the recording.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
@@ -202,6 +214,7 @@ impl Receiver {
                 if let Some(request) = receiver.serve(stream).await {
                     let _ = ended.send(request);
                 }
+                drop(place);
             });
         }
     }
@@ -212,9 +225,9 @@ impl Receiver {
         let answer = |request: Request<Incoming>| {
             let (receiver, answered) = (self.clone(), answered.clone());
             async move {
-                let response = receiver.answer(request).await;
+                let (response, received) = receiver.answer(request).await;
                 // It is there for as long as the connection.
-                let _ = answered.send(received(&response));
+                let _ = answered.send(received);
                 Ok::<_, Infallible>(response)
             }
         };
@@ -226,40 +239,49 @@ impl Receiver {
         match (answers.try_recv(), ended) {
             (Ok(received), _) => Some(received),
             (Err(_), Ok(Ok(()))) => None,
-            (Err(_), Ok(Err(error))) => because(error.to_string()),
+            (Err(_), Ok(Err(error))) => because(visible(&error.to_string())),
             (Err(_), Err(_)) => because("the time was up".to_owned()),
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Incoming>) -> (Response<Full<Bytes>>, Received) {
         let (head, body) = request.into_parts();
         let body = match Limited::new(body, self.body_limit).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) => {
-                let is_too_large = error.is::<LengthLimitError>();
-                return plain(match is_too_large {
+                let status = match error.is::<LengthLimitError>() {
                     true => StatusCode::PAYLOAD_TOO_LARGE,
                     false => StatusCode::BAD_REQUEST,
-                });
+                };
+                return (plain(status), Received::Refused(status.to_string()));
             }
         };
-        let request = Request::from_parts(head, Full::new(body));
+        let request = Request::from_parts(head.clone(), Full::new(body.clone()));
         let Ok(response) = self.layer.layer(self.recorder.clone()).call(request).await;
-        response
+        let received = response.extensions().get::<Received>().cloned();
+        let received = received.unwrap_or_else(|| self.unrecorded(&response, &head, &body));
+        (response, received)
     }
-}
 
-/// What has become of a request, by its answer.
-fn received(response: &Response<Full<Bytes>>) -> Received {
-    if let Some(received) = response.extensions().get::<Received>() {
-        return received.clone();
+    /// What the layer has answered by itself.
+    fn unrecorded(&self, response: &Response<Full<Bytes>>, head: &Parts, body: &[u8]) -> Received {
+        let status = response.status();
+        let outcome = response.headers().get(OUTCOME_HEADER);
+        let outcome = outcome.and_then(|outcome| outcome.to_str().ok());
+        let mut told = match outcome {
+            Some(outcome) => format!("{} {outcome}", status.as_u16()),
+            None => status.to_string(),
+        };
+        // The answer to the sender has no reason. That of a method is its status.
+        let provider = &self.recorder.0.provider;
+        if status != StatusCode::METHOD_NOT_ALLOWED
+            && let Err(error) = provider.verify(head, body, SystemTime::now())
+        {
+            let cause = error.source().map(ToString::to_string);
+            told = format!("{told}: {}", cause.unwrap_or_else(|| error.to_string()));
+        }
+        Received::Refused(visible(&told))
     }
-    let outcome = response.headers().get(OUTCOME_HEADER);
-    let outcome = outcome.and_then(|outcome| outcome.to_str().ok());
-    Received::Refused(match outcome {
-        Some(outcome) => format!("{} {outcome}", response.status().as_u16()),
-        None => response.status().to_string(),
-    })
 }
 
 fn plain(status: StatusCode) -> Response<Full<Bytes>> {
@@ -276,41 +298,58 @@ struct Recording {
     provider: Preset,
     pseudonyms: Pseudonyms,
     folder: PathBuf,
+    /// How many files are to be written.
+    left: Mutex<Option<u32>>,
 }
 
 impl Recording {
     fn write(&self, request: &Request<Bytes>) -> Response<Full<Bytes>> {
-        let (status, received) = match self.pseudonyms.capture(&self.provider, request) {
-            Err(error) => (
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                Received::Refused(error.to_string()),
-            ),
-            Ok(capture) => match capture.write_to(&self.folder) {
-                Ok(file) => (
-                    StatusCode::OK,
-                    Received::Recorded(recorded(&file, &capture)),
-                ),
-                Err(error) => (
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    Received::Failed(format!(
-                        "cannot write to {}: {error}",
-                        self.folder.display()
-                    )),
-                ),
-            },
-        };
+        let (status, received) = self.written(request);
         let mut response = plain(status);
         response.extensions_mut().insert(received);
         response
     }
+
+    fn written(&self, request: &Request<Bytes>) -> (StatusCode, Received) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        // The answer to the last one may not have left yet.
+        if *left == Some(0) {
+            let refused = Received::Refused("all files are written".to_owned());
+            return (StatusCode::SERVICE_UNAVAILABLE, refused);
+        }
+        let capture = match self.pseudonyms.capture(&self.provider, request) {
+            Ok(capture) => capture,
+            Err(error) => {
+                let refused = Received::Refused(error.to_string());
+                return (StatusCode::UNSUPPORTED_MEDIA_TYPE, refused);
+            }
+        };
+        match capture.write_to(&self.folder) {
+            Ok(file) => {
+                *left = left.map(|left| left - 1);
+                (
+                    StatusCode::OK,
+                    Received::Recorded(recorded(&file, &capture)),
+                )
+            }
+            Err(error) => {
+                let error = format!("cannot write to {}: {error}", self.folder.display());
+                (StatusCode::INTERNAL_SERVER_ERROR, Received::Failed(error))
+            }
+        }
+    }
 }
 
 fn recorded(file: &Path, capture: &Capture) -> String {
-    let replaced = match capture.replaced() {
-        [] => "nothing was replaced".to_owned(),
-        replaced => format!("replaced: {}", replaced.join(" ")),
+    let mut text = file.display().to_string();
+    text += &match capture.replaced() {
+        [] => "\n  nothing was replaced".to_owned(),
+        replaced => format!("\n  replaced: {}", replaced.join(" ")),
     };
-    format!("{}\n  {replaced}", file.display())
+    if let [_, ..] = capture.unmatched() {
+        text += &format!("\n  not in it: {}", capture.unmatched().join(" "));
+    }
+    text
 }
 
 impl Service<Request<Full<Bytes>>> for Recorder {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use idempotent_webhook::Secret;
 use idempotent_webhook::provider::PublicUrl;
+use idempotent_webhook::testing::Capture;
 
 use crate::Ended;
 use crate::expectation::Expectation;
@@ -14,6 +15,7 @@ use crate::message::Message;
 use crate::plan::Plan;
 use crate::preset::Provider;
 use crate::secret::SecretArguments;
+use crate::visible::visible;
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -24,7 +26,8 @@ pub struct Replay {
     #[command(flatten)]
     load: Load,
 
-    /// Sign it anew, as this provider does now: a capture may be too old
+    /// Sign it anew, as this provider does now: a capture may be too old [default: for a file of "webhook record" the
+    /// provider that it names; any other one is sent as it is]
     #[arg(long)]
     provider: Option<Provider>,
 
@@ -32,7 +35,7 @@ pub struct Replay {
     secret: SecretArguments,
 
     /// What the provider calls, before the path, where it signs the URL [default: that of --to]
-    #[arg(long, value_name = "URL", requires = "provider")]
+    #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 }
 
@@ -44,15 +47,20 @@ Expected, or else the exit status is 1: every answer 2xx, and at most one of the
 
 impl Replay {
     pub fn run(self) -> Result<Ended, String> {
-        if self.secret.is_given() && self.provider.is_none() {
-            return Err(
-                "a capture is sent as it is, unless --provider says who signs it anew".to_owned(),
-            );
-        }
         if self.secret.is_stdin() && input::is_stdin(&self.capture) {
             return Err("standard input cannot be both the secret and the capture".to_owned());
         }
         let capture = input::read_capture(&self.capture)?;
+        let provider = match self.provider {
+            Some(provider) => Some(provider),
+            None => recorded_of(&capture)?,
+        };
+        if provider.is_none() && (self.secret.is_given() || self.public_url.is_some()) {
+            return Err(
+                "a capture is sent as it is, unless --provider says for which provider it is signed anew"
+                    .to_owned(),
+            );
+        }
         let mut load = self.load;
         load.to = load.to.with_default_path(capture.uri());
         let mut request = capture.into_request();
@@ -61,7 +69,7 @@ impl Replay {
             .path_and_query()
             .parse()
             .map_err(|_| "the path is none")?;
-        let message = match self.provider {
+        let message = match provider {
             None => Message::Captured(request),
             Some(provider) => {
                 let secret = Secret::exact(self.secret.read()?);
@@ -90,4 +98,16 @@ impl Replay {
         }
         .run()
     }
+}
+
+/// The provider that a recorded file names: it has no signature, and pseudonyms that none is valid for.
+fn recorded_of(capture: &Capture) -> Result<Option<Provider>, String> {
+    let Some(name) = capture.provider() else {
+        return Ok(None);
+    };
+    let provider = name.parse().map_err(|_| {
+        let name = visible(name);
+        format!("the file was recorded for {name}, which is no preset: --provider says for which one it is signed anew")
+    });
+    provider.map(Some)
 }

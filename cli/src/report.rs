@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use crate::message::Message;
 use crate::plan::Plan;
 use crate::sending::{Answer, Sent};
 
@@ -99,6 +100,13 @@ impl<'a> Report<'a> {
                 "\nA 401 says that the endpoint has another secret or another provider, or that a captured \
                  signature has expired. \"webhook verify\" says which."
             )?;
+            if let Message::Captured(_) = self.plan.message {
+                writeln!(
+                    f,
+                    "A capture with pseudonyms, such as one of the dashboard, has no signature: --provider signs it \
+                     anew."
+                )?;
+            }
         }
         match self.is_as_expected() {
             true => writeln!(f, "\nAs expected: {expectation}."),

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::input;
+use crate::visible::visible;
 
 const DEFAULT: &str = "WEBHOOK_SECRET";
 
@@ -88,20 +89,13 @@ impl Masked {
             text = text.replace(secret, MASK);
         }
         let count = text.chars().count();
-        let shown = |part: &str| -> String {
-            let visible = |char: char| match char.is_control() || char == '\u{feff}' {
-                true => char.escape_default().to_string(),
-                false => char.to_string(),
-            };
-            part.chars().map(visible).collect()
-        };
         if count <= max {
-            return shown(&text);
+            return visible(&text);
         }
         let half = max / 2;
         let start: String = text.chars().take(half).collect();
         let end: String = text.chars().skip(count - half).collect();
-        let (start, end, left_out) = (shown(&start), shown(&end), count - 2 * half);
+        let (start, end, left_out) = (visible(&start), visible(&end), count - 2 * half);
         format!("{start} [... {left_out} characters ...] {end}")
     }
 }

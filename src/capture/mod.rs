@@ -7,7 +7,8 @@ mod pseudonyms;
 mod text;
 
 use std::fmt;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -15,6 +16,8 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
 pub use pseudonyms::Pseudonyms;
+
+use crate::random::random;
 
 /// A captured request, as a file has it: the request line, the headers, an empty line, and the body.
 ///
@@ -37,9 +40,11 @@ pub struct Capture {
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
+    provider: Option<String>,
     remark: Option<String>,
     event_type: Option<String>,
     replaced: Vec<String>,
+    unmatched: Vec<String>,
 }
 
 /// Why there is no capture.
@@ -59,6 +64,9 @@ impl fmt::Display for CaptureError {
 }
 
 impl std::error::Error for CaptureError {}
+
+/// The header of a file that names the provider. It is none of the request.
+const PROVIDER: &str = "x-webhook-provider";
 
 /// How many files of one name there are at most.
 const MAX_FILES: usize = 10_000;
@@ -109,21 +117,31 @@ impl Capture {
             let host = HeaderValue::try_from(authority.as_str()).map_err(|_| "its host is none")?;
             headers.insert(HOST, host);
         }
+        let provider = headers.remove(PROVIDER);
+        let provider = provider.and_then(|name| Some(name.to_str().ok()?.to_owned()));
         let (body, remark) = cut(rest, headers.get(CONTENT_LENGTH));
         Ok(Self {
             method,
             uri,
             headers,
             body: Bytes::copy_from_slice(body),
+            provider,
             remark,
             event_type: None,
             replaced: Vec::new(),
+            unmatched: Vec::new(),
         })
     }
 
     /// The path and the query, or the URL.
     pub fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// The provider whose request [`Pseudonyms::capture`] has made it of. It has no signature then, until it is signed
+    /// anew. A file has the name in the header `x-webhook-provider`, which is not sent.
+    pub fn provider(&self) -> Option<&str> {
+        self.provider.as_deref()
     }
 
     /// How the length of the body differs from what `Content-Length` announced.
@@ -137,35 +155,34 @@ impl Capture {
         &self.replaced
     }
 
+    /// The names that were to be [kept](Pseudonyms::keep) or [replaced](Pseudonyms::replace) and that no member, field or
+    /// header of the request has, sorted. One that is in none of the captures may be misspelt.
+    pub fn unmatched(&self) -> &[String] {
+        &self.unmatched
+    }
+
     /// Writes it into a new file of this folder, which is made if it is not there, and returns its path. The file is named
-    /// after the event type: `invoice.paid.http`, or `invoice.paid-2.http` if that is there.
+    /// after the event type: `invoice.paid.http`, or `invoice.paid-2.http` if that is there. It is there once it is whole.
     ///
     /// # Errors
     ///
-    /// Any error of the file system.
-    pub fn write_to(&self, folder: impl AsRef<Path>) -> std::io::Result<PathBuf> {
+    /// Any error of the file system. There is no file then.
+    pub fn write_to(&self, folder: impl AsRef<Path>) -> io::Result<PathBuf> {
         let folder = folder.as_ref();
-        std::fs::create_dir_all(folder)?;
+        fs::create_dir_all(folder)?;
         let name = self.file_name();
-        for number in 1..MAX_FILES {
-            let file = folder.join(match number {
-                1 => format!("{name}.http"),
-                number => format!("{name}-{number}.http"),
-            });
-            match std::fs::File::create_new(&file) {
-                Ok(mut opened) => {
-                    opened.write_all(&self.to_bytes())?;
-                    return Ok(file);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
+        let partial = folder.join(format!(".{name}-{:016x}.partial", random()));
+        let written = File::create_new(&partial)
+            .and_then(|mut file| file.write_all(&self.to_bytes()))
+            .and_then(|()| take_name(&partial, folder, &name));
+        if written.is_err() {
+            // What is wrong with the folder is known already.
+            let _ = fs::remove_file(&partial);
         }
-        let message = format!("{} has {MAX_FILES} files of {name}", folder.display());
-        Err(std::io::Error::other(message))
+        written
     }
 
-    /// Of the event type, what any file system takes.
+    /// Of the event type, what any file system takes, and any command that gets it as an argument.
     fn file_name(&self) -> String {
         let event_type = self.event_type.as_deref().unwrap_or_default();
         let plain = |char: char| match char {
@@ -175,6 +192,7 @@ impl Capture {
         let name: String = event_type.chars().take(100).map(plain).collect();
         match name.trim_matches('.') {
             "" => "capture".to_owned(),
+            name if name.starts_with('-') || is_device(name) => format!("_{name}"),
             name => name.to_owned(),
         }
     }
@@ -183,6 +201,9 @@ impl Capture {
     pub fn to_bytes(&self) -> Vec<u8> {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut text = format!("{} {path} HTTP/1.1\n", self.method).into_bytes();
+        if let Some(provider) = &self.provider {
+            text.extend_from_slice(format!("{PROVIDER}: {provider}\n").as_bytes());
+        }
         for (name, value) in &self.headers {
             text.extend_from_slice(name.as_str().as_bytes());
             text.extend_from_slice(b": ");
@@ -230,6 +251,41 @@ impl fmt::Display for Capture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.to_bytes()))
     }
+}
+
+/// Gives the written file the first name that is free, and returns its path.
+fn take_name(written: &Path, folder: &Path, name: &str) -> io::Result<PathBuf> {
+    for number in 1..MAX_FILES {
+        let file = folder.join(match number {
+            1 => format!("{name}.http"),
+            number => format!("{name}-{number}.http"),
+        });
+        // An empty file holds the name: `rename` would replace that of another process.
+        match File::create_new(&file) {
+            Ok(_) => {
+                let renamed = fs::rename(written, &file);
+                if renamed.is_err() {
+                    let _ = fs::remove_file(&file);
+                }
+                return renamed.map(|()| file);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let message = format!("{} has {MAX_FILES} files of {name}", folder.display());
+    Err(io::Error::other(message))
+}
+
+/// Whether Windows opens a device in place of a file of this name, whatever comes after a dot.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    let stem = stem.to_ascii_lowercase();
+    let is_port = |kind| {
+        stem.strip_prefix(kind)
+            .is_some_and(|port| port.len() == 1 && port.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    ["aux", "con", "nul", "prn"].contains(&&*stem) || is_port("com") || is_port("lpt")
 }
 
 /// The next line, without its end.
@@ -307,6 +363,18 @@ mod tests {
             }
             assert_eq!(&**request.body(), b"{\r\n}\n");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn the_provider_of_a_file_is_in_no_request() -> Result<(), CaptureError> {
+        let text = b"POST /a HTTP/1.1\nx-webhook-provider: github\na: b\n\n{}";
+        let capture = Capture::parse(text)?;
+        assert_eq!(capture.provider(), Some("github"));
+        assert_eq!(capture.to_bytes(), text);
+        let request = capture.into_received();
+        let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["a"]);
         Ok(())
     }
 

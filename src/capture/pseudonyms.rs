@@ -197,7 +197,11 @@ impl Pseudonyms {
         *received.method_mut() = head.method;
         *received.uri_mut() = uri;
         *received.headers_mut() = headers;
-        self.write(&received, &event_type)
+        let mut capture = self.write(&received, &event_type)?;
+        let name = provider.name();
+        // A custom name may be any text.
+        capture.provider = HeaderValue::try_from(name).is_ok().then(|| name.to_owned());
+        Ok(capture)
     }
 
     /// The same for a request that was kept: without a signature, and without a header that is not needed.
@@ -219,6 +223,7 @@ impl Pseudonyms {
             pseudonyms: self,
             event_type,
             found: BTreeSet::new(),
+            matched: BTreeSet::new(),
             unreadable: None,
         };
         let uri = writer.uri(request.uri());
@@ -227,14 +232,17 @@ impl Pseudonyms {
         if let Some(reason) = writer.unreadable {
             return Err(CaptureError::new(reason));
         }
+        let named = &self.kept | &self.replaced;
         Ok(Capture {
             method: request.method().clone(),
             uri,
             headers,
             body: body.into(),
+            provider: None,
             remark: None,
             event_type: (!event_type.is_empty()).then(|| event_type.join(".")),
             replaced: writer.found.into_iter().collect(),
+            unmatched: named.difference(&writer.matched).cloned().collect(),
         })
     }
 }
@@ -301,6 +309,8 @@ struct Writer<'a> {
     event_type: &'a [String],
     /// Where something was replaced.
     found: BTreeSet<String>,
+    /// Names that were given, and are there.
+    matched: BTreeSet<String>,
     /// Why a text cannot be replaced so that a program can read it.
     unreadable: Option<&'static str>,
 }
@@ -312,13 +322,16 @@ impl Writer<'_> {
             // The body is written without.
             let is_left_out =
                 *name == CONTENT_ENCODING || NEVER.iter().any(|part| name.as_str().contains(part));
+            if is_left_out {
+                continue;
+            }
             let written = match value.to_str() {
                 Ok(text) if *name == CONTENT_TYPE => HeaderValue::try_from(text),
                 Ok(text) => HeaderValue::try_from(self.header(name, text)),
                 // It is no text, so it cannot be replaced.
                 Err(_) => continue,
             };
-            if let (false, Ok(value)) = (is_left_out, written) {
+            if let Ok(value) = written {
                 headers.append(name, value);
             }
         }
@@ -479,11 +492,17 @@ impl Writer<'_> {
         (name.to_owned(), place)
     }
 
-    fn rule(&self, name: &str, path: &str, inherited: Rule) -> Rule {
-        let names = |named: &BTreeSet<String>| named.contains(name) || named.contains(path);
-        if names(&self.pseudonyms.replaced) {
+    fn rule(&mut self, name: &str, path: &str, inherited: Rule) -> Rule {
+        let pseudonyms = self.pseudonyms;
+        let mut names = |named: &BTreeSet<String>| {
+            let given = [name, path].map(|one| named.get(one));
+            self.matched.extend(given.into_iter().flatten().cloned());
+            given.iter().any(Option::is_some)
+        };
+        let (is_replaced, is_kept) = (names(&pseudonyms.replaced), names(&pseudonyms.kept));
+        if is_replaced {
             Rule::Replace
-        } else if names(&self.pseudonyms.kept) {
+        } else if is_kept {
             Rule::Keep
         } else if inherited == Rule::Judge && REPLACED.contains(&name) {
             Rule::ReplaceButType

@@ -18,11 +18,12 @@ use crate::Ended;
 use crate::input;
 use crate::preset::Provider;
 use crate::secret::{Masked, SecretArguments};
+use crate::visible::visible;
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Verify {
-    /// Who has sent it: "webhook providers" lists them
+    /// The provider that has sent it: "webhook providers" lists them
     provider: Provider,
 
     /// The file with the captured request; - for standard input
@@ -67,6 +68,13 @@ impl Verify {
         }
         let secret = self.secret.read()?;
         let capture = input::read_capture(&self.capture)?;
+        if let Some(name) = capture.provider() {
+            return Err(format!(
+                "the file was recorded for {}, with pseudonyms and without a signature, so there is none to verify: \
+                 \"webhook replay\" signs it anew",
+                visible(name)
+            ));
+        }
         let remark = capture.remark().map(str::to_owned);
         let (head, body) = capture.into_received().into_parts();
         let mut case = Case {

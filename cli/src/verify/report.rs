@@ -25,7 +25,7 @@ pub struct Report {
     pub case: Case,
     pub preset: Preset,
     pub masked: Masked,
-    /// Nobody has said what the provider calls.
+    /// It was not given what the provider calls.
     pub is_assumed: bool,
     /// Of the capture.
     pub remark: Option<String>,
@@ -288,7 +288,7 @@ fn is_json_text(body: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
-/// The last bytes of a body, for line breaks are seen by nobody.
+/// The last bytes of a body, since line breaks cannot be seen.
 fn ending(body: &[u8]) -> String {
     let last = body.len().saturating_sub(2);
     match body.get(last..) {

@@ -120,7 +120,7 @@ const NOT_REFUSED: &str = "Not as expected, which is: every answer 401.";
 async fn a_delivery_that_is_sent_again_is_processed_once() {
     let app = stripe().await;
     let url = &app.url;
-    let send = ["send", "stripe", "--to", &url, "--body", "-"];
+    let send = ["send", "stripe", "--to", url, "--body", "-"];
     let twice = [&send[..], &["--times", "2"]].concat();
 
     let run = webhook(&twice, &stripe_event("evt_1")).await;
@@ -176,7 +176,7 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
 async fn copies_at_the_same_moment_are_processed_once() {
     let app = stripe().await;
     let url = &app.url;
-    let send = ["send", "stripe", "--to", &url, "--body", "-"];
+    let send = ["send", "stripe", "--to", url, "--body", "-"];
     let many = [&send[..], &["--times", "50", "--concurrency", "10"]].concat();
     let run = webhook(&many, &stripe_event("evt_1")).await;
     run.ends(0, ONCE);
@@ -197,7 +197,7 @@ async fn distinct_deliveries_are_processed_each() {
     let app = stripe().await;
     let url = &app.url;
     let distinct = ["--distinct", "--times", "3", "--concurrency", "2"];
-    let send = ["send", "stripe", "--to", &url, "--body", "-"];
+    let send = ["send", "stripe", "--to", url, "--body", "-"];
     let run = webhook(&[&send[..], &distinct].concat(), &stripe_event("evt_1")).await;
     run.ends(0, DISTINCT);
     assert_eq!(run.answers("200", "processed"), 3);
@@ -214,7 +214,7 @@ async fn distinct_deliveries_are_processed_each() {
     let constant = presets::stripe(secret()).delivery_id(Source::json(object));
     let app = Application::serve(constant).await;
     let url = &app.url;
-    let send = ["send", "stripe", "--to", &url, "--body", "-"];
+    let send = ["send", "stripe", "--to", url, "--body", "-"];
     let run = webhook(&[&send[..], &distinct].concat(), &stripe_event("evt_1")).await;
     run.ends(1, NOT_DISTINCT);
     assert_eq!(run.answers("200", "duplicate"), 2);
@@ -232,7 +232,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
     let app = stripe().await;
     let url = &app.url;
     for fault in ["--tampered", "--expired", "--unsigned"] {
-        let send = ["send", "stripe", "--to", &url, "--times", "2", fault];
+        let send = ["send", "stripe", "--to", url, "--times", "2", fault];
         let run = webhook(&send, "").await;
         run.ends(0, REFUSED);
         assert_eq!(run.answers("401", "rejected"), 2);
@@ -255,7 +255,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
 async fn a_wrong_secret_is_not_as_expected() {
     let app = stripe().await;
     let url = &app.url;
-    let send = ["send", "stripe", "--to", &url];
+    let send = ["send", "stripe", "--to", url];
     let run = webhook_as("of-somebody-else", &send, "").await;
     run.ends(1, NOT_ONCE);
     assert_eq!(run.answers("401", "rejected"), 1);
@@ -288,7 +288,7 @@ async fn a_capture_is_sent_as_it_is() {
 
     let app = Application::serve(presets::github(secret())).await;
     let url = &app.url;
-    let run = webhook(&["replay", "-", "--to", &url, "--times", "3"], &captured).await;
+    let run = webhook(&["replay", "-", "--to", url, "--times", "3"], &captured).await;
     run.ends(0, ONCE);
     assert!(run.out.starts_with("a capture, 3 times, "), "{}", run.out);
     assert_eq!(run.answers("200", "processed"), 1);
@@ -346,7 +346,7 @@ async fn every_preset_takes_what_is_sent_for_it() {
         let keys = Secret::new(BASE64).unwrap().into();
         let app = Application::serve(preset(keys)).await;
         let url = &app.url;
-        let send = ["send", name, "--to", &url, "--times", "2"];
+        let send = ["send", name, "--to", url, "--times", "2"];
         let once = [&send[..], &["--event", "a.type"]].concat();
         webhook_as(BASE64, &once, "").await.ends(0, ONCE);
         assert_eq!(

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderName, Request};
 use bytes::Bytes;
@@ -37,8 +37,15 @@ impl Drop for Recorder {
 
 impl Recorder {
     fn start(provider: &str, more: &[&str]) -> Self {
+        Self::start_by(&[], provider, more)
+    }
+
+    /// By a program that runs the command.
+    fn start_by(program: &[&str], provider: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_webhook"))
+        let all = [program, &[env!("CARGO_BIN_EXE_webhook")]].concat();
+        let mut child = Command::new(all[0])
+            .args(&all[1..])
             .args(["record", provider])
             // It is made.
             .arg(folder.path().join("captures"))
@@ -71,6 +78,11 @@ impl Recorder {
 
     /// The status that is answered.
     fn send(&self, request: &Request<Bytes>) -> u16 {
+        self.send_bytes(&self.bytes(request))
+    }
+
+    /// A request as it is sent.
+    fn bytes(&self, request: &Request<Bytes>) -> Vec<u8> {
         let mut head = format!(
             "{} {} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n",
             request.method(),
@@ -81,7 +93,7 @@ impl Recorder {
         for (name, value) in request.headers() {
             head += &format!("{name}: {}\r\n", value.to_str().unwrap());
         }
-        self.send_bytes(&[head.as_bytes(), b"\r\n", request.body()].concat())
+        [head.as_bytes(), b"\r\n", request.body()].concat()
     }
 
     fn send_bytes(&self, bytes: &[u8]) -> u16 {
@@ -177,9 +189,20 @@ fn z3_what_does_not_verify_is_not_recorded() {
         .event_type("push")
         .body(r#"{"ref":"main"}"#);
     assert_eq!(recorder.send(&push.tampered().request()), 401);
-    assert_eq!(recorder.line(), "not recorded: 401 rejected");
+    let line = recorder.line();
+    let no_match = "not recorded: 401 rejected: signature matches none of the secrets";
+    assert!(line.starts_with(no_match), "{line}");
     assert_eq!(recorder.send(&push.unsigned().request()), 401);
-    assert_eq!(recorder.line(), "not recorded: 401 rejected");
+    assert_eq!(
+        recorder.line(),
+        "not recorded: 401 rejected: header x-hub-signature-256 is missing"
+    );
+    let mut nameless: Request<Bytes> = push.request();
+    nameless.headers_mut().remove("x-github-delivery");
+    assert_eq!(recorder.send(&nameless), 400);
+    let line = recorder.line();
+    assert!(line.contains("400 rejected: "), "{line}");
+    assert!(line.contains("x-github-delivery"), "{line}");
     assert!(recorder.files().is_empty());
     let mut get: Request<Bytes> = push.request();
     *get.method_mut() = "GET".parse().unwrap();
@@ -280,8 +303,166 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
     // The recorder is an endpoint as any other.
     webhook(SECRET, &anew, b"").ends(0);
     assert!(recorder.line().ends_with("push-2.http"));
-    // As it is, it has no signature.
-    run(None, &replay, b"").ends(1);
+    recorder.line();
+    // The file names the provider.
+    webhook(SECRET, &replay, b"")
+        .ends(0)
+        .says("a capture, signed anew for github, once, to ");
+    assert!(recorder.line().ends_with("push-3.http"));
+    run(None, &replay, b"").is_error("the secret is missing");
+    let file = file.to_str().unwrap();
+    webhook(SECRET, &["verify", "github", file], b"").is_error(
+        "the file was recorded for github, with pseudonyms and without a signature, so there is none to verify",
+    );
+
+    let custom = text(Path::new(file)).replace(": github\n", ": acme\n");
+    let replay = ["replay", "-", "--to", &to];
+    webhook(SECRET, &replay, custom.as_bytes())
+        .is_error("the file was recorded for acme, which is no preset: --provider says");
+}
+
+#[test]
+fn z3_a_401_to_a_capture_with_pseudonyms_is_explained() {
+    let recorder = Recorder::start("github", &[]);
+    let to = format!("http://{}", recorder.address);
+    // As the archive has it.
+    let archived = b"POST / HTTP/1.1\nx-github-delivery: a\nx-github-event: push\n\n{}";
+    let as_it_is = run(None, &["replay", "-", "--to", &to], archived);
+    as_it_is
+        .ends(1)
+        .says("has no signature: --provider signs it anew");
+}
+
+#[test]
+fn z3_a_name_that_is_to_be_kept_and_is_not_there_is_told() {
+    let stripe = preset("stripe", SECRET);
+    let options = [
+        "--count",
+        "1",
+        "--keep",
+        "costumer_name",
+        "--keep",
+        "$.data.object.customer_email",
+        "--replace",
+        "amount",
+        "--replace",
+        "total",
+    ];
+    let mut recorder = Recorder::start("stripe", &options);
+    let paid = delivery(&stripe).body(PAID);
+    assert_eq!(recorder.send(&paid.request()), 200);
+    recorder.line();
+    assert_eq!(
+        recorder.line(),
+        "  replaced: $.data.object.customer_name $.data.object.total $.id"
+    );
+    assert_eq!(recorder.line(), "  not in it: amount costumer_name");
+}
+
+#[test]
+fn z3_any_event_type_becomes_a_name_that_is_safe_in_a_shell_and_on_windows() {
+    let github = preset("github", SECRET);
+    let mut recorder = Recorder::start("github", &[]);
+    for (event_type, file) in [
+        ("-rf", "_-rf.http"),
+        ("con", "_con.http"),
+        ("Aux.created", "_Aux.created.http"),
+        ("lpt1", "_lpt1.http"),
+        ("console", "console.http"),
+        ("../../a", "_.._a.http"),
+    ] {
+        let delivery = delivery(&github)
+            .header(HeaderName::from_static("x-github-event"), event_type)
+            .body("{}");
+        assert_eq!(recorder.send(&delivery.request()), 200);
+        let line = recorder.line();
+        let is_named = Path::new(&line)
+            .file_name()
+            .is_some_and(|name| name == file);
+        assert!(is_named, "{event_type}: {line}");
+        recorder.line();
+    }
+}
+
+#[test]
+fn z3_a_file_that_cannot_be_written_whole_is_not_there() {
+    let github = preset("github", SECRET);
+    // The disk is full after one block of 512 bytes.
+    let recorder = Recorder::start_by(
+        &["sh", "-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"],
+        "github",
+        &["--keep", "a"],
+    );
+    let body = format!(r#"{{"a":"{}"}}"#, "a".repeat(4096));
+    let large = delivery(&github).event_type("push").body(body);
+    assert_eq!(recorder.send(&large.request()), 500);
+    assert!(recorder.files().is_empty());
+    let (code, out, err, _) = recorder.end();
+    assert_eq!((code, &*out), (2, ""), "{err}");
+    assert!(err.starts_with("error: cannot write to "), "{err}");
+}
+
+#[test]
+fn z3_no_more_files_are_written_than_were_asked_for() {
+    let github = preset("github", SECRET);
+    let recorder = Recorder::start("github", &["--count", "2"]);
+    let push = delivery(&github)
+        .event_type("push")
+        .body(r#"{"ref":"main"}"#);
+    let bytes = recorder.bytes(&push.request());
+    let (last, first) = bytes.split_last().unwrap();
+    // All of them but a byte, and then those bytes at one moment.
+    let mut streams: Vec<_> = (0..10)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&recorder.address).unwrap();
+            stream.write_all(first).unwrap();
+            stream
+        })
+        .collect();
+    for stream in &mut streams {
+        stream.write_all(&[*last]).unwrap();
+    }
+    let answers = streams.iter_mut().map(|stream| {
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    });
+    let accepted = answers.filter(|answer| answer.starts_with("HTTP/1.1 200"));
+    assert_eq!(accepted.count(), 2);
+    assert_eq!(recorder.files().len(), 2);
+    let (code, _, err, _) = recorder.end();
+    assert_eq!((code, &*err), (0, ""));
+}
+
+#[test]
+fn z3_a_request_waits_while_many_others_are_read() {
+    let github = preset("github", SECRET);
+    let recorder = Recorder::start("github", &["--count", "1"]);
+    let push = delivery(&github)
+        .event_type("push")
+        .body(r#"{"ref":"main"}"#);
+    let bytes = recorder.bytes(&push.request());
+    let mut idle: Vec<_> = (0..16)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&recorder.address).unwrap();
+            stream.write_all(b"POST").unwrap();
+            stream
+        })
+        .collect();
+    let mut waiting = TcpStream::connect(&recorder.address).unwrap();
+    waiting.write_all(&bytes).unwrap();
+    let brief = Duration::from_millis(300);
+    waiting.set_read_timeout(Some(brief)).unwrap();
+    let mut answer = [0; 12];
+    assert!(waiting.read_exact(&mut answer).is_err());
+    assert!(recorder.files().is_empty());
+
+    // One of them hangs up.
+    drop(idle.pop());
+    waiting.set_read_timeout(None).unwrap();
+    waiting.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    assert_eq!(recorder.end().0, 0);
 }
 
 #[test]

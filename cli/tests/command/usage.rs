@@ -51,7 +51,8 @@ fn wrong_usage_is_told() {
     let url = ["verify", "twilio", "-", "--public-url", "example.com"];
     webhook(SECRET, &url, b"").is_error("https:// or http://");
     let again = ["replay", "-", "--secret-env", "A"];
-    webhook(SECRET, &[&again[..], &nowhere].concat(), b"").is_error("unless --provider says who");
+    let plain = b"POST / HTTP/1.1\n\n";
+    webhook(SECRET, &[&again[..], &nowhere].concat(), plain).is_error("unless --provider says");
 
     let send = [&["send", "github"][..], &nowhere].concat();
     let with = |more: &[&str]| webhook(SECRET, &[&send[..], more].concat(), b"");
@@ -62,7 +63,7 @@ fn wrong_usage_is_told() {
     with(&["--header", "no colon"]).is_error("it has no colon");
     with(&["--expired"]).is_error("github signs no time, so nothing of it expires");
     with(&[]).is_error("no answer from 127.0.0.1:1: Connection refused");
-    // Where nobody listens, not many are sent.
+    // Where nothing listens, not many are sent.
     with(&["--times", "4000000000"]).is_error("Connection refused");
 
     let stripe = ["send", "stripe", "--body", "-"];

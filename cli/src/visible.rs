@@ -1,0 +1,26 @@
+//! Texts of requests and of files, on a terminal.
+
+/// A text with escapes for what cannot be seen, or would move the cursor. Quotes and backslashes stay.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '"' | '\'' | '\\' => shown.push(char),
+            char => shown.extend(char.escape_debug()),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_escaped() {
+        assert_eq!(visible("a \"é\" '\\"), "a \"é\" '\\");
+        let hidden = "\u{1b}[2J\r\n\u{feff}\u{202e}\u{9b}";
+        let shown = r"\u{1b}[2J\r\n\u{feff}\u{202e}\u{9b}";
+        assert_eq!(visible(hidden), shown);
+    }
+}
