@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
@@ -20,5 +22,6 @@ pub fn alchemy(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
         .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(5))
         .redelivery_window(7 * DAY)
 }

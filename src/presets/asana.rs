@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::{HeaderName, Method};
+use http::{HeaderName, Method, StatusCode};
 
 use crate::provider::signature::Hmac;
 use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Secret, SecretSource, Source};
@@ -25,6 +25,7 @@ pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .unsigned_handshake(exchange)
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
 }

@@ -18,6 +18,9 @@ pub fn cal(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("triggerEvent")))
+        .payload_version(Source::header(HeaderName::from_static(
+            "x-cal-webhook-version",
+        )))
         .event_type_separator(None)
         .redelivery_window(7 * DAY)
 }

@@ -17,6 +17,7 @@ pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event").then("id")))
         .event_type(Source::json(JsonPath::member("event").then("type")))
+        .payload_version(Source::json(JsonPath::member("event").then("api_version")))
         .event_type_separator(':')
         .success_status(StatusCode::OK)
 }
