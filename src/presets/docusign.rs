@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
@@ -32,5 +34,6 @@ pub fn docusign(secrets: impl Into<SecretSource>) -> Provider {
                 .or(Source::body_digest()),
         )
         .event_type(Source::json(JsonPath::member("event")))
+        .response_deadline(Duration::from_secs(100))
         .body_limit(25 * MIB)
 }

@@ -21,6 +21,7 @@ pub(crate) fn switched_off(provider: &str) -> Option<&'static str> {
         "discord" => "no more webhook events if too many fail; the URL is removed if a wrong signature is not answered with 401",
         "documenso" => "never",
         "docuseal" => "never",
+        "docusign" => "a failure marks a configuration that sends single messages as down: later ones wait until a retry succeeds (likely)",
         "dropbox" => "if too many notifications fail (likely)",
         "dwolla" => "paused after 400 failures in a row and 24 hours without a success",
         "ebay" => "marked as down after 24 hours without an acknowledgement, with 30 days to mend it (likely)",

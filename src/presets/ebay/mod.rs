@@ -65,6 +65,7 @@ pub fn ebay(endpoints: impl Into<SecretSource<EbayEndpoint>>) -> Provider {
         .signature(Ebay, endpoints.into().cast())
         .delivery_id(member("notification", "notificationId"))
         .event_type(member("metadata", "topic"))
+        .payload_version(member("metadata", "schemaVersion"))
         .unsigned_handshake(challenge)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(3))
