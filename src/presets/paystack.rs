@@ -1,4 +1,4 @@
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hash, Hmac};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
@@ -20,4 +20,5 @@ pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(of_object.or(Source::receipt()))
         .event_type(Source::json(JsonPath::member("event")))
+        .success_status(StatusCode::OK)
 }

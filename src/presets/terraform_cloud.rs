@@ -35,6 +35,7 @@ pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
         )
         .event_type(Source::json(of_run).or(Source::json(JsonPath::member("trigger"))))
         .event_type_separator(':')
+        .payload_version(Source::json(JsonPath::member("payload_version")))
         .signed_handshake(verification)
 }
 

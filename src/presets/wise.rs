@@ -23,6 +23,7 @@ pub fn wise(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event_type")))
         .event_type_separator('#')
+        .payload_version(Source::json(JsonPath::member("schema_version")))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::INTERNAL_SERVER_ERROR)
         .response_deadline(Duration::from_secs(5))

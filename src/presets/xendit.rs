@@ -11,7 +11,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: none. `x-callback-token` has the verification token of the account, as it is.
 /// - Delivery id: the SHA-256 of the body, which is not covered, as nothing is. No member is known
-///   to be the id of an event: `$.id` and `$.data.id` name the payment. Event type: `$.event`, which the
+///   to be the id of an event: `$.id` and `$.data.id` name the payment. **The retry of a webhook of the Payments API
+///   likely runs the handler again**, as its `$.created` is the time of the attempt. Event type: `$.event`, which the
 ///   webhooks of invoices and other older products lack.
 #[doc = include_str!("facts/xendit.md")]
 pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
@@ -20,5 +21,6 @@ pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .payload_version(Source::json(JsonPath::member("api_version")))
         .response_deadline(Duration::from_secs(30))
 }
