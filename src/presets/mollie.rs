@@ -10,14 +10,17 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// them: a handler of those has to ask Mollie for the payment.
 ///
 /// - Signature: `X-Mollie-Signature: sha256=<hex>`, with or without the prefix, an HMAC-SHA256
-///   of the body. The header may be repeated, and one matching signature is enough.
+///   of the body. While a secret is rotated, there are two such headers, or one with a comma if a proxy has joined
+///   them, and one matching signature is enough.
 /// - Delivery id: `$.id` (`event_…`), covered by the signature. `$.entityId` would be wrong: each
 ///   event of a payment has the same. Event type: `$.type`.
 #[doc = include_str!("facts/mollie.md")]
 pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature"))
         .optional_prefix("sha256=")
-        .repeatable();
+        .repeatable()
+        .separator(",")
+        .trimmed();
     Provider::custom("mollie")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
