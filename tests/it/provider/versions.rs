@@ -250,3 +250,36 @@ async fn y3_a_provider_without_a_preset_has_its_version_where_it_is_said() {
     assert_eq!(activity(&database).await, [("8".to_owned(), 1)]);
     assert_rows!(database, claims: 2, effects: 2);
 }
+
+/// Each body has the members of the provider's own documents.
+#[tokio::test]
+async fn y3_presets_read_the_version_that_their_provider_documents() {
+    let database = Database::new().await;
+    for (provider, body) in [
+        (
+            presets::notion(secret()),
+            r#"{"id":"n","type":"page.created","attempt_number":1,"api_version":"found"}"#,
+        ),
+        (
+            presets::okta(secret()),
+            r#"{"eventType":"com.okta.event_hook","eventTypeVersion":"found","eventId":"o"}"#,
+        ),
+        (
+            presets::terraform_cloud(secret()),
+            r#"{"payload_version":"found","run_id":"r","notifications":[{"trigger":"run:errored"}]}"#,
+        ),
+        (
+            presets::xendit(secret()),
+            r#"{"event":"payment.capture","api_version":"found","data":{"payment_id":"p"}}"#,
+        ),
+    ] {
+        let provider = provider.expect_version("expected");
+        let delivery = TestDelivery::new(&provider).body(body);
+        let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider);
+        let sent = send(&router(&layer), delivery.request()).await;
+        assert_eq!(sent.outcome, "processed", "{body}");
+        layer.drained().await;
+    }
+    assert_eq!(activity(&database).await, [("found".to_owned(), 4)]);
+    assert_rows!(database, claims: 4, effects: 4);
+}
