@@ -1,16 +1,18 @@
 //! Where in a request a value is: a delivery id, an event type or a challenge.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::SystemTime;
 
 use http::HeaderMap;
 use http::header::HeaderName;
 use http::request::Parts;
+use serde_json::value::RawValue;
 
 use super::json_path::{JsonPath, Match, Reader};
 use super::signature::{SignatureScheme, Signed};
 use crate::delivery::{UnusableText, check_text};
-use crate::digest::sha256_hex;
+use crate::digest::{sha256_hex, sha256_of};
 use crate::random::random;
 
 /// Where in a request a value is found, such as a delivery id or an event type.
@@ -35,6 +37,8 @@ pub(crate) enum Kind {
     Header(HeaderName),
     Json(JsonPath),
     BodyDigest,
+    /// Of a JSON object without this member.
+    BodyDigestWithout(&'static str),
     Receipt,
     SignedTime,
     SignedValue(&'static str),
@@ -60,6 +64,20 @@ impl Source {
     /// time or a number that makes it unique.
     pub fn body_digest() -> Self {
         Self(Kind::BodyDigest)
+    }
+
+    /// A SHA-256 of the members of the body but for one, for providers that send no id, and that write the number or the
+    /// time of the attempt into the body. The members count in any order, and their values to the byte. A body that is no
+    /// JSON object is not usable.
+    ///
+    /// ```
+    /// use idempotent_webhook::Source;
+    ///
+    /// let source = Source::body_digest_without("attempt");
+    /// assert_eq!(source.to_string(), "digest of the body without attempt");
+    /// ```
+    pub fn body_digest_without(member: &'static str) -> Self {
+        Self(Kind::BodyDigestWithout(member))
     }
 
     /// The time of signing, which the signature covers, in nanoseconds since 1970.
@@ -154,7 +172,7 @@ impl Source {
     pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
             Kind::Header(name) => scheme.signed_headers().contains(name),
-            Kind::Json(_) => scheme.signs_body(),
+            Kind::Json(_) | Kind::BodyDigestWithout(_) => scheme.signs_body(),
             Kind::BodyDigest => scheme.signs_body_bytes(),
             Kind::SignedTime => scheme.signs_time(),
             Kind::SignedValue(name) => scheme.signs_value(name),
@@ -174,6 +192,7 @@ impl Source {
             Kind::Header(_)
             | Kind::Json(_)
             | Kind::BodyDigest
+            | Kind::BodyDigestWithout(_)
             | Kind::Receipt
             | Kind::SignedTime
             | Kind::SignedValue(_) => false,
@@ -188,7 +207,9 @@ impl Source {
             Kind::Header(name) => Some(format!("the list does not give the header {name}")),
             Kind::Json(_) if has_bodies => None,
             Kind::Json(_) => Some("the list does not give bodies".to_owned()),
-            Kind::BodyDigest => Some("the list does not give the bytes of the body".to_owned()),
+            Kind::BodyDigest | Kind::BodyDigestWithout(_) => {
+                Some("the list does not give the bytes of the body".to_owned())
+            }
             Kind::Receipt => Some("each request has another one".to_owned()),
             Kind::SignedTime | Kind::SignedValue(_) => {
                 Some("the list does not give what was signed".to_owned())
@@ -210,7 +231,7 @@ impl Source {
     #[track_caller]
     pub(crate) fn assert_is_in_requests(&self) {
         let is_in_requests = match &self.0 {
-            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest => true,
+            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest | Kind::BodyDigestWithout(_) => true,
             Kind::Receipt | Kind::SignedTime | Kind::SignedValue(_) => false,
             Kind::First(sources) | Kind::All(sources) => {
                 return sources.iter().for_each(Self::assert_is_in_requests);
@@ -225,6 +246,7 @@ impl Source {
             Kind::Header(name) => vec![name],
             Kind::Json(_)
             | Kind::BodyDigest
+            | Kind::BodyDigestWithout(_)
             | Kind::Receipt
             | Kind::SignedTime
             | Kind::SignedValue(_) => Vec::new(),
@@ -239,6 +261,7 @@ impl Source {
             Kind::Json(path) => vec![path],
             Kind::Header(_)
             | Kind::BodyDigest
+            | Kind::BodyDigestWithout(_)
             | Kind::Receipt
             | Kind::SignedTime
             | Kind::SignedValue(_) => Vec::new(),
@@ -288,6 +311,7 @@ impl Source {
                 Some(Match::Other) => Err(Fault::WrongType),
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
+            Kind::BodyDigestWithout(member) => digest_without(member, body).map(Some),
             Kind::Receipt => Ok(Some(format!("{:016x}{:016x}", random(), random()))),
             Kind::SignedTime => Ok(signed.time().map(nanoseconds)),
             Kind::SignedValue(name) => {
@@ -342,6 +366,7 @@ impl fmt::Display for Source {
             Kind::Header(name) => write!(f, "header {name}"),
             Kind::Json(path) => write!(f, "{path}"),
             Kind::BodyDigest => f.write_str("body digest"),
+            Kind::BodyDigestWithout(member) => write!(f, "digest of the body without {member}"),
             Kind::Receipt => f.write_str("receipt"),
             Kind::SignedTime => f.write_str("signed time"),
             Kind::SignedValue(name) => write!(f, "signed value {name}"),
@@ -373,6 +398,8 @@ pub(super) enum Fault {
     Repeated,
     /// In JSON, but neither a string nor an integer.
     WrongType,
+    /// Of a body that is none.
+    NoObject,
     Text(UnusableText),
 }
 
@@ -388,6 +415,7 @@ impl fmt::Display for Fault {
             Self::NotVisibleAscii => f.write_str("not visible ASCII"),
             Self::Repeated => f.write_str("there more than once"),
             Self::WrongType => f.write_str("neither a string nor an integer"),
+            Self::NoObject => f.write_str("not known, as the body is no JSON object"),
             Self::Text(fault) => fault.fmt(f),
         }
     }
@@ -420,6 +448,19 @@ fn is_delimited(mut value: &str) -> bool {
         }
     }
     true
+}
+
+/// The same for each order of the members.
+fn digest_without(member: &str, body: &[u8]) -> Result<String, Fault> {
+    let text = std::str::from_utf8(body).map_err(|_| Fault::NoObject)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut members: BTreeMap<String, &RawValue> =
+        serde_json::from_str(text).map_err(|_| Fault::NoObject)?;
+    members.remove(member);
+    let parts = members
+        .iter()
+        .flat_map(|(name, value)| [name.as_bytes(), value.get().as_bytes()]);
+    Ok(hex::encode(sha256_of(parts)))
 }
 
 fn nanoseconds(time: SystemTime) -> String {
@@ -501,5 +542,30 @@ mod tests {
         assert!(!header().and(json("$.id")).is_signed(&body));
         assert!(json("$.a").and(json("$.b")).is_signed(&body));
         assert!(!json("$.id").is_signed(&scheme(vec![ID], false)));
+    }
+
+    #[test]
+    fn a_digest_without_a_member_is_that_of_all_others() {
+        let of = |body: &str| digest_without("retries", body.as_bytes());
+        let first = of(r#"{"type":"a","at":18446744073709551617,"retries":0}"#);
+        assert!(first.is_ok());
+        for retry in [
+            r#"{"type":"a","at":18446744073709551617,"retries":1}"#,
+            r#"{"retries":{"n":2},"at":18446744073709551617,"type":"a"}"#,
+            "\u{feff}{\"type\":\"a\", \"at\": 18446744073709551617}",
+        ] {
+            assert_eq!(of(retry), first, "{retry}");
+        }
+        for other in [
+            r#"{"type":"a","at":18446744073709551618,"retries":0}"#,
+            r#"{"type":"a","at":18446744073709551617,"retries":0,"b":1}"#,
+            r#"{"type":"a","at":18446744073709551617,"b":{"retries":0}}"#,
+            r#"{"typea":"","at":18446744073709551617}"#,
+        ] {
+            assert_ne!(of(other), first, "{other}");
+        }
+        for none in ["", "[]", r#""retries""#, r#"{"retries":0"#] {
+            assert_eq!(of(none), Err(Fault::NoObject), "{none}");
+        }
     }
 }

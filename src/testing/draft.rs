@@ -55,7 +55,9 @@ impl Draft {
                 }
                 Ok(())
             }
-            Kind::BodyDigest => Err("it is identified by its body's digest: set a body".into()),
+            Kind::BodyDigest | Kind::BodyDigestWithout(_) => {
+                Err("it is identified by its body's digest: set a body".into())
+            }
             Kind::Receipt => Err("each request is a delivery of its own: it has no id".into()),
             Kind::SignedTime => Err("it is identified by the time of signing: set a time".into()),
             Kind::SignedValue(name) => Err(format!(
@@ -82,7 +84,11 @@ impl Draft {
     /// is.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
-            Kind::BodyDigest | Kind::Receipt | Kind::SignedTime | Kind::SignedValue(_) => Ok(()),
+            Kind::BodyDigest
+            | Kind::BodyDigestWithout(_)
+            | Kind::Receipt
+            | Kind::SignedTime
+            | Kind::SignedValue(_) => Ok(()),
             Kind::Json(_) if self.object.is_none() => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) if self.has(source) => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) => self.write(source, value),
@@ -98,6 +104,7 @@ impl Draft {
             Kind::Header(_) => self.fill(source, value),
             Kind::Json(_)
             | Kind::BodyDigest
+            | Kind::BodyDigestWithout(_)
             | Kind::Receipt
             | Kind::SignedTime
             | Kind::SignedValue(_) => Ok(()),
@@ -120,7 +127,11 @@ impl Draft {
                 .object
                 .as_ref()
                 .is_some_and(|object| path.is_in(object)),
-            Kind::BodyDigest | Kind::Receipt | Kind::SignedTime | Kind::SignedValue(_) => true,
+            Kind::BodyDigest
+            | Kind::BodyDigestWithout(_)
+            | Kind::Receipt
+            | Kind::SignedTime
+            | Kind::SignedValue(_) => true,
             Kind::First(sources) => sources.iter().any(|source| self.has(source)),
             Kind::All(sources) => sources.iter().all(|source| self.has(source)),
         }

@@ -1,6 +1,6 @@
 use http::StatusCode;
 
-use self::scheme::{EVENT, Figma};
+use self::scheme::Figma;
 use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
@@ -17,7 +17,7 @@ mod scheme;
 pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("figma")
         .signature(Figma::new(), secrets)
-        .delivery_id(Source::signed_value(EVENT))
+        .delivery_id(Source::body_digest_without("retries"))
         .event_type(Source::json(JsonPath::member("event_type")))
         .signed_handshake(ping)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

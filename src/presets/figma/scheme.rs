@@ -5,21 +5,14 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::provider::json_path::{JsonPath, Match, Reader};
-use crate::provider::signature::digests::sha256;
 use crate::provider::signature::token::one_of;
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };
 use crate::provider::{Secret, Secrets};
 
-/// The name of the digest that identifies an event.
-pub(super) const EVENT: &str = "event";
-
 /// The member with the passcode.
 const PASSCODE: &str = "passcode";
-
-/// The member that counts the attempts.
-const ATTEMPTS: &str = "retries";
 
 #[derive(Debug)]
 pub(super) struct Figma {
@@ -51,7 +44,7 @@ impl SignatureScheme for Figma {
         if !event.get(PASSCODE).is_some_and(Value::is_string) {
             return Err(SignatureError::MalformedBody);
         }
-        Ok(signed.value(EVENT, event_digest(event)))
+        Ok(signed)
     }
 
     fn signs_body(&self) -> bool {
@@ -73,39 +66,5 @@ impl SignatureScheme for Figma {
         members.insert(PASSCODE.into(), passcode.into());
         request.set_body(body.to_string());
         Ok(())
-    }
-}
-
-/// A digest of the body that is the same for all attempts.
-fn event_digest(mut event: Value) -> String {
-    if let Some(members) = event.as_object_mut() {
-        members.remove(ATTEMPTS);
-    }
-    // In one order of the members, whether or not `serde_json` keeps theirs.
-    event.sort_all_objects();
-    hex::encode(sha256([event.to_string().as_bytes()]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_attempts_are_left_out_of_the_digest() {
-        let of = |body: &str| serde_json::from_str(body).map(event_digest).ok();
-        let first = of(r#"{"event_type":"FILE_UPDATE","timestamp":"t","retries":0}"#);
-        assert!(first.is_some());
-        for retry in [
-            r#"{"event_type":"FILE_UPDATE","timestamp":"t","retries":1}"#,
-            r#"{"retries":2,"timestamp":"t","event_type":"FILE_UPDATE"}"#,
-        ] {
-            assert_eq!(of(retry), first, "{retry}");
-        }
-        for other in [
-            r#"{"event_type":"FILE_UPDATE","timestamp":"u","retries":0}"#,
-            r#"{"event_type":"FILE_UPDATE","timestamp":"t","retries":0,"a":1}"#,
-        ] {
-            assert_ne!(of(other), first, "{other}");
-        }
     }
 }
