@@ -401,6 +401,7 @@ async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
             "sent_again.tenant",
             "subscriptions.address",
             "subscriptions.differences",
+            "subscriptions.failure",
             "subscriptions.source",
         ]
     );

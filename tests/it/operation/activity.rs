@@ -665,7 +665,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         settings,
         serde_json::json!({
             "provider": "stripe",
-            "switched_off_by_provider": null,
+            "switched_off_by_provider": "after failures for several days, at a time that a mail announces",
             "expected_versions": null,
             "version_is_signed": null,
             "signature_header": "stripe-signature",
