@@ -84,7 +84,8 @@ list of what was replaced, and of what was to be kept or replaced and is not in 
 
 A file names its provider, for which "webhook replay" signs it anew.
 
-A body that is compressed, or neither JSON nor a form, is not recorded and answered with 415."#;
+A body that is compressed, or neither JSON nor a form, is not recorded. It is answered
+with 415 or, of a provider that takes it for final, with the status after which it delivers again."#;
 
 /// How many requests are read at once, each of which may be as large as the provider's largest. Further ones wait.
 const MAX_CONNECTIONS: usize = 16;

@@ -65,8 +65,9 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// The header of a file that names the provider. It is none of the request.
-const PROVIDER: &str = "x-webhook-provider";
+/// Begins the line before the request line, which names the provider. No request begins with it, so that no sender can have
+/// his request signed.
+const RECORDED: &str = "# recorded for ";
 
 /// How many files of one name there are at most.
 const MAX_FILES: usize = 10_000;
@@ -98,11 +99,16 @@ impl Capture {
 
     fn parsed(text: &[u8]) -> Result<Self, String> {
         let mut rest = text;
-        let first = line(&mut rest).ok_or("it is empty")?;
+        let mut first = line(&mut rest).ok_or("it is empty")?;
+        let provider = first.strip_prefix(RECORDED.as_bytes());
+        let provider = provider.map(|name| String::from_utf8_lossy(name).into_owned());
+        if provider.is_some() {
+            first = line(&mut rest).ok_or("its request line is missing")?;
+        }
         let (method, uri) = request_line(first)
             .ok_or("its first line is no request line, such as POST /webhooks HTTP/1.1")?;
         let mut headers = HeaderMap::new();
-        for number in 2.. {
+        for number in 2 + usize::from(provider.is_some()).. {
             match line(&mut rest) {
                 None => return Err("the empty line after the headers is missing".to_owned()),
                 Some(b"") => break,
@@ -117,8 +123,6 @@ impl Capture {
             let host = HeaderValue::try_from(authority.as_str()).map_err(|_| "its host is none")?;
             headers.insert(HOST, host);
         }
-        let provider = headers.remove(PROVIDER);
-        let provider = provider.and_then(|name| Some(name.to_str().ok()?.to_owned()));
         let (body, remark) = cut(rest, headers.get(CONTENT_LENGTH));
         Ok(Self {
             method,
@@ -139,7 +143,7 @@ impl Capture {
     }
 
     /// The provider whose request [`Pseudonyms::capture`] has made it of. It has no signature then, until it is signed
-    /// anew. A file has the name in the header `x-webhook-provider`, which is not sent.
+    /// anew. A file has the name before the request line: `# recorded for stripe`.
     pub fn provider(&self) -> Option<&str> {
         self.provider.as_deref()
     }
@@ -162,7 +166,8 @@ impl Capture {
     }
 
     /// Writes it into a new file of this folder, which is made if it is not there, and returns its path. The file is named
-    /// after the event type: `invoice.paid.http`, or `invoice.paid-2.http` if that is there. It is there once it is whole.
+    /// after the event type: `invoice.paid.http`, or `invoice.paid-2.http` if that is there. Before it is
+    /// whole, it may be there and empty.
     ///
     /// # Errors
     ///
@@ -200,10 +205,11 @@ impl Capture {
     /// The bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
-        let mut text = format!("{} {path} HTTP/1.1\n", self.method).into_bytes();
+        let mut text = Vec::new();
         if let Some(provider) = &self.provider {
-            text.extend_from_slice(format!("{PROVIDER}: {provider}\n").as_bytes());
+            text.extend_from_slice(format!("{RECORDED}{provider}\n").as_bytes());
         }
+        text.extend_from_slice(format!("{} {path} HTTP/1.1\n", self.method).as_bytes());
         for (name, value) in &self.headers {
             text.extend_from_slice(name.as_str().as_bytes());
             text.extend_from_slice(b": ");
@@ -368,10 +374,12 @@ mod tests {
 
     #[test]
     fn the_provider_of_a_file_is_in_no_request() -> Result<(), CaptureError> {
-        let text = b"POST /a HTTP/1.1\nx-webhook-provider: github\na: b\n\n{}";
+        let text = b"# recorded for github\nPOST /a HTTP/1.1\na: b\n\n{}";
         let capture = Capture::parse(text)?;
         assert_eq!(capture.provider(), Some("github"));
         assert_eq!(capture.to_bytes(), text);
+        let sent = b"POST /a HTTP/1.1\n# recorded for: github\n# recorded for github\n\n{}";
+        assert!(Capture::parse(sent).is_err());
         let request = capture.into_received();
         let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["a"]);
@@ -384,6 +392,11 @@ mod tests {
             ("", "it is empty"),
             ("{}\n", "its first line"),
             ("POST /a HTTP/1.1\nno header\n\n", "line 2"),
+            (
+                "# recorded for a\nPOST /a HTTP/1.1\nno header\n\n",
+                "line 3",
+            ),
+            ("# recorded for a\n", "its request line"),
             ("POST /a HTTP/1.1\nA: b\n", "the empty line"),
         ] {
             let error = Capture::parse(text.as_bytes()).err();

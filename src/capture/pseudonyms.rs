@@ -198,6 +198,10 @@ impl Pseudonyms {
         *received.uri_mut() = uri;
         *received.headers_mut() = headers;
         let mut capture = self.write(&received, &event_type)?;
+        // A header that is left out is there nevertheless.
+        capture
+            .unmatched
+            .retain(|name| !head.headers.contains_key(name));
         let name = provider.name();
         // A custom name may be any text.
         capture.provider = HeaderValue::try_from(name).is_ok().then(|| name.to_owned());

@@ -34,6 +34,6 @@ pub fn docusign(secrets: impl Into<SecretSource>) -> Provider {
                 .or(Source::body_digest()),
         )
         .event_type(Source::json(JsonPath::member("event")))
-        .response_deadline(Duration::from_secs(100))
+        .response_deadline(Duration::from_secs(5))
         .body_limit(25 * MIB)
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 use serde_json::json;
 
 use super::standard_webhooks::{ID, standard};
@@ -28,8 +28,9 @@ pub fn mcp_events(secrets: impl Into<SecretSource>) -> Provider {
     standard("mcp-events", StandardWebhooks::new(), secrets, id)
         .event_type(member("name").or(member("type")))
         .signed_handshake(verification)
-        // As its standard has it.
-        .assumed_deadline(Duration::from_secs(15))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        // Which the draft calls common.
+        .assumed_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
 }
 

@@ -3,8 +3,7 @@ use http::HeaderName;
 use crate::provider::signature::Hmac;
 use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
-/// [npm hooks](https://docs.npmjs.com/cli/v6/commands/npm-hook), a product that is no longer
-/// developed.
+/// [npm hooks](https://docs.npmjs.com/cli/v6/commands/npm-hook), which npm ended in July 2024.
 ///
 /// - Signature: `x-npm-signature: sha256=<hex>`, an HMAC-SHA256 of the body (not confirmed by
 ///   npm's own documentation).

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::StandardWebhooks;
 use crate::provider::{DAY, Provider, SecretSource, Source};
@@ -12,5 +14,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 #[doc = include_str!("facts/openai.md")]
 pub fn openai(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::openai();
-    standard("openai", scheme, secrets, Source::header(ID)).redelivery_window(30 * DAY)
+    standard("openai", scheme, secrets, Source::header(ID))
+        .response_deadline(Duration::from_secs(5))
+        .redelivery_window(30 * DAY)
 }

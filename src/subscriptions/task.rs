@@ -17,6 +17,9 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 /// The longest: another process may have been killed in its turn, and the gauge shows what any process has found.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// After a provider that could not be asked.
+const RETRY: Duration = Duration::from_secs(60 * 60);
+
 impl<S: SubscriptionSource> Subscriptions<S> {
     /// Starts the background task on the current tokio runtime. It runs until [`SubscriptionsTask::stop`] or the end of
     /// the runtime.
@@ -24,8 +27,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     /// Spawn one in each process: one of them compares at a time. Each difference that is an error is logged at WARN when
     /// it is found first, and at INFO when it is over. While there is one, the endpoint has the problem
     /// [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), if it has a
-    /// [`Recovery`](crate::Recovery). A provider that cannot be asked is logged at WARN, and asked again with the next
-    /// comparison. If it could not be asked for a day, the endpoint has the problem
+    /// [`Recovery`](crate::Recovery). A provider that cannot be asked is logged at WARN, and asked again after an hour
+    /// at most. If it could not be asked for a day, the endpoint has the problem
     /// [`NotCompared`](crate::recovery::Problem::NotCompared).
     ///
     /// # Panics
@@ -87,6 +90,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
                     %error,
                     "the subscription could not be compared; what was found before stays"
                 );
+                // Soon, so that one failure is not told for as long as `every` is.
+                let next = jittered(self.every.min(RETRY));
                 position.end(next, Err(&error.to_string())).await?;
                 return Ok(next);
             }

@@ -334,7 +334,9 @@ fn z3_only_headers_that_are_needed_stay_and_no_signature() {
         .keep("x-plan-token")
         .keep("x-session-id")
         .keep("x-auth-user");
+    let pseudonyms = pseudonyms.keep("content-type").keep("x-absent");
     let capture = pseudonyms.capture(&github, &request).unwrap();
+    assert_eq!(capture.unmatched(), ["x-absent"]);
     let written = capture.to_string();
     for hidden in [
         "s3cr3t",

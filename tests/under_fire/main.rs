@@ -145,6 +145,8 @@ async fn main() -> ExitCode {
 async fn test(name: &str, is_only_one: bool) -> bool {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(std::env::args().skip(1)).env(TEST, name);
+    // One that hangs is known by this line.
+    println!("begins {name}");
     let status = if is_only_one {
         command.status().await.unwrap()
     } else {

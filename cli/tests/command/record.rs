@@ -315,7 +315,7 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
         "the file was recorded for github, with pseudonyms and without a signature, so there is none to verify",
     );
 
-    let custom = text(Path::new(file)).replace(": github\n", ": acme\n");
+    let custom = text(Path::new(file)).replace("# recorded for github\n", "# recorded for acme\n");
     let replay = ["replay", "-", "--to", &to];
     webhook(SECRET, &replay, custom.as_bytes())
         .is_error("the file was recorded for acme, which is no preset: --provider says");

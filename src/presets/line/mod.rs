@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::StatusCode;
 
 use self::scheme::{EVENTS, Line};
@@ -22,4 +24,5 @@ pub fn line(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Line::new(), secrets)
         .delivery_id(Source::signed_value(EVENTS).or(Source::body_digest()))
         .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(2))
 }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::{MESSAGE, Plivo};
 use crate::provider::{DAY, Provider, SecretSource, Source};
 
@@ -29,6 +31,7 @@ pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("plivo")
         .signature(Plivo, secrets)
         .delivery_id(Source::signed_value(MESSAGE).or(Source::receipt()))
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(8))
         .redelivery_window(2 * DAY)
 }

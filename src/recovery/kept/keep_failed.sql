@@ -70,7 +70,7 @@ kept as (
                 case when changes then excluded.untold_at else known.untold_at end,
                 case
                     when changes then excluded.next_attempt_at
-                    when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)
+                    when $16 and known.state = 'due' then coalesce(excluded.next_attempt_at, known.next_attempt_at)
                     else known.next_attempt_at
                 end
             from (

@@ -48,7 +48,8 @@ set attempts = kept.attempts + 1,
     unfinished = kept.unfinished + (chosen.taken_by is not null)::int,
     taken_by = $4
 from chosen
-join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+-- One whose request is not there has to end, too.
+left join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
 where kept.endpoint = chosen.endpoint
     and kept.tenant = chosen.tenant
     and kept.delivery_id = chosen.delivery_id

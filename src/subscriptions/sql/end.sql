@@ -2,8 +2,8 @@
 -- name of the list, $4 the process, $5 when the next turn is, $6 what was found, $7 why the provider could not be asked.
 -- One of both is `null`. A provider that could not be asked changes nothing of what was found before.
 --
--- An address that was corrected leaves a row. No process has compared it when it was time to: each process looks once a
--- minute.
+-- An address that was corrected leaves a row, which no process compares when it is time to. Each process looks once a minute.
+-- An hour is longer than Postgres or the processes of another address are likely to be away.
 with ended as (
     update idempotent_webhook.subscriptions
     set process = null,
@@ -21,6 +21,6 @@ corrected as (
     where other.endpoint = ended.endpoint
         and other.source = ended.source
         and other.address <> ended.address
-        and other.next_at < now() - interval '5 minutes'
+        and other.next_at < now() - interval '1 hour'
 )
 select true from ended

@@ -123,7 +123,7 @@ async fn two_layers_with_one_endpoint_are_a_warning_whether_they_keep_or_not() {
             let github = presets::github(secret());
             let mut layer = IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github);
             if keeps {
-                // A recovery that no task runs, of what they keep.
+                // No task runs this recovery.
                 layer = layer.keep(Keep::failed(&Recovery::new(pool)));
             }
             let two = Router::<()>::new().route("/one", post(write_effect).layer(layer.clone()));

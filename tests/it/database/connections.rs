@@ -106,7 +106,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     let database = Database::new().await;
     let in_time = |layer: IdempotentWebhook| layer.database_timeout(Duration::from_millis(200));
 
-    // Not by the layer. The pool's own patience is longer, or shorter.
+    // A query beside the layer uses the pool. The pool's own patience is longer, or shorter.
     let impatient = database.pool.options().clone();
     let impatient = impatient.acquire_timeout(Duration::from_millis(100));
     let impatient = impatient.connect_lazy_with(database.options());
@@ -144,7 +144,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     gate.open();
     assert_eq!(running.await.unwrap(), answer(200, "processed", ""));
 
-    // By nothing: a connection gets no answer.
+    // The server takes connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = PgConnectOptions::new_without_pgpass()
         .host("127.0.0.1")

@@ -15,6 +15,7 @@ use crate::support::{
     Database, assert_rows, logged, secret, send, soon, stripe_delivery, write_effect,
 };
 
+const CAL_VERSION: HeaderName = HeaderName::from_static("x-cal-webhook-version");
 const OTHER: &str = "webhook of another version than is expected";
 
 fn stripe(database: &Database) -> IdempotentWebhook {
@@ -272,14 +273,33 @@ async fn y3_presets_read_the_version_that_their_provider_documents() {
             presets::xendit(secret()),
             r#"{"event":"payment.capture","api_version":"found","data":{"payment_id":"p"}}"#,
         ),
+        (
+            presets::airwallex(secret()),
+            r#"{"id":"a","name":"payment_intent.succeeded","version":"found"}"#,
+        ),
+        (
+            presets::coinbase_commerce(secret()),
+            r#"{"event":{"id":"c","type":"charge:confirmed","api_version":"found"}}"#,
+        ),
+        (
+            presets::mercadopago(secret()),
+            r#"{"id":1,"type":"payment","api_version":"found","data":{"id":"m"}}"#,
+        ),
+        (
+            presets::cal(secret()),
+            r#"{"triggerEvent":"BOOKING_CREATED","createdAt":"2026-11-01T00:00:00Z"}"#,
+        ),
     ] {
         let provider = provider.expect_version("expected");
-        let delivery = TestDelivery::new(&provider).body(body);
+        let mut delivery = TestDelivery::new(&provider).body(body);
+        if provider.name() == "cal" {
+            delivery = delivery.header(CAL_VERSION, "found");
+        }
         let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider);
         let sent = send(&router(&layer), delivery.request()).await;
         assert_eq!(sent.outcome, "processed", "{body}");
         layer.drained().await;
     }
-    assert_eq!(activity(&database).await, [("found".to_owned(), 4)]);
-    assert_rows!(database, claims: 4, effects: 4);
+    assert_eq!(activity(&database).await, [("found".to_owned(), 8)]);
+    assert_rows!(database, claims: 8, effects: 8);
 }

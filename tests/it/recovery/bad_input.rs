@@ -373,6 +373,27 @@ async fn r12_a_row_that_cannot_be_read_is_dead_and_says_so() {
     }
 }
 
+/// What was kept of the request was deleted. It ends, and delays no other delivery.
+#[tokio::test]
+async fn k4b_a_delivery_without_its_request_is_dead() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(3).await;
+    app.database
+        .run(
+            "delete from idempotent_webhook.kept_requests where delivery_id <> 'due-1';
+             update idempotent_webhook.kept_deliveries
+             set next_attempt_at = now() - interval '2 minutes' where delivery_id <> 'due-1'",
+        )
+        .await;
+    let recovery = recover(&app);
+    app.database
+        .until("2 = (select count(*) from idempotent_webhook.kept_deliveries where state = 'dead')")
+        .await;
+    app.database.until("exists (select from effects)").await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
 /// A 404 or 405 included, which may be that of a route below the layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {

@@ -102,7 +102,7 @@ async fn ask_in_vain(database: &Database, process: &Process) {
     let task = process.spawn();
     database
         .until(
-            "(select process is null and next_at > now() + interval '23 hours'
+            "(select process is null and next_at between now() + interval '50 minutes' and now() + interval '70 minutes'
               from idempotent_webhook.subscriptions)",
         )
         .await;
@@ -290,7 +290,7 @@ async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
     let_an_hour_pass(&database).await;
     database
         .run(&format!(
-            "update idempotent_webhook.subscriptions set next_at = now() - interval '6 minutes' where address <> '{URL}'"
+            "update idempotent_webhook.subscriptions set next_at = now() - interval '61 minutes' where address <> '{URL}'"
         ))
         .await;
     look(&database, &processes).await;
