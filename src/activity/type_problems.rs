@@ -1,5 +1,6 @@
 //! How many event types of an endpoint are new or have stopped, for the metrics of each process: also where nothing is kept,
-//! so that no recovery looks for problems.
+//! so that no recovery looks for problems. What is new or stopped is decided by `event_type_problems` in
+//! `migrations/0003_operation.sql`.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

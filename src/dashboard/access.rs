@@ -1,4 +1,4 @@
-//! Access: who may see and do what.
+//! Access: who may see and do what. What a page needs is in `page_list.rs`.
 
 use std::collections::BTreeSet;
 use std::fmt;

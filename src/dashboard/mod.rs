@@ -210,7 +210,7 @@ mod origins;
 mod operate;
 mod pages;
 mod params;
-mod registry;
+mod page_list;
 mod routes;
 mod rows;
 mod selection;
@@ -365,7 +365,7 @@ mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
-    use super::registry::PAGES;
+    use super::page_list::PAGES;
 
     #[test]
     fn the_documentation_has_the_address_of_each_page() {

@@ -18,11 +18,11 @@ use super::error::PageError;
 use super::format::{Format, page_of};
 use super::guard::guard;
 use super::operate::{act, confirm};
+use super::page_list::{Entry, PAGES, Page, Right, Takes, menu};
 use super::pages::{
     action_progress, actions, deliveries, delivery, endpoint, lookup, overview, rejected,
 };
 use super::params::Params;
-use super::registry::{Entry, PAGES, Page, Right, Takes, menu};
 use super::{Access, Shared, rows};
 
 /// The largest form, in bytes.

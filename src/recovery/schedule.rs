@@ -1,4 +1,4 @@
-//! The backoff: when a failed delivery runs again.
+//! The backoff: when a failed delivery runs again. `failed_attempt.rs` decides whether a delay of it counts.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A kept delivery that an attempt has taken, and the mark by which `request/service.rs` recognises its request.
+//! A kept delivery that an attempt has taken, and the mark by which `request/service.rs` recognises its request. The take
+//! itself is `kept/take.sql`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

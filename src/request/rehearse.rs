@@ -1,5 +1,5 @@
 //! The way of a rehearsal: an attempt that ends before its commit. It is neither recorded nor counted, and what it has
-//! found is told to the rehearsal alone.
+//! found is told to the rehearsal alone. The rollback is in `transaction/commit.rs`.
 
 use std::error::Error;
 use std::sync::Arc;

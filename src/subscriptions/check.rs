@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::compare::ExpectedSubscription;
 use super::difference::SubscriptionReport;
 use super::error::SubscriptionError;
-use super::expected::ExpectedSubscription;
 use super::source::SubscriptionSource;
 use crate::layer::IdempotentWebhook;
 use crate::settings::Settings;

@@ -6,7 +6,7 @@ mod address;
 mod check;
 mod difference;
 mod error;
-mod expected;
+mod compare;
 #[cfg(feature = "postgres")]
 mod position;
 mod source;
@@ -15,9 +15,9 @@ mod task;
 
 #[cfg(feature = "postgres")]
 pub use check::Subscriptions;
+pub use compare::ExpectedSubscription;
 pub use difference::{Difference, SubscriptionReport};
 pub use error::SubscriptionError;
-pub use expected::ExpectedSubscription;
 pub use source::{Subscription, SubscriptionSource};
 #[cfg(feature = "postgres")]
 pub use task::SubscriptionsTask;

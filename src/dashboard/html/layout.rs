@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::dashboard::registry::menu;
+use crate::dashboard::page_list::menu;
 use crate::dashboard::{Access, assets};
 
 /// The reader has come from another site, and sees no actions until he asks for them.

@@ -4,7 +4,7 @@ mod lease;
 mod pass;
 mod prune;
 mod redelivery_window;
-mod statements;
+mod delete;
 mod task;
 
 use std::ops::AddAssign;

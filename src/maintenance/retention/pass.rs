@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::PgPool;
 use tokio::time::Instant;
 
+use super::delete::{Batch, Old, Rows, Step};
 use super::lease::Lease;
-use super::statements::{Batch, Old, Rows, Step};
 use super::{Pruned, redelivery_window};
 use crate::metrics;
 use crate::stop_signal::Stop;

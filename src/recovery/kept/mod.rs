@@ -30,7 +30,7 @@
 //! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
 
 mod accept;
-mod due;
+mod take;
 mod result;
 mod state;
 
@@ -40,9 +40,9 @@ use sqlx::query::Query;
 
 pub(super) use accept::accept;
 pub(crate) use accept::{Acceptance, Accepted};
-pub(super) use due::Wanted;
 pub(crate) use result::{AttemptBy, DroppedAs};
 pub use state::KeptState;
+pub(super) use take::Wanted;
 
 use crate::transaction::RowKeys;
 

@@ -1,6 +1,6 @@
 //! D1: who may see and do what.
 
-use super::registry::Entry;
+use super::page_list::Entry;
 use super::*;
 use crate::support::endpoint;
 

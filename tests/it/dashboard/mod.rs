@@ -11,8 +11,8 @@ mod overview;
 mod places;
 mod reconciliation;
 #[expect(dead_code, reason = "the menu is for the dashboard")]
-#[path = "../../../src/dashboard/registry.rs"]
-mod registry;
+#[path = "../../../src/dashboard/page_list.rs"]
+mod page_list;
 mod sites;
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Postgres, Transaction};
 use tower::ServiceExt;
 
-use self::registry::{PAGES, Page, Right, Takes};
+use self::page_list::{PAGES, Page, Right, Takes};
 use crate::support::{
     Database, Failing, NOTHING_KEPT, SOON, TestApp, assert_rows, gated, github, github_delivery,
     insert_effect, logged, recover, secret, soon, spawn_send, write_effect,

@@ -16,6 +16,6 @@ mod questions;
 mod readers;
 mod rebinding;
 #[expect(dead_code, reason = "the menu is for the dashboard")]
-#[path = "../../../../src/dashboard/registry.rs"]
-mod registry;
+#[path = "../../../../src/dashboard/page_list.rs"]
+mod page_list;
 mod stage;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::Executor;
 
-use crate::registry::{self, Right, Takes};
+use crate::page_list::{self, Right, Takes};
 use crate::stage::Stage;
 
 /// What operators did, in each state that an action can have.
@@ -214,7 +214,7 @@ pub const DELIVERIES: [(&str, &str, &str); 8] = [
 pub fn assert_has_each_page<'a>(addresses: impl Iterator<Item = &'a str>, rights: &[Right]) {
     let names = addresses.map(|address| address.split_once('?').map_or(address, |(name, _)| name));
     let names: HashSet<_> = names.collect();
-    for entry in &registry::PAGES {
+    for entry in &page_list::PAGES {
         if entry.takes != Takes::Post && rights.contains(&entry.needs) {
             assert!(
                 names.contains(entry.name),

@@ -6,8 +6,8 @@ use axum::routing::get;
 use browser::{Browser, Look, Page, Server};
 use idempotent_webhook::dashboard::Access;
 
+use crate::page_list::Right;
 use crate::pages::assert_has_each_page;
-use crate::registry::Right;
 use crate::stage::{PREFIX, Stage, ada, assert_sound};
 
 const PAGES: [&str; 11] = [

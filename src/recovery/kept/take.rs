@@ -1,4 +1,4 @@
-//! The deliveries that are due, and those that wait.
+//! Takes deliveries that are due, and reads which are due and which wait.
 
 use std::time::Duration;
 
