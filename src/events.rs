@@ -194,7 +194,7 @@ where
         }
     }
 
-    /// Events of other types have this handler. They are claimed as all others are.
+    /// This handler gets the events of other types. They are claimed like events with a handler of their own.
     pub fn otherwise<H, T>(self, handler: H) -> EventHandlers<S>
     where
         H: Handler<T, S>,

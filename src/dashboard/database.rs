@@ -52,9 +52,9 @@ impl Database {
         }
     }
 
-    /// A place among those that use a connection. A reader who leaves while waiting for one costs nothing.
-    /// The place is held until the page is made, since a statement goes on in Postgres when nobody waits for
-    /// it any more.
+    /// A place among those that use a connection. A request that is dropped while it waits for one costs
+    /// nothing. The place is held until the page is made, since a statement goes on in Postgres when nothing waits for it
+    /// any more.
     pub(super) async fn place(&self) -> Result<Place, PageError> {
         let place = self.places.clone().acquire_owned();
         match tokio::time::timeout(WAIT, place).await {

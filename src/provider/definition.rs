@@ -171,7 +171,7 @@ impl Provider {
         self
     }
 
-    /// The methods of deliveries. The layer answers others with 405. Default: POST.
+    /// The methods of deliveries. A request with another method gets a 405. Default: POST.
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();

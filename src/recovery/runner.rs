@@ -272,7 +272,7 @@ impl Runner {
 
     async fn try_run_due(&self) -> Result<Vec<AttemptResult>, DatabaseError> {
         let (store, liveness) = (&self.shared.store, &self.shared.liveness);
-        liveness.wait_for_the_silent().await?;
+        liveness.wait_until_known().await?;
         let wanted = Wanted {
             limit: 1,
             due_at: Some(store.time().await?),

@@ -22,7 +22,8 @@ use crate::transaction::{DatabaseError, RowKeys, Store};
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    pub(crate) number: i64,
+    /// How often the delivery has been taken, this take included.
+    pub(crate) takes: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
     /// Held until the result is recorded. If it is lost before, the delivery is free for another attempt.
@@ -151,7 +152,7 @@ impl Taken {
         let attempt = RecoveryAttempt(Arc::new(Inner {
             stored: StoredDelivery::read(row, served.endpoint.clone())?,
             take: Take {
-                number: row.try_get("takes")?,
+                takes: row.try_get("takes")?,
                 retries: count(row, "retries")?,
                 _taker: taker.clone(),
             },

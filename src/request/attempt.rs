@@ -18,7 +18,7 @@ use crate::transaction::{
     ClaimRequest, ClaimedTx, DuplicateOf, Left, NotClaimed, PendingClaim, Slot,
 };
 
-/// The number of no take: `idempotent_webhook.claim` refuses it, so that a handler with another driver does not claim what
+/// No take has this number: `idempotent_webhook.claim` refuses it, so that a handler with another driver does not claim what
 /// is only rehearsed.
 const NO_TAKE: i64 = 0;
 
@@ -42,7 +42,7 @@ impl Admitted {
         let handled = self.call_handler(inner, request, &slot).await;
         match slot.close() {
             None => Failure::Outlived.into(),
-            // Whatever the handler has made of it.
+            // Whatever the handler has answered: it may have hidden this error.
             Some(Left::NotClaimed(not_claimed)) => Answer::after_the_handler(not_claimed),
             Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
             Some(Left::Claim(pending)) => match handled {
@@ -50,12 +50,12 @@ impl Admitted {
                     Ok(tx) => self.commit(tx, response).await,
                     Err(not_claimed) => Answer::after_the_handler(not_claimed),
                 },
-                Err(answer) => explain(answer, pending.was_taken),
+                Err(answer) => explain(answer, pending.was_extracted),
             },
             Some(Left::Transaction(tx)) => match handled {
                 Ok(response) => self.commit(tx, response).await,
                 Err(answer) => {
-                    let answer = explain(answer, tx.was_taken);
+                    let answer = explain(answer, tx.was_extracted);
                     tx.roll_back().await;
                     answer
                 }
@@ -78,6 +78,7 @@ impl Admitted {
             (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
             (Ok(_), Err(not_claimed)) => Answer::after_the_handler(not_claimed),
             (Err(answer), Ok(true)) => {
+                // It is processed, and the handler has not answered with a success: the answer is that to a copy.
                 telemetry::event(&self.settings, &answer);
                 Answer::Duplicate(DuplicateOf::Id)
             }
@@ -152,7 +153,7 @@ impl Admitted {
             longest_idle: self.settings.longest_attempt(),
             take: match self.origin {
                 Origin::Rehearsed => Some(NO_TAKE),
-                _ => self.origin.take().map(|take| take.number),
+                _ => self.origin.take().map(|take| take.takes),
             },
             is_rehearsal: self.origin.is_rehearsal(),
             version: self.settings.version.clone(),
@@ -161,7 +162,7 @@ impl Admitted {
 
     fn delivery_for_handler(&self, is_reprocessed: bool) -> Delivery {
         match is_reprocessed {
-            // The provider has sent it, too.
+            // An operator has asked for it, and a request of the provider runs it, whose delivery does not know that yet.
             true => self.delivery.clone().reprocessed(),
             false => self.delivery.clone(),
         }
@@ -235,7 +236,7 @@ impl Admitted {
     }
 
     pub(super) fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
-        if !tx.was_taken && !self.settings.allow_unused_transaction {
+        if !tx.was_extracted && !self.settings.allow_unused_transaction {
             Some(Suspicion::UNUSED_TRANSACTION)
         } else if tx.has_dropped_savepoint() {
             Some(Suspicion::DROPPED_SAVEPOINT)
@@ -246,30 +247,30 @@ impl Admitted {
 }
 
 /// Adds a reason to the response of a handler that gives none.
-fn explain<R: 'static, E>(answer: Answer<R, E>, was_taken: bool) -> Answer<R, E> {
+fn explain<R: 'static, E>(answer: Answer<R, E>, was_extracted: bool) -> Answer<R, E> {
     let Answer::RolledBack(mut response) = answer else {
         return answer;
     };
-    match catch(|| reason_of(&mut response, was_taken)) {
+    match catch(|| reason_of(&mut response, was_extracted)) {
         Ok(reason) => {
             if let Some(reason) = reason {
                 response.extensions_mut().insert(reason);
             }
             Answer::RolledBack(response)
         }
-        // Its body has.
+        // The handler's body has panicked while its text was read.
         Err(payload) => Failure::panicked(&*payload).into(),
     }
 }
 
-fn reason_of<R: 'static>(response: &mut Response<R>, was_taken: bool) -> Option<FailureReason> {
+fn reason_of<R: 'static>(response: &mut Response<R>, was_extracted: bool) -> Option<FailureReason> {
     let status = response.status();
     // A success that the test kit has rolled back needs none.
     if status.is_success() || response.extensions().get::<FailureReason>().is_some() {
         return None;
     }
     let is_routing = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
-    if is_routing && !was_taken {
+    if is_routing && !was_extracted {
         return Some(FailureReason::new(format_args!(
             "{status} without taking DedupeTx: if no handler serves this path, put the layer on the route and not \
              around the router"

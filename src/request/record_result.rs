@@ -51,7 +51,7 @@ enum Settled {
     NotKept,
     /// An operator has discarded it during the attempt, and the provider hears of neither.
     Discarded,
-    /// Another process has committed it meanwhile.
+    /// Another attempt has committed it meanwhile.
     CommittedElsewhere,
 }
 

@@ -75,7 +75,7 @@ where
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         let settings = self.settings.clone();
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
-            // What such a handler writes would not be rolled back.
+            // A handler that may leave its transaction unused: what it writes elsewhere would not be rolled back.
             return ResponseFuture::new(ready(Ok(RollBack::skipped())));
         }
         // The service that was polled ready is the one to call.
@@ -121,12 +121,13 @@ where
 {
     let began = Instant::now();
     let (mut head, body) = request.into_parts();
-    // Not left to the handler, which may keep the head: it holds a place of recovery.
+    // Not left to the handler, which may keep the head: the attempt holds a slot of recovery.
     let attempt = head.extensions.remove::<RecoveryAttempt>();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
     let verification = &settings.verification;
+    // An attempt at a delivery of another endpoint is none here: its request is verified like one from outside.
     let kept = attempt.and_then(|attempt| {
         let provider = verification.provider.shared_name();
         let delivery = attempt.delivery_for(&verification.endpoint, provider)?;
@@ -135,15 +136,15 @@ where
     let (authentic, origin) = match kept {
         Some((delivery, attempt)) => {
             let authentic = read_kept(verification, delivery, &head, body).await?;
-            // Of the first attempt.
+            // The headers are those of the request that was kept, so this is its trace.
             Span::current().record("traceparent", traceparent(&head.headers));
             (authentic, Origin::Recovered(attempt))
         }
         None => {
             let seen = |delivery: &_| settings.counts.authentic(delivery);
             let authentic = verification::authenticate(verification, &head, body, seen).await?;
-            let request = settings.kept_request(&head, &authentic.body);
-            (authentic, Origin::Received(request))
+            let to_keep = settings.kept_request(&head, &authentic.body);
+            (authentic, Origin::Received(to_keep))
         }
     };
     Ok(Admitted::new(settings, head, authentic, origin, began))

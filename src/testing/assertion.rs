@@ -29,7 +29,7 @@ const MAX_TEXT: usize = 2000;
 /// 1. once, and its success is rolled back: no effect remains. What remains was written by another
 ///    connection, and not through [`DedupeTx`](crate::DedupeTx);
 /// 2. five times at the same moment: one copy is processed and has at least one effect, the
-///    others are duplicates;
+///    other copies are duplicates;
 /// 3. once more: a duplicate without further effects.
 ///
 /// The handler must take [`DedupeTx`](crate::DedupeTx) or [`LateClaim`](crate::LateClaim), unless the layer has

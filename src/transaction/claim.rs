@@ -53,12 +53,12 @@ pub(crate) struct ClaimRequest {
 pub(crate) enum NotClaimed {
     /// It was committed before.
     Duplicate(DuplicateOf),
-    /// Another process was still working on it at the deadline, or a transaction held one of its rows.
+    /// Another attempt was still working on it at the deadline, or a transaction held one of its rows.
     InFlight,
     /// The same for another delivery of its object.
     ObjectInFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since. Or an operator has it processed again,
-    /// which its handler was not told.
+    /// It was kept, and was discarded, forgotten or taken by another attempt since. Or an operator has it processed again
+    /// since its handler, which claims late, was told that it is new.
     Superseded,
     Failed(DatabaseError),
 }
@@ -92,23 +92,30 @@ pub(crate) enum DuplicateOf {
 /// What limits the statements of a claim.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
-    /// The end of the wait for other processes.
+    /// The end of the wait for other attempts.
     deadline: Instant,
-    /// That of the pool, for the handler.
+    /// The `lock_timeout` of the pool's connections, which the handler gets.
     lock_timeout: &'a str,
     /// The longest time between two statements.
     idle_timeout: &'a str,
 }
 
+/// The transaction of a claim.
+struct Begun {
+    id: TransactionId,
+    /// Whether an operator has the delivery processed again.
+    is_reprocessed: bool,
+}
+
 impl Store {
-    /// Claims a delivery. Waits for another process until the deadline.
+    /// Claims a delivery. Waits for another attempt until the deadline.
     pub(crate) async fn claim(
         &self,
         request: &ClaimRequest,
         deadline: Instant,
     ) -> Result<ClaimedTx, NotClaimed> {
         let mut conflicts = 0;
-        let mut connections = 1;
+        let mut connections_tried = 1;
         loop {
             let error = match self.try_claim(request, deadline).await {
                 Err(NotClaimed::Failed(error)) => error,
@@ -118,9 +125,9 @@ impl Store {
                 // In `repeatable read` and `serializable`, a claim fails if the one that it has
                 // waited for was committed. With a new snapshot it is a duplicate.
                 conflicts += 1;
-            } else if error.may_be_the_connection() && connections < MAX_CONNECTIONS {
+            } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
                 // Safe, because the handler has not run.
-                connections += 1;
+                connections_tried += 1;
             } else {
                 return Err(NotClaimed::Failed(error));
             }
@@ -134,14 +141,15 @@ impl Store {
     ) -> Result<ClaimedTx, NotClaimed> {
         let mut connection = self.begin().await?;
         let not_claimed = match self.claim_in(&mut connection, request, deadline).await {
-            Ok((id, is_reprocessed)) => {
+            Ok(Begun { id, is_reprocessed }) => {
                 return Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed));
             }
             Err(not_claimed) => not_claimed,
         };
         match &not_claimed {
-            // Nothing was written and no attempt waits for it, so the rollback is sent while the connection
-            // returns to the pool.
+            // The rollback releases the lock of the claim, and undoes the row of the claim if the body is that of another
+            // delivery. It is sent while the connection returns to the pool: copies that queue for the lock are duplicates,
+            // too.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
@@ -174,13 +182,13 @@ impl Store {
         }
     }
 
-    /// Claims the delivery in a transaction. Returns that, and whether an operator has the delivery processed again.
+    /// Claims the delivery in a transaction.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,
         request: &ClaimRequest,
         deadline: Instant,
-    ) -> Result<(TransactionId, bool), NotClaimed> {
+    ) -> Result<Begun, NotClaimed> {
         let delivery = &request.delivery;
         let settings = if request.is_rehearsal {
             self.settings_for_rehearsal(connection).await?
@@ -215,7 +223,7 @@ impl Store {
         connection: &mut TxConnection,
         delivery: &Delivery,
         limits: Limits<'_>,
-    ) -> Result<(TransactionId, bool), NotClaimed> {
+    ) -> Result<Begun, NotClaimed> {
         let wait = time_until(limits.deadline);
         let locked = with_timeout(
             wait + self.timeout,
@@ -227,7 +235,10 @@ impl Store {
         );
         let row = locked.await.map_err(NotClaimed::after_wait)?;
         let id = row.try_get(0).map_err(DatabaseError::Sqlx)?;
-        Ok((TransactionId(id), delivery.is_reprocessed()))
+        Ok(Begun {
+            id: TransactionId(id),
+            is_reprocessed: delivery.is_reprocessed(),
+        })
     }
 
     /// Inserts the claim and its fingerprint, and ends what is kept of the delivery.
@@ -236,7 +247,7 @@ impl Store {
         connection: &mut TxConnection,
         request: &ClaimRequest,
         limits: Limits<'_>,
-    ) -> Result<(TransactionId, bool), NotClaimed> {
+    ) -> Result<Begun, NotClaimed> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
         let wait = time_until(limits.deadline);
         let limit = millis(self.longest_wait());
@@ -259,7 +270,7 @@ impl Store {
             return Err(NotClaimed::Duplicate(DuplicateOf::Id));
         };
         if let Some(digest) = fingerprint {
-            // `end_with_claim.sql` waits, too, and restores the setting of the pool.
+            // `end_with_claim.sql` may wait after this, and sets the handler's `lock_timeout` itself.
             let after = match may_be_kept {
                 true => &*limit,
                 false => limits.lock_timeout,
@@ -277,11 +288,14 @@ impl Store {
                 .map_err(NotClaimed::after_wait)?,
             false => None,
         };
-        // Without this: it is taken, an operator discards it, and the attempt claims it and commits.
+        // Without this: an attempt takes the delivery, an operator discards it, and the attempt claims and commits.
         if request.take.is_some() && ended.is_none() {
             return Err(NotClaimed::Superseded);
         }
-        Ok((TransactionId(id), ended.unwrap_or_default()))
+        Ok(Begun {
+            id: TransactionId(id),
+            is_reprocessed: ended.unwrap_or_default(),
+        })
     }
 
     /// Ends what is kept of the delivery. Returns whether an operator has it processed again, or `None` if there

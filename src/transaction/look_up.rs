@@ -20,11 +20,13 @@ pub(crate) struct Known {
 impl Store {
     /// Looks a delivery up. It only spares the handler a run: the claim decides.
     pub(crate) async fn look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
-        let mut connections = 1;
+        let mut connections_tried = 1;
         loop {
             match self.try_look_up(request).await {
-                Err(error) if error.may_be_the_connection() && connections < MAX_CONNECTIONS => {
-                    connections += 1;
+                Err(error)
+                    if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS =>
+                {
+                    connections_tried += 1;
                 }
                 ended => return ended,
             }

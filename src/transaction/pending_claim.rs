@@ -13,11 +13,11 @@ use crate::metrics::{Metrics, Stage};
 pub(crate) struct PendingClaim {
     store: Store,
     request: ClaimRequest,
-    /// Whether the handler has taken it.
-    pub(crate) was_taken: bool,
+    /// Whether the handler, or a middleware or extractor on its behalf, has taken it out of the request.
+    pub(crate) was_extracted: bool,
     /// What the handler was told: whether an operator has it processed again.
     is_reprocessed: bool,
-    /// The longest wait for another process.
+    /// The longest wait for another attempt.
     wait: Duration,
     /// `None` if it is not measured.
     metrics: Option<Metrics>,
@@ -39,7 +39,7 @@ impl PendingClaim {
         Self {
             store,
             request,
-            was_taken: false,
+            was_extracted: false,
             is_reprocessed,
             wait,
             metrics,
@@ -87,7 +87,7 @@ impl PendingClaim {
         let claimed = self.store.claim(&self.request, started + wait).await;
         self.measure(Stage::Claim, started.elapsed());
         let mut tx = claimed?;
-        tx.was_taken = self.was_taken;
+        tx.was_extracted = self.was_extracted;
         // Without this: B commits, an operator has it processed again, and A, which was told that it is new, commits.
         if tx.is_reprocessed != self.is_reprocessed {
             tx.roll_back().await;

@@ -19,8 +19,8 @@ pub(crate) struct ClaimedTx {
     pub(super) timeout: Duration,
     /// The work to do after the commit.
     pub(super) after_commit: AfterCommit,
-    /// Whether the handler, or a middleware or extractor on its behalf, has taken it.
-    pub(crate) was_taken: bool,
+    /// Whether the handler, or a middleware or extractor on its behalf, has taken it out of the request.
+    pub(crate) was_extracted: bool,
     /// Whether an operator has it run again although it was processed.
     pub(crate) is_reprocessed: bool,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
@@ -39,7 +39,7 @@ impl ClaimedTx {
             id,
             timeout,
             after_commit: AfterCommit::default(),
-            was_taken: false,
+            was_extracted: false,
             is_reprocessed,
             dropped_savepoint: Arc::default(),
         }
@@ -112,7 +112,7 @@ impl Slot {
         let mut content = self.lock();
         match content.left.take() {
             Some(Left::Transaction(mut tx)) => {
-                tx.was_taken = true;
+                tx.was_extracted = true;
                 Ok(tx)
             }
             left => Err(content.refuse(left)),
@@ -127,7 +127,7 @@ impl Slot {
         let mut content = self.lock();
         match content.left.take() {
             Some(Left::Claim(mut pending)) => {
-                pending.was_taken = true;
+                pending.was_extracted = true;
                 Ok(pending)
             }
             left => Err(content.refuse(left)),

@@ -166,7 +166,7 @@ impl Fetched {
         }
     }
 
-    /// Asks an address in a task, so that a sender who hangs up does not end it.
+    /// Asks an address in a task, so that a request that is dropped does not end it.
     fn spawn(&self, fetch: Fetch) {
         let source = self.clone();
         tokio::spawn(async move {

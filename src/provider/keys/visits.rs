@@ -80,7 +80,7 @@ impl Visits {
         visits.insert(url.to_owned(), visit.clone());
         drop(visits);
         let client = client.clone();
-        // A task, so that a sender who hangs up does not end it.
+        // A task, so that a request that is dropped does not end it.
         tokio::spawn(async move {
             sender.send_replace(Some(send(request, &client, timeout).await));
         });

@@ -33,7 +33,7 @@ pub struct ByHeader {
 }
 
 impl ByHeader {
-    /// `with` for requests that have `header`, and `without` for others.
+    /// `with` for requests that have `header`, and `without` for requests that do not.
     pub fn new(
         header: HeaderName,
         with: impl SignatureScheme,

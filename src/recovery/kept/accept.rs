@@ -42,13 +42,13 @@ impl Accepted {
         if row.try_get("processed")? {
             return Ok(Self::Processed);
         }
-        let Some(number) = row.try_get::<Option<i64>, _>("takes")? else {
+        let Some(takes) = row.try_get::<Option<i64>, _>("takes")? else {
             return Ok(Self::Known);
         };
         let is_taken: bool = row.try_get("is_taken")?;
         let taker = taker.as_ref().filter(|_| is_taken);
         Ok(Self::New(taker.map(|taker| Take {
-            number,
+            takes,
             retries: 0,
             _taker: taker.clone(),
         })))

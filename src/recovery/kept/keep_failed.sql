@@ -1,7 +1,7 @@
--- Keeps or records a failed attempt of the provider. Does neither if another process has committed the
+-- Keeps or records a failed attempt of the provider. Does neither if another attempt has committed the
 -- delivery meanwhile.
 --
--- What it makes of what is kept, by what the handler has said comes next:
+-- The state afterwards. Rows: what was kept. Columns: what the handler says comes next.
 --
 -- | kept as | nothing | dead | after $8 |
 -- |---|---|---|---|
@@ -37,6 +37,7 @@ kept as (
     where not exists (select from processed)
     on conflict (endpoint, tenant, delivery_id) do update
     set attempts = known.attempts + 1,
+        -- The default of the column: now, by the clock of the database.
         last_received_at = excluded.last_received_at,
         first_failed_at = coalesce(known.first_failed_at, now()),
         last_failed_at = now(),
@@ -62,8 +63,8 @@ kept as (
                 case when begins_anew then 0 else known.retries end,
                 case when begins_anew then 0 else known.unfinished end,
                 case when changes then excluded.state else known.state end,
-                -- Without this: A has taken it, B processes it, and makes it due since its commit is in doubt; A has an
-                -- effect. Nor has an attempt that runs while this makes it dead.
+                -- Without this: A has taken it, B processes it and makes it due again, since its commit is in doubt, and A
+                -- has an effect. The same if this makes it dead while an attempt runs.
                 known.takes + changes::int,
                 case when not changes then known.taken_by end,
                 case when changes then excluded.died_at else known.died_at end,

@@ -2,10 +2,12 @@
 //!
 //! | from | event | to | statement |
 //! |---|---|---|---|
-//! | | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
-//! | | reconciliation finds that it never came | due | `accept.sql` |
-//! | | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
-//! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `note_resent.sql`, `resend.sql` |
+//! | none | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
+//! | none | reconciliation finds that it never came | due | `accept.sql` |
+//! | none | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
+//! | recorded, processed | an attempt of the provider failed | due, dead or recorded anew | `keep_failed.sql` |
+//! | due | an attempt of the provider failed, and its handler has said that it is dead | dead | `keep_failed.sql` |
+//! | due, dead, recorded, processed | the provider sends it again, and is answered before its handler runs | due | `note_resent.sql`, `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
@@ -13,7 +15,7 @@
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
 //! | due, taken | its handler discards it, or its body was processed under another id | none | `drop.sql` |
-//! | due, dead, recorded | the same at a request of the provider | none | `drop.sql` |
+//! | due, dead, recorded | the handler of a request of the provider discards it, or its body was processed under another id | none | `drop.sql` |
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
 //! | processed | an operator has it processed again | due | `reprocess.sql` |
@@ -21,7 +23,7 @@
 //! | processed | its content is erased | none | `erase.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
-//! *Taken* is a row whose number is that of a process that lives (`liveness/mod.rs`). What an attempt writes has an
+//! *Taken* is a row whose `taken_by` is a number of a living process (`liveness/mod.rs`). What an attempt writes has an
 //! effect only if no other attempt has taken the row since.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for those with a

@@ -75,7 +75,7 @@ pub(crate) struct Became {
 impl Store {
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
     ///
-    /// Another process may be running the delivery now. Its commit would not end what is kept at the same
+    /// Another attempt at the delivery may be running now. Its commit would not end what is kept at the same
     /// moment. So this waits for that attempt, for at most half of the timeout. `tells` is whether a hook is told of
     /// dead deliveries.
     pub(crate) async fn keep_failed(
@@ -145,7 +145,7 @@ impl Store {
                 .bind(state.as_str())
                 .bind(delay.map(interval))
                 .bind(not_begun)
-                .bind(take.number)
+                .bind(take.takes)
                 .bind(failed.opens_breaker().then_some(served.breaker.failures))
                 .bind(interval(served.breaker.probe_interval))
                 .bind(by.as_str())
@@ -167,7 +167,7 @@ impl Store {
         let status = unreached.flatten().map(|status| status.as_u16());
         let statement = || {
             keyed(include_str!("give_back.sql"), delivery)
-                .bind(take.number)
+                .bind(take.takes)
                 .bind(interval(wait))
                 .bind(i32::from(take.retries > 0))
                 .bind(unreached.is_some())
@@ -205,7 +205,7 @@ impl Store {
         dropped: DroppedAs,
     ) -> Result<(), DatabaseError> {
         let key = RowKeys::one(delivery.key_tenant(), delivery.id().as_str());
-        let take = take.map(|take| take.number);
+        let take = take.map(|take| take.takes);
         let drop_row = || keyed(include_str!("drop.sql"), delivery).bind(take);
         // It would be missing for ever. What is discarded may be on a list that is reconciled later.
         let if_reconciled = dropped == DroppedAs::Replay;

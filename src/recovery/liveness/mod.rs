@@ -1,5 +1,6 @@
-//! Whether a process lives. A process that takes deliveries has heartbeats in `processes`, each with another number than the
-//! one before. Nothing else tells whether an attempt is under way: neither how long ago it began, nor a lock.
+//! Whether a process lives. A process that takes deliveries has heartbeats in `processes`, each with another value than the
+//! one before. Nothing else tells whether a delivery that was taken may be taken again: neither how long ago its attempt
+//! began, nor a lock.
 //!
 //! Another process judges by a clock of its own that never jumps. It deletes the row of a dead process, and what that has
 //! taken is free:
@@ -108,16 +109,16 @@ impl Liveness {
         }
     }
 
-    /// Waits until it is known of each other process whether it lives. Only of those that are there now: new numbers come
-    /// all the time.
-    pub(super) async fn wait_for_the_silent(&self) -> Result<(), DatabaseError> {
-        let mut left = None;
+    /// Waits until it is known of each other process whether it lives. Processes that come meanwhile are not waited for: new
+    /// numbers come all the time.
+    pub(super) async fn wait_until_known(&self) -> Result<(), DatabaseError> {
+        let mut waited_for = None;
         loop {
             self.beat(&mut *self.connection.lock().await).await?;
             let unknown = self.state().other_processes.unknown();
-            let left = left.get_or_insert_with(|| unknown.clone());
-            left.retain(|number| unknown.contains(number));
-            if left.is_empty() {
+            let waited_for = waited_for.get_or_insert_with(|| unknown.clone());
+            waited_for.retain(|number| unknown.contains(number));
+            if waited_for.is_empty() {
                 return Ok(());
             }
             tokio::time::sleep(AGAIN).await;
@@ -135,8 +136,8 @@ impl Liveness {
             }
             Ok(())
         };
-        let left = tokio::time::timeout(LEAVE_TIMEOUT, leaving).await;
-        if let Err(error) = left.unwrap_or(Err(DatabaseError::TimedOut)) {
+        let goodbye = tokio::time::timeout(LEAVE_TIMEOUT, leaving).await;
+        if let Err(error) = goodbye.unwrap_or(Err(DatabaseError::TimedOut)) {
             tracing::debug!(%error, "webhook recovery could not say that it has stopped: it counts as dead in a few seconds");
         }
     }
@@ -257,7 +258,7 @@ impl Shared {
     pub(super) fn stay_alive(self: &Arc<Self>) {
         let mut state = self.liveness.state();
         state.numbers.start();
-        // The runtime of an earlier one may have shut down.
+        // The runtime of an earlier task may have shut down.
         if state.task.as_ref().is_none_or(Background::has_ended) {
             let shared = Arc::downgrade(self);
             state.task = Some(Background::spawn("heartbeat", move |_| run(shared.clone())));
@@ -265,7 +266,7 @@ impl Shared {
     }
 
     /// Sends the next heartbeat in the background. Returns the time to the one after it, or `None` if that was the last one.
-    async fn beat(&self) -> Option<Duration> {
+    async fn beat_in_background(&self) -> Option<Duration> {
         let liveness = &self.liveness;
         if liveness.pool.is_closed() {
             return None;
@@ -274,7 +275,7 @@ impl Shared {
         let beaten = liveness.beat(&mut place).await;
         let mut state = liveness.state();
         if state.numbers.is_over() {
-            // The next one to take a delivery starts another task.
+            // The next take starts another task.
             state.task = None;
             *place = None;
             return None;
@@ -301,7 +302,7 @@ impl Shared {
 
 async fn run(shared: Weak<Shared>) {
     while let Some(shared) = shared.upgrade() {
-        let Some(wait) = shared.beat().await else {
+        let Some(wait) = shared.beat_in_background().await else {
             return;
         };
         drop(shared);
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_process_that_was_silent_judges_the_others_after_it_was_heard_for_six_seconds() {
+    async fn a_process_that_was_silent_judges_others_after_six_seconds_of_its_own_heartbeats() {
         let mut state = State::default();
         for before in [Duration::ZERO, FRESH] {
             tokio::time::advance(before).await;
