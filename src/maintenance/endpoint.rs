@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use crate::recovery::operator::{self, Bulk, Of, One, Operation};
+use crate::recovery::operator::{self, Bulk, One, Operation, Scope};
 use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 
 /// The deliveries of an endpoint, for an operator's tool.
@@ -95,7 +95,7 @@ impl Endpoint {
         after: Option<&KeptDelivery>,
         limit: u32,
     ) -> sqlx::Result<Vec<KeptDelivery>> {
-        operator::list(&self.pool, self.of(), filter, after, limit).await
+        operator::list(&self.pool, self.scope(), filter, after, limit).await
     }
 
     /// Captures of kept deliveries for tests, the newest first, at most `limit`. With a filter of
@@ -132,7 +132,8 @@ impl Endpoint {
         limit: usize,
         pseudonyms: &crate::testing::Pseudonyms,
     ) -> sqlx::Result<Vec<Result<crate::testing::Capture, crate::testing::CaptureError>>> {
-        crate::recovery::captures::captures(&self.pool, self.of(), filter, limit, pseudonyms).await
+        crate::recovery::captures::captures(&self.pool, self.scope(), filter, limit, pseudonyms)
+            .await
     }
 
     /// Has a kept delivery run again now, with a new schedule. It is a dead one, or one that is due
@@ -285,9 +286,10 @@ impl Endpoint {
     }
 
     async fn one(&self, operation: Operation, delivery_id: &str) -> sqlx::Result<One> {
-        let apply =
-            async |tx: &mut _| operator::apply_to_one(operation, self.of(), delivery_id, tx).await;
-        let result = operator::run(&self.pool, apply).await?;
+        let apply = async |tx: &mut _| {
+            operator::apply_to_one(operation, self.scope(), delivery_id, tx).await
+        };
+        let result = operator::in_transaction(&self.pool, apply).await?;
         let (endpoint, done) = (&*self.name, operation.past());
         match result {
             One::Changed => tracing::info!(endpoint, delivery_id, "webhook delivery {done}"),
@@ -302,7 +304,7 @@ impl Endpoint {
     }
 
     async fn all(&self, operation: Operation, filter: &Filter) -> sqlx::Result<Changes> {
-        let changes = Bulk::new(operation, self.of(), filter)
+        let changes = Bulk::new(operation, self.scope(), filter)
             .run(&self.pool)
             .await?;
         tracing::info!(
@@ -316,8 +318,8 @@ impl Endpoint {
         Ok(changes)
     }
 
-    pub(super) fn of(&self) -> Of<'_> {
-        Of {
+    pub(super) fn scope(&self) -> Scope<'_> {
+        Scope {
             endpoint: &self.name,
             tenant: self.tenant.as_deref(),
         }

@@ -23,9 +23,11 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn forget(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let claim = RowKeys::one(self.of().tenant.unwrap_or_default(), delivery_id);
+        let claim = RowKeys::one(self.scope().tenant.unwrap_or_default(), delivery_id);
         let forget = async |tx: &mut _| operator::forget(&claim, &self.name, tx).await;
-        let found = !operator::run(&self.pool, forget).await?.is_empty();
+        let found = !operator::in_transaction(&self.pool, forget)
+            .await?
+            .is_empty();
         tracing::info!(
             endpoint = &*self.name,
             tenant = self.tenant.as_deref().unwrap_or_default(),

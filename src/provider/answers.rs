@@ -22,8 +22,7 @@ pub(crate) struct Answers {
 impl Provider {
     /// The status of every success, for providers that take no other 2xx: a committed response of
     /// the handler with another 2xx, a duplicate, an event that is ignored, and a delivery that is kept or accepted. 204 drops
-    /// the body. Default: the handler's status, and 200
-    /// where no handler answered.
+    /// the body. Default: the handler's status, and 200 where no handler answered.
     #[must_use]
     pub fn success_status(mut self, status: StatusCode) -> Self {
         self.answers.success = Some(status);

@@ -2,7 +2,7 @@
 
 use sqlx::{PgPool, Row};
 
-use super::operator::{Filter, Of, newest};
+use super::operator::{Filter, Scope, newest};
 use super::rehearsal::TO_REHEARSE;
 use super::taken::kept_request_of;
 use crate::capture::{Capture, CaptureError, Pseudonyms};
@@ -11,16 +11,16 @@ use crate::transaction::ShortTx;
 /// Those of the newest deliveries, the newest first.
 pub(crate) async fn captures(
     pool: &PgPool,
-    of: Of<'_>,
+    scope: Scope<'_>,
     filter: &Filter,
     limit: usize,
     pseudonyms: &Pseudonyms,
 ) -> sqlx::Result<Vec<Result<Capture, CaptureError>>> {
     let mut captures = Vec::new();
-    for chosen in newest(pool, of, std::slice::from_ref(filter), limit).await? {
+    for chosen in newest(pool, scope, std::slice::from_ref(filter), limit).await? {
         let row = ShortTx::run(pool, async |tx| {
             let read = sqlx::query(TO_REHEARSE)
-                .bind(of.endpoint)
+                .bind(scope.endpoint)
                 .bind(&chosen.tenant)
                 .bind(&chosen.delivery_id);
             read.fetch_optional(tx).await

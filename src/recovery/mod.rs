@@ -32,7 +32,7 @@ pub(crate) use failed_attempt::FailedAttempt;
 pub(crate) use keep_settings::{Keep, What};
 pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
-pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs};
+pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs, GivenBack};
 pub(crate) use kept_request::KeptRequest;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub use problems::{EndpointChange, Problem};

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::failed_attempt::FailedAttempt;
-use super::kept::{AttemptBy, Wanted};
+use super::kept::{AttemptBy, GivenBack, Wanted};
 use super::router::Router;
 use super::served_endpoints::Served;
 use super::shared::Shared;
@@ -28,12 +28,16 @@ const UNREACHED_WAIT: Duration = Duration::from_secs(60);
 /// How often it looks at all endpoints while one of them has a backlog.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The wait if nothing that is due can be taken: a transaction holds its row, such as that of a request that has claimed it.
-const TAKEN_WAIT: Duration = Duration::from_secs(1);
+/// The wait if rows are due and none can be taken: transactions hold them, such as that of a request that has claimed its
+/// delivery.
+const LOCKED_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a statement goes on after recovery was asked to stop. Broken off, it may have taken deliveries that are then
-/// counted as attempts that did not end.
+/// How long a statement goes on after recovery was asked to stop. If it were broken off, it might already have
+/// taken deliveries, which would count as attempts that did not end.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// The one attempt that a take has counted. It is not made where this file itself records a failure.
+const COUNTED_BY_TAKE: i32 = 1;
 
 pub(super) struct Runner {
     pub(super) shared: Arc<Shared>,
@@ -88,7 +92,7 @@ impl Runner {
         }
         let mut attempts = std::mem::take(&mut *self.attempts());
         while attempts.join_next().await.is_some() {}
-        // Once nothing of the layers runs in the background.
+        // All slots are free once nothing of the layers runs in the background.
         let _ = self.shared.all_slots().await;
         self.shared.liveness.leave().await;
     }
@@ -105,9 +109,9 @@ impl Runner {
             };
             *turn += 1;
             endpoint.served.set_turn(*turn);
-            let slots = self.slots_for(slot);
-            let wanted = slots.len();
-            let Some(taken) = stop.or_after(GRACE, self.take(&endpoint, wanted)).await else {
+            let slots = self.more_slots(slot);
+            let limit = slots.len();
+            let Some(taken) = stop.or_after(GRACE, self.take(&endpoint, limit)).await else {
                 return;
             };
             let Ok(taken) = taken.inspect_err(could_not_take) else {
@@ -115,8 +119,8 @@ impl Runner {
                 agenda.wait = self.poll_interval;
                 return;
             };
-            if taken.len() < wanted {
-                agenda.is_done(&endpoint);
+            if taken.len() < limit {
+                agenda.remove(&endpoint);
             }
             agenda.has_taken |= !taken.is_empty();
             for (taken, slot) in taken.into_iter().zip(slots) {
@@ -143,15 +147,20 @@ impl Runner {
         served: &Arc<Served>,
         stop: &mut Stop,
     ) {
-        if let Some(slot) = self.slot_for(&taken, slot, stop).await {
+        if let Some(slot) = self.slot_or_all_slots(&taken, slot, stop).await {
             taken.attempt.hold(slot);
             self.attempt(taken, served).await;
             return;
         }
         let attempt = &taken.attempt;
-        let delivery = attempt.delivery(served.dead_report().provider.clone());
+        let delivery = served.delivery_of(attempt);
         let store = &self.shared.store;
-        let given_back = store.give_back(&delivery, attempt.take(), Duration::ZERO, None);
+        let given_back = store.give_back(
+            &delivery,
+            attempt.take(),
+            Duration::ZERO,
+            GivenBack::NotBegun,
+        );
         match tokio::time::timeout(GRACE, given_back).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => not_written(&error),
@@ -168,7 +177,7 @@ impl Runner {
     }
 
     /// Half of the slots that are free, this one included: another endpoint gets the rest.
-    fn slots_for(&self, slot: OwnedSemaphorePermit) -> Vec<OwnedSemaphorePermit> {
+    fn more_slots(&self, slot: OwnedSemaphorePermit) -> Vec<OwnedSemaphorePermit> {
         let mut slots = vec![slot];
         for _ in 0..self.shared.slots.available_permits() / 2 {
             slots.extend(self.shared.slots.clone().try_acquire_owned());
@@ -205,7 +214,7 @@ impl Runner {
             }
             match next.wait {
                 Some(Duration::ZERO) => {
-                    agenda.wait = agenda.wait.min(TAKEN_WAIT);
+                    agenda.wait = agenda.wait.min(LOCKED_WAIT);
                     agenda.due.push(DueEndpoint {
                         served: served.clone(),
                         is_open: next.is_open,
@@ -220,13 +229,13 @@ impl Runner {
 
     /// The slot for an attempt, or all slots if it runs alone. `None` if recovery is asked to stop before the attempt
     /// begins.
-    async fn slot_for(
+    async fn slot_or_all_slots(
         &self,
         taken: &Taken,
         slot: OwnedSemaphorePermit,
         stop: &mut Stop,
     ) -> Option<OwnedSemaphorePermit> {
-        if taken.did_not_end_again() {
+        if taken.has_failed_unfinished() {
             return Some(slot);
         }
         if stop.is_asked() {
@@ -290,7 +299,7 @@ impl Runner {
                     let attempt = taken.attempt.clone();
                     self.attempt(taken, &served).await;
                     results.push(AttemptResult {
-                        delivery: attempt.delivery(served.dead_report().provider.clone()),
+                        delivery: served.delivery_of(&attempt),
                         outcome: attempt.outcome(),
                     });
                 }
@@ -300,11 +309,11 @@ impl Runner {
     }
 
     async fn attempt(&self, taken: Taken, served: &Arc<Served>) {
-        let did_not_end = taken.did_not_end_again();
+        let has_failed_unfinished = taken.has_failed_unfinished();
         let Taken {
             attempt, request, ..
         } = taken;
-        if did_not_end {
+        if has_failed_unfinished {
             let reason = "its attempts did not end: the process was killed, or did not answer";
             let failed =
                 FailedAttempt::new(StatusCode::SERVICE_UNAVAILABLE, reason, Next::Scheduled);
@@ -338,9 +347,9 @@ impl Runner {
         self.shared.news.notify_waiters();
     }
 
-    /// Records an attempt that was counted and did not begin as a failure.
+    /// Records a failure for an attempt that was counted by its take and then not made.
     async fn fail(&self, failed: &FailedAttempt, attempt: &RecoveryAttempt, served: &Arc<Served>) {
-        let delivery = attempt.delivery(served.dead_report().provider.clone());
+        let delivery = served.delivery_of(attempt);
         let written = self
             .shared
             .store
@@ -348,7 +357,7 @@ impl Runner {
                 failed,
                 &delivery,
                 attempt.take(),
-                1,
+                COUNTED_BY_TAKE,
                 served,
                 AttemptBy::Recovery,
             )
@@ -371,12 +380,17 @@ impl Runner {
         attempt: &RecoveryAttempt,
         served: &Served,
     ) {
-        let delivery = attempt.delivery(served.dead_report().provider.clone());
+        let delivery = served.delivery_of(attempt);
         served.dead_report().counts.metrics.unreached();
         let given_back = self
             .shared
             .store
-            .give_back(&delivery, attempt.take(), UNREACHED_WAIT, Some(status))
+            .give_back(
+                &delivery,
+                attempt.take(),
+                UNREACHED_WAIT,
+                GivenBack::Unreached(status),
+            )
             .await;
         if let Err(error) = given_back {
             not_written(&error);
@@ -392,7 +406,7 @@ fn warn_of_unreached(
     method: &Method,
     path: &str,
 ) {
-    let delivery = attempt.delivery(served.dead_report().provider.clone());
+    let delivery = served.delivery_of(attempt);
     tracing::warn!(
         endpoint = delivery.endpoint(),
         delivery_id = delivery.id().as_str(),
@@ -407,7 +421,7 @@ fn warn_of_unreached(
 }
 
 fn warn_of_other_format(attempt: &RecoveryAttempt, served: &Served) {
-    let delivery = attempt.delivery(served.dead_report().provider.clone());
+    let delivery = served.delivery_of(attempt);
     tracing::warn!(
         endpoint = delivery.endpoint(),
         delivery_id = delivery.id().as_str(),
@@ -434,8 +448,8 @@ impl Agenda {
             .cloned()
     }
 
-    /// No more of the endpoint can be taken for now.
-    fn is_done(&mut self, endpoint: &DueEndpoint) {
+    /// Removes the endpoint: no more of it can be taken for now.
+    fn remove(&mut self, endpoint: &DueEndpoint) {
         self.due
             .retain(|other| !Arc::ptr_eq(&other.served, &endpoint.served));
     }

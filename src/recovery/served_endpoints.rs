@@ -9,6 +9,8 @@ use tokio::time::Instant;
 use super::breaker::Breaker;
 use super::dead::DeadReport;
 use super::schedule::Schedule;
+use super::taken::RecoveryAttempt;
+use crate::delivery::Delivery;
 
 /// How often it is told that attempts reach no layer.
 const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);
@@ -71,6 +73,16 @@ impl Served {
 
     pub(super) fn dead_report(&self) -> DeadReport {
         self.lock_settings().dead_report.clone()
+    }
+
+    /// The name of the provider.
+    pub(super) fn provider(&self) -> Arc<str> {
+        self.lock_settings().dead_report.provider.clone()
+    }
+
+    /// The delivery of an attempt, with the name of the provider.
+    pub(super) fn delivery_of(&self, attempt: &RecoveryAttempt) -> Delivery {
+        attempt.delivery(self.provider())
     }
 
     fn lock_settings(&self) -> MutexGuard<'_, ServedSettings> {

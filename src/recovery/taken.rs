@@ -123,7 +123,7 @@ impl Taken {
                 Err(error) => cannot_read(served, &error),
             }
         }
-        let to_run = taken.iter().filter(|taken| !taken.did_not_end_again());
+        let to_run = taken.iter().filter(|taken| !taken.has_failed_unfinished());
         let keys: RowKeys = to_run
             .map(|taken| taken.attempt.key())
             .map(|(tenant, id)| (tenant.to_owned(), id.to_owned()))
@@ -171,7 +171,7 @@ impl Taken {
 
     /// Whether this take has found that a second attempt in a row did not end. That counts as a failure, and nothing runs
     /// for it. The first attempt may have been killed by another delivery.
-    pub(super) fn did_not_end_again(&self) -> bool {
+    pub(super) fn has_failed_unfinished(&self) -> bool {
         self.found_unfinished && self.unfinished_in_a_row > 1
     }
 

@@ -15,7 +15,7 @@ use crate::background::spawn_once;
 use crate::delivery::Delivery;
 use crate::handler_error::{FailureReason, Next};
 use crate::recovery::{
-    AttemptBy, DroppedAs, FailedAttempt, Keep, Keeper, KeptRequest, KeptState, Take,
+    AttemptBy, DroppedAs, FailedAttempt, GivenBack, Keep, Keeper, KeptRequest, KeptState, Take,
 };
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
@@ -281,7 +281,9 @@ async fn write(
 ) -> Result<bool, DatabaseError> {
     let store = &settings.store;
     let Some(failed) = failed else {
-        return store.give_back(delivery, take, NOT_BEGUN_WAIT, None).await;
+        return store
+            .give_back(delivery, take, NOT_BEGUN_WAIT, GivenBack::NotBegun)
+            .await;
     };
     let Some(keeper) = &settings.keeper else {
         return Ok(false);

@@ -189,7 +189,7 @@ async fn change_and_count(
 ) -> sqlx::Result<Option<&'static str>> {
     const RUNNING: &str = "It is running. Try again once that has ended.";
     let (endpoint, keys) = (&*key.endpoint, RowKeys::from_iter([row_key(key)]));
-    let done = operator::run(pool, async |tx| {
+    let done = operator::in_transaction(pool, async |tx| {
         let was_processed = operator::is_processed(&keys, endpoint, tx).await?;
         let applied = match action {
             // It has nothing to run for.

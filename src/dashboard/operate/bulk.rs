@@ -10,7 +10,7 @@ use super::super::rows::Key;
 use super::parse_action::Action;
 use super::recorded_actions;
 use crate::recovery::Filter;
-use crate::recovery::operator::{self, Applied, BATCH, Bulk, Of, Operation, Running};
+use crate::recovery::operator::{self, Applied, BATCH, Bulk, Operation, Running, Scope};
 use crate::transaction::{RowKeys, is_conflict, is_lock_timeout};
 
 /// How often a batch is tried again after a deadlock.
@@ -66,11 +66,11 @@ impl InBackground {
         endpoint: &str,
         filter: &Filter,
     ) -> sqlx::Result<bool> {
-        let of = Of {
+        let scope = Scope {
             endpoint,
             tenant: None,
         };
-        let mut bulk = Bulk::new(operation, of, filter);
+        let mut bulk = Bulk::new(operation, scope, filter);
         loop {
             let place = self.database.place_in_background().await;
             let batch = bulk.next(&self.database.pool).await?;
@@ -97,7 +97,7 @@ impl InBackground {
         loop {
             let started = Instant::now();
             let place = self.database.place_in_background().await;
-            let done = operator::run(&self.database.pool, async |tx| {
+            let done = operator::in_transaction(&self.database.pool, async |tx| {
                 let applied = match batch {
                     Batch::Chosen(bulk, keys) => bulk.apply(keys, tx).await?,
                     Batch::Selected(keys) => change(action, endpoint, keys, tx).await?,

@@ -13,7 +13,7 @@ use super::super::selection::Selection;
 use super::super::view::View;
 use super::super::{Access, Shared};
 use super::parse_action::{Action, Order, Target};
-use crate::recovery::operator::{self, Of};
+use crate::recovery::operator::{self, Scope};
 
 /// Up to here, the number is exact.
 const EXACT: i64 = 100_000;
@@ -111,11 +111,11 @@ async fn count(
     reading.limit_statements(TIMEOUT).await?;
     let (filter, mut all) = (selection.filter(), 0);
     for endpoint in endpoints {
-        let of = Of {
+        let scope = Scope {
             endpoint,
             tenant: None,
         };
-        match operator::count(reading, of, &filter, EXACT + 1).await {
+        match operator::count(reading, scope, &filter, EXACT + 1).await {
             Ok(number) => all += number,
             Err(error) if is_timeout(&error) => return Ok(Number::TooManyToCount),
             Err(error) => return Err(error.into()),

@@ -42,7 +42,7 @@ use sqlx::query::Query;
 
 pub(super) use accept::accept;
 pub(crate) use accept::{Acceptance, Accepted};
-pub(crate) use result::{AttemptBy, DroppedAs};
+pub(crate) use result::{AttemptBy, DroppedAs, GivenBack};
 pub use state::KeptState;
 pub(super) use take::Wanted;
 

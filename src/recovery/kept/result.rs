@@ -65,6 +65,14 @@ impl KeptAs {
     }
 }
 
+/// Why an attempt that was counted is taken back.
+pub(crate) enum GivenBack {
+    /// The layer has not called the handler, or recovery was asked to stop.
+    NotBegun,
+    /// It has reached no layer. With what was answered instead, if there was an answer.
+    Unreached(Option<StatusCode>),
+}
+
 /// What has become of a delivery during an attempt at it.
 pub(crate) struct Became {
     pub(crate) is_processed: bool,
@@ -154,23 +162,26 @@ impl Store {
         KeptAs::read(&self.run(statement).await?)
     }
 
-    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`. `unreached` is
-    /// what was answered to one that reached no layer, whose wait doubles each time, up to an hour. Returns whether the row
-    /// was still that of the attempt.
+    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`, which doubles each time
+    /// for an attempt that reached no layer, up to an hour. Returns whether the row was still that of the attempt.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
         take: &Take,
         wait: Duration,
-        unreached: Option<Option<StatusCode>>,
+        given_back: GivenBack,
     ) -> Result<bool, DatabaseError> {
-        let status = unreached.flatten().map(|status| status.as_u16());
+        let (is_unreached, status) = match given_back {
+            GivenBack::NotBegun => (false, None),
+            GivenBack::Unreached(status) => (true, status),
+        };
+        let status = status.map(|status| status.as_u16());
         let statement = || {
             keyed(include_str!("give_back.sql"), delivery)
                 .bind(take.takes)
                 .bind(interval(wait))
                 .bind(i32::from(take.retries > 0))
-                .bind(unreached.is_some())
+                .bind(is_unreached)
                 .bind(status.map(u16::cast_signed))
         };
         Ok(!self.run(statement).await?.is_empty())

@@ -4,9 +4,9 @@ use std::ops::AddAssign;
 
 use sqlx::{PgConnection, PgPool};
 
-use super::Of;
-use super::filter::{Filter, is_chosen, plan_for_values};
-use super::operation::{Applied, Operation, Running, is_meant, run};
+use super::Scope;
+use super::filter::{Filter, meets_filter, plan_for_values};
+use super::operation::{Applied, Operation, Running, can_change, in_transaction};
 use crate::transaction::RowKeys;
 
 const NOW: &str = "select extract(epoch from now())::float8";
@@ -25,7 +25,7 @@ const CHOOSE: &str = concat!(
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
-    is_meant!(),
+    can_change!(),
     "
         and ($16::text is null or (kept.tenant, kept.delivery_id) > ($16, $17))
     order by kept.tenant, kept.delivery_id
@@ -52,25 +52,25 @@ impl AddAssign<&Applied> for Changes {
 
 /// An operation on all deliveries of a filter.
 ///
-/// They are chosen in the order of their keys, which nothing changes, and each once: it ends whatever the provider
-/// sends meanwhile, and whatever fails, is processed or is changed by another operation does not escape it.
+/// They are chosen in the order of their keys, which nothing changes, and each once. So the operation comes to an end, even
+/// if the provider goes on sending. No delivery escapes it by failing, being processed or being changed by another operation.
 pub(crate) struct Bulk<'a> {
     operation: Operation,
-    of: Of<'a>,
-    /// It has a time before which they came: that of the first choice, if none was given.
+    scope: Scope<'a>,
+    /// Its `received_before` is the time of the first choice, if none was given.
     filter: Filter,
-    /// Those whose turn comes next.
+    /// The keys that were chosen and are not in a batch yet.
     chosen: RowKeys,
-    /// The last one of all that were chosen.
+    /// The last key that was chosen. The next choice begins after it.
     last: Option<(String, String)>,
     has_chosen_all: bool,
 }
 
 impl<'a> Bulk<'a> {
-    pub(crate) fn new(operation: Operation, of: Of<'a>, filter: &Filter) -> Self {
+    pub(crate) fn new(operation: Operation, scope: Scope<'a>, filter: &Filter) -> Self {
         Self {
             operation,
-            of,
+            scope,
             filter: filter.clone(),
             chosen: RowKeys::default(),
             last: None,
@@ -81,7 +81,7 @@ impl<'a> Bulk<'a> {
     /// The next batch, each of which is to be [applied](Self::apply).
     pub(crate) async fn next(&mut self, pool: &PgPool) -> sqlx::Result<Option<RowKeys>> {
         if self.chosen.is_empty() && !self.has_chosen_all {
-            self.chosen = run(pool, async |tx| self.choose(tx).await).await?;
+            self.chosen = in_transaction(pool, async |tx| self.choose(tx).await).await?;
             self.last = self.chosen.last().cloned();
             self.has_chosen_all = self.chosen.len() < CHOICE;
         }
@@ -95,7 +95,7 @@ impl<'a> Bulk<'a> {
             self.filter.received_before = Some(now);
         }
         plan_for_values(&mut *tx).await?;
-        let choose = self.filter.bind(CHOOSE, self.of, self.operation);
+        let choose = self.filter.bind(CHOOSE, self.scope, self.operation);
         let chosen = choose
             .bind(self.last.as_ref().map(|(tenant, _)| tenant))
             .bind(self.last.as_ref().map(|(_, id)| id))
@@ -105,15 +105,15 @@ impl<'a> Bulk<'a> {
         RowKeys::read(&chosen)
     }
 
-    /// Changes a batch, in a transaction that has [begun](run) for operations.
+    /// Changes a batch, in a transaction that has [begun](in_transaction) for operations.
     pub(crate) async fn apply(
         &self,
         batch: &RowKeys,
         tx: &mut PgConnection,
     ) -> sqlx::Result<Applied> {
-        let (of, filter) = (self.of, &self.filter);
+        let (scope, filter) = (self.scope, &self.filter);
         self.operation
-            .apply(of, filter, batch, Running::IsLeft, tx)
+            .apply(scope, filter, batch, Running::IsLeft, tx)
             .await
     }
 
@@ -121,7 +121,7 @@ impl<'a> Bulk<'a> {
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<Changes> {
         let mut changes = Changes::default();
         while let Some(batch) = self.next(pool).await? {
-            changes += &run(pool, async |tx| self.apply(&batch, tx).await).await?;
+            changes += &in_transaction(pool, async |tx| self.apply(&batch, tx).await).await?;
         }
         Ok(changes)
     }

@@ -7,7 +7,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 
-use super::Of;
+use super::Scope;
 use super::operation::Operation;
 use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
@@ -15,10 +15,10 @@ use crate::recovery::KeptState;
 /// A filter that is not given must not cost an index: statements with a filter are planned for it.
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
-/// Meets the endpoint `$1`, the tenant `$2` if it is given, the states `$3` as the table has them, and the other values
-/// of a [`Filter`], `$4` to `$14`. Each state by itself, since each has its index: without that, the archive is read to find
-/// what is dead.
-macro_rules! is_chosen {
+/// The delivery meets the endpoint `$1`, the tenant `$2` if it is given, the states `$3` as the table has them, and the other
+/// values of a [`Filter`], `$4` to `$14`. Each state by itself, since each has its index: without that, the archive is read
+/// to find what is dead.
+macro_rules! meets_filter {
     () => {
         "kept.endpoint = $1
         and ($2::text is null or kept.tenant = $2)
@@ -41,7 +41,7 @@ macro_rules! is_chosen {
         and ($14::float8 is null or kept.last_received_at < to_timestamp($14))"
     };
 }
-pub(super) use is_chosen;
+pub(super) use meets_filter;
 
 /// Which kept deliveries.
 ///
@@ -178,7 +178,7 @@ impl Filter {
     fn bind_states<'q>(
         &'q self,
         sql: &'static str,
-        of: Of<'q>,
+        scope: Scope<'q>,
         states: &[&'static str],
     ) -> Query<'q, Postgres, PgArguments> {
         let states: Vec<_> = states
@@ -187,8 +187,8 @@ impl Filter {
             .filter(|state| self.state.is_none_or(|only| only == *state))
             .collect();
         sqlx::query(sql)
-            .bind(of.endpoint)
-            .bind(of.tenant)
+            .bind(scope.endpoint)
+            .bind(scope.tenant)
             .bind(states)
             .bind(&self.event_type)
             .bind(&self.reason)
@@ -207,24 +207,24 @@ impl Filter {
     pub(super) fn bind_listed<'q>(
         &'q self,
         sql: &'static str,
-        of: Of<'q>,
+        scope: Scope<'q>,
     ) -> Query<'q, Postgres, PgArguments> {
         const ALL: [&str; 4] = ["recorded", "due", "dead", "processed"];
         let states = match self.state {
             None => &ALL[..3],
             Some(_) => &ALL,
         };
-        self.bind_states(sql, of, states)
+        self.bind_states(sql, scope, states)
     }
 
     /// The first fifteen values of a statement on what an operation can change.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,
-        of: Of<'q>,
+        scope: Scope<'q>,
         operation: Operation,
     ) -> Query<'q, Postgres, PgArguments> {
-        self.bind_states(sql, of, operation.states())
+        self.bind_states(sql, scope, operation.states())
             .bind(operation.as_str())
     }
 }

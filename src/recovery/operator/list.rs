@@ -7,8 +7,8 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
-use super::Of;
-use super::filter::{Filter, is_chosen, plan_for_values};
+use super::Scope;
+use super::filter::{Filter, meets_filter, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::recovery::KeptState;
 use crate::transaction::ShortTx;
@@ -42,7 +42,7 @@ macro_rules! list {
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
-            is_chosen!(),
+            meets_filter!(),
             "
         and ($15::text is null or (",
             $key,
@@ -74,7 +74,7 @@ const COUNT: &str = concat!(
         from idempotent_webhook.kept_deliveries as kept
         left join idempotent_webhook.kept_endpoints as state using (endpoint)
         where ",
-    is_chosen!(),
+    meets_filter!(),
     "
         limit $15
     ) as chosen
@@ -115,7 +115,7 @@ pub struct KeptDelivery {
 
 pub(crate) async fn list(
     pool: &PgPool,
-    of: Of<'_>,
+    scope: Scope<'_>,
     filter: &Filter,
     after: Option<&KeptDelivery>,
     limit: u32,
@@ -127,7 +127,7 @@ pub(crate) async fn list(
     let rows = ShortTx::run(pool, async |tx| {
         plan_for_values(tx).await?;
         let listed = filter
-            .bind_listed(statement, of)
+            .bind_listed(statement, scope)
             .bind(after.map(|last| &last.key_tenant))
             .bind(after.map(|last| &last.delivery_id))
             .bind(i64::from(limit));
@@ -166,11 +166,11 @@ fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
 #[cfg(feature = "dashboard")]
 pub(crate) async fn count(
     connection: &mut PgConnection,
-    of: Of<'_>,
+    scope: Scope<'_>,
     filter: &Filter,
     limit: i64,
 ) -> sqlx::Result<i64> {
     plan_for_values(connection).await?;
-    let counted = filter.bind_listed(COUNT, of).bind(limit);
+    let counted = filter.bind_listed(COUNT, scope).bind(limit);
     counted.fetch_one(connection).await?.try_get(0)
 }

@@ -20,7 +20,7 @@ pub use list::KeptDelivery;
 pub(crate) use list::count;
 pub(crate) use list::list;
 pub(crate) use newest::{Chosen, newest};
-pub(crate) use operation::{Applied, Operation, Running, run};
+pub(crate) use operation::{Applied, Operation, Running, in_transaction};
 
 /// Waits for each transaction that changes what is kept of the deliveries, such as that of a reprocess.
 const LOCK_KEPT: &str = "
@@ -83,9 +83,9 @@ pub enum Reprocessed {
     NotKept,
 }
 
-/// The key of an endpoint's deliveries: its name, and the tenant if only its deliveries are meant.
+/// Which deliveries are in reach: those of an endpoint, or of one tenant of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Of<'a> {
+pub(crate) struct Scope<'a> {
     pub(crate) endpoint: &'a str,
     pub(crate) tenant: Option<&'a str>,
 }
@@ -99,28 +99,28 @@ pub(crate) enum One {
     Unchanged,
 }
 
-/// Applies an operation to one delivery, in a transaction that has [begun](run) for it. An attempt at it that is under way is
-/// waited for, unless it would run again all the same.
+/// Applies an operation to one delivery, in a transaction that has [begun](in_transaction) for it. An attempt at it that is
+/// under way is waited for, unless it would run again all the same.
 pub(crate) async fn apply_to_one(
     operation: Operation,
-    of: Of<'_>,
+    scope: Scope<'_>,
     delivery_id: &str,
     tx: &mut PgConnection,
 ) -> sqlx::Result<One> {
-    let keys = RowKeys::one(of.tenant.unwrap_or_default(), delivery_id);
+    let keys = RowKeys::one(scope.tenant.unwrap_or_default(), delivery_id);
     let running = match operation {
         // One that was processed meanwhile has nothing to run for.
-        Operation::Retry if is_processed(&keys, of.endpoint, tx).await? => {
+        Operation::Retry if is_processed(&keys, scope.endpoint, tx).await? => {
             return Ok(One::Processed);
         }
         Operation::Retry => Running::IsLeft,
         Operation::Discard | Operation::Erase => Running::IsAwaited,
         Operation::Reprocess => Running::HoldsRow,
     };
-    let applied = apply_to(operation, &keys, of.endpoint, running, tx).await?;
+    let applied = apply_to(operation, &keys, scope.endpoint, running, tx).await?;
     Ok(if !applied.changed.is_empty() {
         One::Changed
-    } else if is_processed(&keys, of.endpoint, tx).await? {
+    } else if is_processed(&keys, scope.endpoint, tx).await? {
         One::Processed
     } else {
         One::Unchanged
@@ -135,12 +135,12 @@ pub(crate) async fn apply_to(
     running: Running,
     tx: &mut PgConnection,
 ) -> sqlx::Result<Applied> {
-    let of = Of {
+    let scope = Scope {
         endpoint,
         tenant: None,
     };
     let all = Filter::new();
-    operation.apply(of, &all, keys, running, tx).await
+    operation.apply(scope, &all, keys, running, tx).await
 }
 
 async fn rows(

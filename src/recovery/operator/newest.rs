@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
-use super::Of;
-use super::filter::{Filter, is_chosen, plan_for_values};
+use super::Scope;
+use super::filter::{Filter, meets_filter, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::transaction::ShortTx;
 
@@ -22,7 +22,7 @@ const NEWEST: &str = concat!(
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
-    is_chosen!(),
+    meets_filter!(),
     "
         and kept.state <> 'recorded'
     order by kept.first_received_at desc, kept.tenant, kept.delivery_id
@@ -52,7 +52,7 @@ impl Chosen {
 /// The newest deliveries of any of these filters, the newest first.
 pub(crate) async fn newest(
     pool: &PgPool,
-    of: Of<'_>,
+    scope: Scope<'_>,
     filters: &[Filter],
     limit: usize,
 ) -> sqlx::Result<BTreeSet<Chosen>> {
@@ -60,7 +60,7 @@ pub(crate) async fn newest(
     for filter in filters {
         let newest = ShortTx::run(pool, async |tx| {
             plan_for_values(tx).await?;
-            let newest = filter.bind_listed(NEWEST, of);
+            let newest = filter.bind_listed(NEWEST, scope);
             let newest = newest.bind(i64::try_from(limit).unwrap_or(i64::MAX));
             newest.fetch_all(tx).await
         });

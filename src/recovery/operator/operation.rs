@@ -2,8 +2,8 @@
 
 use sqlx::{PgConnection, PgPool, Row};
 
-use super::Of;
-use super::filter::{Filter, is_chosen};
+use super::Scope;
+use super::filter::{Filter, meets_filter};
 use crate::recovery::kept::set_aside;
 use crate::transaction::{RowKeys, ShortTx};
 
@@ -17,11 +17,11 @@ const BEGIN: &str = "begin isolation level read committed not deferrable;
     select set_config('idle_in_transaction_session_timeout', '10s', true)
     where current_setting('idle_in_transaction_session_timeout') = '0'";
 
-/// Meets the filter of `is_chosen!`, and what the operation `$15` can change.
-macro_rules! is_meant {
+/// The delivery meets the filter, and the operation `$15` can change it.
+macro_rules! can_change {
     () => {
         concat!(
-            is_chosen!(),
+            meets_filter!(),
             "
         and case $15
             when 'retry' then kept.state = 'dead' or kept.next_attempt_at > now() or kept.taken_by is not null
@@ -32,7 +32,7 @@ macro_rules! is_meant {
         )
     };
 }
-pub(super) use is_meant;
+pub(super) use can_change;
 
 /// Waits for each transaction that changes the rows of the tenants `$16` and the ids `$17`, and looks at them again then. In one
 /// order, so that two operations do not wait for each other in a circle.
@@ -47,7 +47,7 @@ const LOCK: &str = concat!(
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where (kept.tenant, kept.delivery_id) in (select * from unnest($16::text[], $17::text[]))
         and ",
-    is_meant!(),
+    can_change!(),
     "
     order by kept.tenant, kept.delivery_id
     for update of kept
@@ -101,7 +101,7 @@ pub(crate) struct Applied {
 }
 
 /// Does `work` in a transaction for operations, and commits.
-pub(crate) async fn run<T>(
+pub(crate) async fn in_transaction<T>(
     pool: &PgPool,
     work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
 ) -> sqlx::Result<T> {
@@ -138,18 +138,18 @@ impl Operation {
         }
     }
 
-    /// Applies it to these deliveries, in a transaction that has [begun](run) for it.
+    /// Applies it to these deliveries, in a transaction that has [begun](in_transaction) for it.
     ///
     /// Locks are taken in the order of the life cycle: those of the claims, then the rows.
     pub(super) async fn apply(
         self,
-        of: Of<'_>,
+        scope: Scope<'_>,
         filter: &Filter,
         keys: &RowKeys,
         running: Running,
         tx: &mut PgConnection,
     ) -> sqlx::Result<Applied> {
-        let endpoint = of.endpoint;
+        let endpoint = scope.endpoint;
         let free = match running {
             Running::IsAwaited => {
                 let wait = sqlx::query(include_str!("../kept/await_attempt.sql"));
@@ -164,7 +164,7 @@ impl Operation {
             Running::HoldsRow => None,
         };
         let free = free.as_ref().unwrap_or(keys);
-        let lock = free.bind_after(filter.bind(LOCK, of, self));
+        let lock = free.bind_after(filter.bind(LOCK, scope, self));
         let mut locked = lock.fetch_all(&mut *tx).await?;
         let mut running = keys.len() - free.len();
         if self == Self::Retry {

@@ -15,7 +15,7 @@ use super::report::{Findings, RehearsalReport};
 use super::settings::Rehearsal;
 use crate::delivery::{Delivery, Past};
 use crate::pg_time::from_unix_time;
-use crate::recovery::operator::{Chosen, Of, newest};
+use crate::recovery::operator::{Chosen, Scope, newest};
 use crate::recovery::router::Router;
 use crate::recovery::served_endpoints::Served;
 use crate::recovery::taken::{request_of, tenant_of, verified_of};
@@ -103,12 +103,12 @@ impl Recovery {
             .concurrency
             .unwrap_or_else(|| share_of(store.pool(), 4));
         let at_once = at_once.clamp(1, most);
-        let of = Of {
+        let scope = Scope {
             endpoint: &served.endpoint,
             tenant: None,
         };
         let filters = rehearsal.filters();
-        let chosen = newest(store.pool(), of, &filters, rehearsal.limit).await?;
+        let chosen = newest(store.pool(), scope, &filters, rehearsal.limit).await?;
         let mut chosen = chosen.into_iter();
         // Dropping it aborts what runs.
         let mut running = JoinSet::new();
@@ -158,7 +158,7 @@ async fn rehearse(
     let reprocessed: bool = row.try_get("reprocessed")?;
     let delivery = Delivery::new(
         served.endpoint.clone(),
-        served.dead_report().provider,
+        served.provider(),
         tenant_of(row)?,
         verified_of(row)?,
     )
