@@ -157,8 +157,10 @@ impl Step {
     pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
         match self {
             Self::Records(age) => {
-                let delete = sqlx::query(include_str!("records.sql")).bind(interval(*age));
-                delete.execute(&mut *connection).await?;
+                for sql in [include_str!("activity.sql"), include_str!("records.sql")] {
+                    let delete = sqlx::query(sql).bind(interval(*age));
+                    delete.execute(&mut *connection).await?;
+                }
                 let delete = sqlx::query(include_str!("sent_again.sql"));
                 delete.execute(connection).await?;
                 Ok(Batch::default())

@@ -1,22 +1,6 @@
--- Deletes the records of all endpoints that are older than $1. What would be missed is kept for a year at least: an event type
--- that comes once a year is not new, and no delivery is asked for anew that was asked for in vain.
-with activity as (
-    delete from idempotent_webhook.activity
-    where hour < now() - $1
-),
-rejections as (
-    delete from idempotent_webhook.rejections
-    where hour < now() - $1
-),
-settings as (
-    delete from idempotent_webhook.endpoint_settings
-    where told_at < now() - $1
-),
-event_types as (
-    delete from idempotent_webhook.event_types
-    where last_at < now() - greatest($1, interval '1 year')
-),
-redelivery_requests as (
+-- Deletes the records of all endpoints that are older than $1. What would be missed is kept for a year at least: no delivery is
+-- asked for anew that was asked for in vain.
+with redelivery_requests as (
     delete from idempotent_webhook.redelivery_requests
     where first_at < now() - greatest($1, interval '1 year')
 ),

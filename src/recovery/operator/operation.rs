@@ -9,9 +9,11 @@ use crate::transaction::{RowKeys, ShortTx};
 
 /// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
 /// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it. Its statements go by keys,
-/// with any values: to plan each of them anew would take longer than all else.
+/// with any values: to plan each of them anew would take longer than all else. Citus, which has this table, cannot plan what
+/// is for several workers without the values.
 const BEGIN: &str = "begin isolation level read committed not deferrable;
-    set local plan_cache_mode = 'force_generic_plan';
+    select set_config('plan_cache_mode', 'force_generic_plan', true)
+    where to_regclass('pg_dist_partition') is null;
     select set_config('lock_timeout', '2s', true)
     where current_setting('lock_timeout') = '0';
     select set_config('idle_in_transaction_session_timeout', '10s', true)

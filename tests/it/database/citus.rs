@@ -15,13 +15,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keep, presets};
+use idempotent_webhook::recovery::Filter;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keep, presets, prune};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool};
 
 use crate::support::{
     Answer, Database, Failing, TestApp, assert_accepted, assert_rows, endpoint, github,
-    keep_accepted, keeping_by, logged, recover_all, secret, send, send_copies, spawn_send,
+    keep_accepted, keeping_by, logged, recover, recover_all, secret, send, send_copies, spawn_send,
     write_effect,
 };
 
@@ -120,6 +121,44 @@ async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
+/// Of 100 keys, each worker has some, by their hashes.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn r13_an_operation_on_many_changes_claims_on_all_workers() {
+    let app = TestApp::recovered(
+        presets::github(secret()),
+        |layer, recovery| {
+            let day = Duration::from_secs(24 * 60 * 60);
+            let keep = Keep::all(recovery).processed_for(day);
+            layer.replay_guard().keep(keep)
+        },
+        write_effect,
+    )
+    .await;
+    for n in 0..100 {
+        let id = n.to_string();
+        assert_eq!(app.send(github(&id, id.clone())).await.outcome, "processed");
+    }
+    let changes = endpoint(&app).reprocess_all(&Filter::new()).await.unwrap();
+    assert_eq!((changes.changed, changes.running), (100, 0));
+    assert_rows!(app.database, claims: 0, effects: 100);
+    let bodies = "select count(*) from idempotent_webhook.bodies";
+    assert_eq!(number(&app.database, bodies).await, 0);
+    let recovery = recover(&app);
+    app.database
+        .until(
+            "(select bool_and(state = 'processed') from idempotent_webhook.kept_deliveries)
+             and 100 = (select count(*) from idempotent_webhook.deliveries)",
+        )
+        .await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 100, effects: 200);
+    assert!(endpoint(&app).forget("0").await.unwrap());
+    assert!(!endpoint(&app).forget("0").await.unwrap());
+    assert_rows!(app.database, claims: 99, effects: 200);
+    assert_eq!(number(&app.database, bodies).await, 99);
+}
+
 /// Two times are compared to tell whether it has died just now. Both must be of the same node.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
@@ -152,6 +191,46 @@ async fn g3_copies_through_several_nodes_are_processed_once() {
         assert_one_is_processed(&answers);
     }
     assert_rows!(app.database, claims: 50, effects: 50);
+}
+
+/// The tables are those of workers, reference tables, and those of the coordinator.
+#[tokio::test]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn retention_deletes_what_is_old_on_all_workers() {
+    let database = Database::new().await;
+    database
+        .run(
+            "create temp table old as
+             select n::text as id, sha256(n::text::bytea) as digest, now() - (n - 0.5) * interval '1 hour' as at
+             from generate_series(1, 100) as n;
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id, digest, received_at)
+             select 'test', id, digest, at from old;
+             insert into idempotent_webhook.bodies (endpoint, digest, delivery_id, received_at)
+             select 'test', digest, id, at from old;
+             insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
+             select 'test', id, 1, at from old;
+             insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
+             select 'test', at, 'request', 'processed', 1, at from old;
+             -- They are deleted after a year.
+             insert into idempotent_webhook.redelivery_requests (endpoint, tenant, delivery_id, first_at)
+             select 'test', '', id, now() - interval '1 year' + (at - now()) + interval '50 hours' from old;
+             drop table old",
+        )
+        .await;
+    database.has_window("test", "1 hour").await;
+    let age = Duration::from_secs(50 * 60 * 60);
+    let pruned = prune(&database.pool, age).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (50, 50));
+    for table in [
+        "deliveries",
+        "bodies",
+        "subjects",
+        "activity",
+        "redelivery_requests",
+    ] {
+        let left = format!("select count(*) from idempotent_webhook.{table}");
+        assert_eq!(number(&database, &left).await, 50, "{table}");
+    }
 }
 
 /// Citus commits on a worker first and then on the coordinator, unless it knows each table of the
