@@ -151,7 +151,11 @@ const DELETE_OLD: &str = "
 ";
 
 /// A transaction of the application may hold one of the rows. Whatever waits for another one waits for this step, too.
-const LIMIT_WAIT: &str = "set local lock_timeout = '200ms'";
+/// Citus has its workers wait no longer either, by a setting that means nothing to another server.
+const LIMIT_WAIT: &str = "
+    set local citus.propagate_set_commands = 'local';
+    set local lock_timeout = '200ms'
+";
 
 impl Step {
     pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
@@ -245,7 +249,7 @@ impl Old {
     ) -> sqlx::Result<u64> {
         let endpoint = &*self.endpoint;
         if self.rows.may_be_distributed() {
-            sqlx::query(LIMIT_WAIT).execute(&mut *connection).await?;
+            sqlx::raw_sql(LIMIT_WAIT).execute(&mut *connection).await?;
         }
         if self.rows == Rows::Deliveries {
             let kept = keys.bind(sqlx::query(include_str!("still_kept.sql")), endpoint);

@@ -21,9 +21,9 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool};
 
 use crate::support::{
-    Answer, Database, Failing, TestApp, assert_accepted, assert_rows, endpoint, github,
-    keep_accepted, keeping_by, logged, recover, recover_all, secret, send, send_copies, spawn_send,
-    write_effect,
+    Answer, Database, Failing, TestApp, another, assert_accepted, assert_rows, endpoint, github,
+    keep_accepted, keeping_by, logged, recover, recover_all, secret, send, send_copies, soon,
+    spawn_send, write_effect,
 };
 
 /// How long it waits before it looks again.
@@ -219,8 +219,17 @@ async fn retention_deletes_what_is_old_on_all_workers() {
         .await;
     database.has_window("test", "1 hour").await;
     let age = Duration::from_secs(50 * 60 * 60);
-    let pruned = prune(&database.pool, age).await.unwrap();
-    assert_eq!((pruned.deliveries, pruned.subjects), (50, 50));
+    let holder = another(
+        &database,
+        "delete from idempotent_webhook.deliveries where delivery_id = '100'",
+    )
+    .await;
+    // Those of its batch are left for the next round.
+    let pruned = soon(prune(&database.pool, age)).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (0, 50));
+    holder.rollback().await.unwrap();
+    let pruned = soon(prune(&database.pool, age)).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (50, 0));
     for table in [
         "deliveries",
         "bodies",
