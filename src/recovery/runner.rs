@@ -339,6 +339,7 @@ impl Runner {
         let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
         if !attempt.was_reached() {
             let status = sent.ok().flatten();
+            served.dead_report().counts.metrics.unreached();
             if served.note_unreached() {
                 warn_of_unreached(&attempt, served, status, &method, &path);
             }
@@ -381,7 +382,6 @@ impl Runner {
         served: &Served,
     ) {
         let delivery = served.delivery_of(attempt);
-        served.dead_report().counts.metrics.unreached();
         let given_back = self
             .shared
             .store
