@@ -4,9 +4,9 @@
 mod address;
 #[cfg(feature = "postgres")]
 mod check;
+mod compare;
 mod difference;
 mod error;
-mod compare;
 #[cfg(feature = "postgres")]
 mod position;
 mod source;

@@ -1,10 +1,10 @@
 //! Deletion of deliveries that can no longer be redelivered.
 
+mod delete;
 mod lease;
 mod pass;
 mod prune;
 mod redelivery_window;
-mod delete;
 mod task;
 
 use std::ops::AddAssign;

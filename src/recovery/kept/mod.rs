@@ -32,9 +32,9 @@
 //! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
 
 mod accept;
-mod take;
 mod result;
 mod state;
+mod take;
 
 use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
