@@ -37,12 +37,18 @@ const ADD_REJECTIONS: &str = "
 /// a process has a bound of its own, and there are many processes one after the other.
 ///
 /// A row is written once a minute at most.
+///
+/// Where this is a reference table of Citus, an update of what is there may call immutable functions only: hence no `now()`.
+/// What the insert looks up must be materialized.
 const ADD_TYPES: &str = "
-    with seen as (
+    with there as materialized (
+        select event_type
+        from idempotent_webhook.event_types
+        where endpoint = $1
+    ),
+    seen as (
         select name, of_table or exists (
-            select
-            from idempotent_webhook.event_types as known
-            where known.endpoint = $1 and known.event_type = seen.name
+            select from there where there.event_type = seen.name
         ) as has_room
         from unnest($2::text[], $3::bool[]) as seen (name, of_table)
     ),
@@ -52,19 +58,18 @@ const ADD_TYPES: &str = "
     )
     insert into idempotent_webhook.event_types as known (endpoint, event_type)
     select distinct $1, case
-        when has_room or number <= $4 - (
-            select count(*) from idempotent_webhook.event_types as there where there.endpoint = $1
-        ) then name
+        when has_room or number <= $4 - (select count(*) from there) then name
         else '*'
     end as event_type
     from numbered
     order by event_type
     on conflict (endpoint, event_type) do update
-    set last_at = now(),
-        longest_pause = greatest(known.longest_pause, now() - known.last_at),
-        days = known.days
-            + ((now() at time zone 'UTC')::date <> (known.last_at at time zone 'UTC')::date)::integer
-    where known.last_at not between now() - interval '1 minute' and now()
+    set last_at = excluded.last_at,
+        longest_pause = greatest(known.longest_pause, excluded.last_at - known.last_at),
+        days = known.days + (
+            (excluded.last_at at time zone 'UTC')::date <> (known.last_at at time zone 'UTC')::date
+        )::integer
+    where excluded.last_at - known.last_at not between interval '0' and interval '1 minute'
 ";
 
 /// The most types of an endpoint that are told by name, if a sender may have chosen them.
@@ -81,7 +86,7 @@ const OF_ITS_PROVIDER: &str = "
     limit 3
 ";
 
-/// The row says whether the endpoint was unknown.
+/// The row says whether the endpoint was unknown. It has no `now()` in its update either.
 const TELL_SETTINGS: &str = "
     insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at)
     values ($1, $2, $3::text::jsonb, now())
@@ -94,7 +99,7 @@ const TELL_SETTINGS: &str = "
             ) is distinct from (
                 excluded.settings -> 'event_types', excluded.settings -> 'ignored_event_types',
                 excluded.settings -> 'ignores_other_events'
-            ) then now()
+            ) then excluded.told_at
             else known.types_since
         end
     -- Zero in a row that was inserted.
