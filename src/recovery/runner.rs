@@ -36,7 +36,7 @@ const LOCKED_WAIT: Duration = Duration::from_secs(1);
 /// taken deliveries, which would count as attempts that did not end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The one attempt that a take has counted. It is not made where this file itself records a failure.
+/// The one attempt that a take has counted. Where this file itself records a failure, it was not made, and is subtracted.
 const COUNTED_BY_TAKE: i32 = 1;
 
 pub(super) struct Runner {
@@ -53,7 +53,8 @@ pub(super) struct Runner {
 pub struct AttemptResult {
     /// The delivery.
     pub delivery: Delivery,
-    /// What the layer has answered. `None` if it was not reached.
+    /// What the layer has answered. `None` if it was not reached or has not answered in time, if the request could not be
+    /// read, and if the attempts before it did not end.
     pub outcome: Option<Outcome>,
 }
 
@@ -448,7 +449,7 @@ impl Agenda {
             .cloned()
     }
 
-    /// Removes the endpoint: no more of it can be taken for now.
+    /// Leaves the endpoint to the next look: less was taken than was asked for.
     fn remove(&mut self, endpoint: &DueEndpoint) {
         self.due
             .retain(|other| !Arc::ptr_eq(&other.served, &endpoint.served));

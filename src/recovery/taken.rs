@@ -22,7 +22,7 @@ use crate::transaction::{DatabaseError, RowKeys, Store};
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    /// How often the delivery has been taken, this take included.
+    /// The number of the take. It is no count: it begins at the time of the row, and whatever ends an attempt counts it up.
     pub(crate) takes: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,

@@ -1,4 +1,5 @@
-//! The answer to a request, and its response: which text, which headers.
+//! The answer to a request, and its response: which text, which headers. `verification/response.rs` decides the status, by
+//! what the provider takes; `failure.rs` that of a failure of the layer.
 
 use std::fmt;
 

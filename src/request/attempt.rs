@@ -32,6 +32,7 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
+        // Only of a kept delivery: a request of such a type was answered before.
         if let Some(event_type) = &self.ignored {
             return self.without_handler(event_type).await;
         }

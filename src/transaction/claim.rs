@@ -24,7 +24,7 @@ const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 /// Ends what is kept of the delivery. It is rolled back with the claim.
 const END_KEPT: &str = include_str!("../recovery/kept/end_with_claim.sql");
 
-/// How often a claim is repeated after a serialization failure.
+/// How often a claim is repeated after a serialization failure or a deadlock.
 const MAX_CONFLICTS: usize = 10;
 
 /// Which delivery to claim.
@@ -126,7 +126,8 @@ impl Store {
                 // waited for was committed. With a new snapshot it is a duplicate.
                 conflicts += 1;
             } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
-                // Safe, because the handler has not run.
+                // Any error of Postgres may be: of a role or a setting that was left on it. It is safe, as the handler
+                // has not run.
                 connections_tried += 1;
             } else {
                 return Err(NotClaimed::Failed(error));
@@ -182,7 +183,8 @@ impl Store {
         }
     }
 
-    /// Claims the delivery in a transaction.
+    /// Claims the delivery in a transaction. It may be another one than was begun on the connection: the registration of the
+    /// window and the wait for an object begin a new one.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,

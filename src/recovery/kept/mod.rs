@@ -2,14 +2,16 @@
 //!
 //! | from | event | to | statement |
 //! |---|---|---|---|
-//! | none | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
+//! | none | a request of the provider is kept before its handler runs | due; taken, if its attempt begins at once | `accept.sql` |
 //! | none | reconciliation finds that it never came | due | `accept.sql` |
 //! | none | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
 //! | recorded, processed | an attempt of the provider failed | due, dead or recorded anew | `keep_failed.sql` |
 //! | due | an attempt of the provider failed, and its handler has said that it is dead | dead | `keep_failed.sql` |
-//! | due, dead, recorded, processed | the provider sends it again, and is answered before its handler runs | due | `note_resent.sql`, `resend.sql` |
+//! | none, due, dead, recorded, processed | the provider sends it again, and is answered before its handler runs | due | `note_resent.sql`, `resend.sql` |
+//! | due, taken | the same | due, taken | `note_resent.sql` |
 //! | due | its time has come | due, taken | `take.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
+//! | due, taken | the attempt was lost in a process that lives, which gives up its number | due | `heartbeat.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
@@ -18,13 +20,15 @@
 //! | due, dead, recorded | the handler of a request of the provider discards it, or its body was processed under another id | none | `drop.sql` |
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
+//! | any | an operator forgets its claim | none | `discard.sql` |
 //! | processed | an operator has it processed again | due | `reprocess.sql` |
 //! | due, dead, recorded | its content is erased: by an operator, or since it has been dead for some time | recorded | `erase.sql` |
 //! | processed | its content is erased | none | `erase.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
-//! *Taken* is a row whose `taken_by` is a number of a living process (`liveness/mod.rs`). What an attempt writes has an
-//! effect only if no other attempt has taken the row since.
+//! *Taken* is a row whose `taken_by` is a number of a living process (`liveness/mod.rs`). What an attempt writes that
+//! has taken a row has an effect only while `takes` is the number of its take. Another take counts it up, and so do
+//! operators and copies. An attempt of the provider that has taken nothing writes by `keep_failed.sql` and `drop.sql`.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for those with a
 //! filter of an operator, in `operator`.

@@ -48,7 +48,7 @@ pub(crate) struct KeptAs {
     pub(crate) state: KeptState,
     /// Whether this attempt was the one after which it is dead.
     pub(crate) died: bool,
-    /// How often it has been taken.
+    /// The number of its last take.
     pub(crate) takes: i64,
 }
 

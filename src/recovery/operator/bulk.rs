@@ -1,4 +1,4 @@
-//! An operation on many deliveries, a batch at a time.
+//! An operation on many deliveries, a batch at a time. The dashboard runs its batches itself, in `dashboard/operate/bulk.rs`.
 
 use std::ops::AddAssign;
 

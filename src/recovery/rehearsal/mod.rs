@@ -1,4 +1,4 @@
-//! Rehearsals: kept deliveries are run through a router, and rolled back.
+//! Rehearsals: kept deliveries are run through a router, and rolled back, by `rehearse_commit` in `transaction/commit.rs`.
 
 mod attempt;
 mod report;
