@@ -379,6 +379,10 @@ async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
         .of_endpoints(["mine"])
         .named("ada");
     let board = Board::of(&database.pool, access);
+    // Each page of the list, also one that nobody has thought of here.
+    for page in pages() {
+        board.get(page).await.hides("theirs");
+    }
     let ids = "lookup?ids=dead-mine-red%20dead-theirs-red%20done-theirs-red";
     for page in [
         "overview",
@@ -501,6 +505,13 @@ async fn d1_who_sees_one_tenant_sees_nothing_of_another() {
         .named("ada");
     let board = Board::of(&database.pool, access);
     assert_eq!(board.get("").await.header("location"), "./deliveries");
+    // Each page of the list, also one that nobody has thought of here.
+    for page in pages() {
+        let answer = board.get(page).await;
+        for hidden in ["mine-blue", "named-blue", "of-nobody"] {
+            answer.hides(hidden);
+        }
+    }
     let ids = "lookup?ids=dead-mine-red%20named-red%20named-blue%20dead-mine-blue";
     for page in [
         "deliveries",
