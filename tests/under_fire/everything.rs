@@ -72,8 +72,9 @@ const LISTED: usize = 2;
 /// One in so many fails at each attempt.
 const HOPELESS: f64 = 1.0 / 60.0;
 
-/// How long the last delivery may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the last delivery may take. Longer than the three minutes of a turn of reconciliation that a process could not give
+/// up when it was stopped.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// After this time, a process should need no more memory.
 const WARM_UP: Duration = Duration::from_secs(300);

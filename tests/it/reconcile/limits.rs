@@ -116,8 +116,8 @@ async fn n2_the_quota_is_kept_to_and_the_rest_follows_once_there_is_room() {
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
-                 (endpoint, delivery_id, state, attempts, last_failed_at)
-             select 'test', 'dead-' || n, 'dead', 1, now() from generate_series(1, 3) as n",
+                 (endpoint, delivery_id, state, attempts, last_failed_at, status)
+             select 'test', 'dead-' || n, 'dead', 1, now(), 500 from generate_series(1, 3) as n",
         )
         .await;
     let list = List::of([("evt_1", MINUTE)]);

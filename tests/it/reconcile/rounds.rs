@@ -320,6 +320,36 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
 }
 
 #[tokio::test]
+async fn n4_a_process_resumes_the_round_that_it_could_not_break_off() {
+    logged(async {
+        let database = Database::new().await;
+        let process = Process::new(database.pool.clone());
+        let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
+        list.fail_with(SourceError::new("answered 500"));
+        database
+            .run(
+                "create function refuse() returns trigger language plpgsql
+                 as $$ begin raise exception 'the turn is not given up'; end $$;
+                 create trigger refuse before update on idempotent_webhook.reconciliations
+                 for each row when (new.process is null) execute function refuse()",
+            )
+            .await;
+        let reconcile = process.reconcile(&list).every(Duration::from_secs(1));
+        let task = reconcile.spawn();
+        until_logged("the turn is not given up").await;
+        database
+            .run("drop trigger refuse on idempotent_webhook.reconciliations")
+            .await;
+        // Long before its turn would end by itself.
+        database
+            .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
+            .await;
+        soon(task.stop()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn n4_a_round_says_what_the_database_has_refused() {
     let database = Database::new().await;
     let process = Process::new(database.pool.clone());
