@@ -1,4 +1,6 @@
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
@@ -61,10 +63,43 @@ async fn create(server: &ThrowawayPostgres, name: &str, template: &str) {
     let mut admin = server.options("postgres").connect().await.unwrap();
     admin
         .execute(AssertSqlSafe(format!(
-            "create database {name} template {template}"
+            "create database {name} template {template} strategy file_copy"
         )))
         .await
         .unwrap();
+}
+
+/// Removes databases whose tests are over, which a drop cannot wait for.
+static REMOVER: OnceLock<Sender<String>> = OnceLock::new();
+
+/// So that there are never more than those of the tests that run: each has 8 MB.
+impl Drop for Database {
+    fn drop(&mut self) {
+        // It is that of all tests.
+        if self._turn.is_some() {
+            return;
+        }
+        let options = self.options.clone().database("postgres");
+        let remover = REMOVER.get_or_init(|| {
+            let (remover, names) = mpsc::channel();
+            std::thread::spawn(move || remove(&options, names));
+            remover
+        });
+        // Without a remover, the database ends with the server.
+        let _ = remover.send(self.name.clone());
+    }
+}
+
+fn remove(options: &PgConnectOptions, names: Receiver<String>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    for name in names {
+        runtime.block_on(async {
+            let mut admin = options.connect().await.unwrap();
+            let sql = format!("drop database if exists {name} with (force)");
+            admin.execute(AssertSqlSafe(sql)).await.unwrap();
+        });
+    }
 }
 
 impl Database {

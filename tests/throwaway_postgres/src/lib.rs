@@ -1,5 +1,5 @@
 //! A PostgreSQL server for the time of a process: started from the binaries on this
-//! machine, in a temporary folder, reached through a Unix socket in that folder.
+//! machine, in a temporary folder or in memory, reached through a Unix socket in that folder.
 //!
 //! Nothing of it is left behind, even if the process is killed: a shell holds the server,
 //! and its standard input is a pipe from this process. When the pipe closes, it stops the
@@ -29,6 +29,9 @@ const USER: &str = "postgres";
 
 /// For a server to start or to stop, on a machine whose disk is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a server may need, in bytes: its log of changes, and the databases of the tests that run at once.
+const ROOM_IN_MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
 /// Makes a cluster, starts a server, and takes orders from its standard input. Once that
 /// closes, stops the server and removes the folder.
@@ -83,7 +86,7 @@ impl ThrowawayPostgres {
         let bin = find_or_install()?;
         let folder = tempfile::Builder::new()
             .prefix("throwaway-postgres-")
-            .tempdir_in(temporary_folder())?;
+            .tempdir_in(temporary_folder(durability))?;
         let owner = owner_for(folder.path())?;
 
         let mut keeper = as_user(Command::new("sh"), owner);
@@ -232,8 +235,19 @@ impl From<sqlx::Error> for StartError {
 
 /// Short, because the path of a Unix socket may have no more than 100 bytes or so, and
 /// open to other users, because the server may have to run as one.
-fn temporary_folder() -> PathBuf {
-    PathBuf::from("/tmp")
+///
+/// What may be lost is in memory where there is room, as on Linux: a database has 300 files, and a file system on a disk
+/// takes ten times as long to make them.
+fn temporary_folder(durability: Durability) -> &'static Path {
+    let memory = Path::new("/dev/shm");
+    let has_room = || {
+        let room = rustix::fs::statvfs(memory);
+        room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM_IN_MEMORY)
+    };
+    match durability {
+        Durability::Lossy if has_room() => memory,
+        Durability::Lossy | Durability::Durable => Path::new("/tmp"),
+    }
 }
 
 fn is_root() -> io::Result<bool> {
