@@ -148,17 +148,18 @@ impl Lane {
         }
     }
 
-    /// Takes one life with one fault after another, and goes through its messages.
+    /// Takes one fault with one life after another, and goes through its messages.
     async fn work(self, step: usize, todo: Arc<AtomicUsize>) -> Done {
         let mut hit = Vec::new();
         loop {
             let next = todo.fetch_add(1, Ordering::Relaxed);
-            let (life, fault) = (next / FAULTS.len(), FAULTS[next % FAULTS.len()]);
-            if life >= LIVES.len() {
+            // Those faults whose ends take the longest are among the first.
+            let (place, life) = (next / LIVES.len(), next % LIVES.len());
+            let Some(&fault) = FAULTS.get(place) else {
                 break;
-            }
+            };
             // Another offset for each fault, so that the short form meets each kind of message.
-            let offset = step * (next % FAULTS.len()) / FAULTS.len();
+            let offset = step * place / FAULTS.len();
             for number in (offset..MOST_MESSAGES).step_by(step) {
                 let id = format!("{life}-{fault:?}-{number}");
                 match self.fire(&id, &LIVES[life], fault, number).await {

@@ -60,14 +60,12 @@ const NO_DEATH_UNTOLD: &str = "
 
 pub async fn run() {
     println!("\ntelling: processes are frozen in a hook, and stop in an outage\n");
-    for processes in [2, 6] {
-        frozen(processes).await;
-    }
-    for outage in [Outage::Silence, Outage::Crash] {
-        // Each waits for most of its time, and has a Postgres of its own.
-        let moments = [Moment::Idle, Moment::Attempt, Moment::Hook];
-        join_all(moments.map(|moment| stopped(outage, moment))).await;
-    }
+    // Each waits for most of its time, and has a Postgres of its own.
+    let moments = [Moment::Idle, Moment::Attempt, Moment::Hook];
+    let stopped = [Outage::Silence, Outage::Crash]
+        .into_iter()
+        .flat_map(|outage| moments.map(|moment| stopped(outage, moment)));
+    tokio::join!(join_all([2, 6].map(frozen)), join_all(stopped));
 }
 
 /// What the hooks of all processes were told.

@@ -60,7 +60,8 @@ const KEEPER: &str = r#"
             start) start "$@" ;;
         esac
     done
-    stop INT
+    # Nothing of it is kept. By INT, a server that has just begun to recover from a crash may never end.
+    stop QUIT
     cd /
     rm -rf "$DIR"
 "#;
