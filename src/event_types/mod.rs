@@ -1,4 +1,4 @@
-//! Names of event types, and the groups that `*` makes of them.
+//! Names of event types, and the groups that `*` makes of them. `wanted_events.rs` decides which are ignored.
 
 mod wanted_events;
 

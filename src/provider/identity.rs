@@ -1,4 +1,5 @@
-//! Which delivery an authentic request is: its id, its event type, or a handshake.
+//! Which delivery an authentic request is: its id, its event type, or a handshake. `source.rs` reads each of them from a header
+//! or by a JSON path.
 
 use std::fmt;
 use std::sync::Arc;

@@ -19,13 +19,13 @@ use crate::source_error::{SourceError, caught};
 /// The longest time for a page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
-/// The longest wait that a list may ask for.
+/// A longer wait that a list asks for is cut to this.
 const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// How often a page is asked for while the list cannot give it.
+/// How often a round waits for a page, or for a redelivery, before it fails.
 const MAX_WAITS: u32 = 10;
 
-/// A list with more pages than this does not end.
+/// A list with more pages than this is taken for one without an end.
 const MAX_PAGES: usize = 100_000;
 
 /// The rounds of one process.
@@ -38,7 +38,7 @@ pub(super) struct Rounds<'a, S> {
 /// How a round has ended.
 pub(super) enum Ended {
     Complete(Reconciled),
-    /// It is not due yet, or the turn of another process.
+    /// No round is due yet, or another process has the turn. To look again after this time.
     NotNow(Duration),
 }
 
@@ -50,11 +50,11 @@ pub struct Reconciled {
     pub since: SystemTime,
     /// It has looked at events of this time and earlier.
     pub until: SystemTime,
-    /// How many events of this time the list has.
+    /// How many events of this time the list has that the layer does not ignore, and that give a delivery id.
     pub listed: u64,
     /// How many deliveries were missing, and are kept now or were asked for again.
     pub missed: u64,
-    /// How many are missing and cannot be run. The log says why.
+    /// How many cannot be run: they are missing, or give no delivery id. The log has the first reason.
     pub unusable: u64,
 }
 
@@ -84,7 +84,8 @@ pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
     /// The reason why the first unusable delivery cannot be run.
     left_out: Option<String>,
-    /// The deliveries that a list of attempts has a later attempt of, and those that are dealt with.
+    /// What this round does not look at again: deliveries with an attempt after its time, those that were left out or asked
+    /// for and, in a dry run, all that were found.
     pub(super) done: HashSet<DeliveryKey>,
 }
 
@@ -126,7 +127,7 @@ impl<S: EventSource> Rounds<'_, S> {
             )),
             Err(error) => {
                 metrics.reconciliation_failed();
-                // The page may not be known to the list any more.
+                // If the list refuses the page for good, the next round begins with the first one.
                 let anew = matches!(&error, ReconcileError::Source(error) if error.is_permanent());
                 let (wait, failure) = (self.reconcile.failed_wait(), error.to_string());
                 let broken_off = self.position.break_off(&round, wait, &failure, anew);
@@ -136,8 +137,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Reads all pages, from the one at which the round is. Returns whether this process had its turn to the
-    /// end.
+    /// Brings back what is missing on all pages, from the one at which the round is. Returns whether this process had its turn
+    /// to the end.
     async fn pages(&self, round: &mut Begun, seen: &mut Seen) -> Result<bool, ReconcileError> {
         if round.span.since > round.span.until {
             return Ok(true);
@@ -162,7 +163,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// The page at which the round is. Waits where the list says that it is worth it. `None` if the turn was
+    /// The page at which the round is. Waits as long as the list says, several times. `None` if the turn was
     /// lost meanwhile.
     async fn page(&self, round: &mut Begun) -> Result<Option<EventPage>, ReconcileError> {
         let mut waits = 0;
@@ -198,7 +199,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Asks for a page, unless it has asked to wait too often.
+    /// Asks for a page. After an error, returns how long to wait, or fails if the list has asked for that too often.
     async fn ask(
         &self,
         span: Span,
@@ -229,7 +230,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// How long to wait after an error, if that helps.
+    /// How long to wait after an error, which is logged. `None` if it does not say, or after too many waits.
     pub(super) fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
         let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);
         tracing::warn!(
@@ -237,7 +238,7 @@ impl<S: EventSource> Rounds<'_, S> {
             source = self.position.source,
             %error,
             seconds = wait.as_secs(),
-            "the provider's list of events asks to wait"
+            "the provider asks to wait"
         );
         Some(wait)
     }
@@ -250,14 +251,14 @@ impl<S: EventSource> Rounds<'_, S> {
             return Ok(found);
         }
         let tenant = self.tenant().await?;
-        let (mut seen, mut cursor, mut waits) = (Seen::new(span), None, 0);
+        let (mut seen, mut cursor) = (Seen::new(span), None);
         let mut cursors = Cursors::from(&cursor);
         loop {
-            let page = match self.ask(span, &cursor, &mut waits).await? {
-                Asked::Page(page) => page,
-                Asked::Wait(wait, _) => {
-                    tokio::time::sleep(wait).await;
-                    continue;
+            let mut waits = 0;
+            let page = loop {
+                match self.ask(span, &cursor, &mut waits).await? {
+                    Asked::Page(page) => break page,
+                    Asked::Wait(wait, _) => tokio::time::sleep(wait).await,
                 }
             };
             let missing = self.missing(page.events, &tenant, &mut seen).await?;
@@ -300,8 +301,8 @@ impl<S: EventSource> Rounds<'_, S> {
     }
 }
 
-/// The pages that a round has asked for. None may come again, or the round would never end: a list gives the same
-/// page for the same cursor.
+/// The pages that this process has asked for in a round. None may come again, or the round would never end: a list gives the
+/// same page for the same cursor.
 struct Cursors(HashSet<String>);
 
 impl Cursors {
@@ -323,7 +324,7 @@ impl Cursors {
         } else {
             "its pages go round in a circle"
         };
-        // Each further page would be wrong, too.
+        // The next round begins with the first page.
         Err(ReconcileError::Source(SourceError::new(error).permanent()))
     }
 }

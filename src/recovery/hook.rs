@@ -1,4 +1,4 @@
-//! Calls functions of the application that are told of something.
+//! Calls functions of the application that are told of something: `on_change` for `problems.rs`, `on_dead` for `dead.rs`.
 
 use std::time::Duration;
 

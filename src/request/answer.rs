@@ -1,5 +1,5 @@
-//! The answer to a request, and its response: which text, which headers. `verification/response.rs` decides the status, by
-//! what the provider takes; `failure.rs` that of a failure of the layer.
+//! Which answer a request gets, as for a duplicate, and its text. `verification/response.rs` makes the response, with a status
+//! that the provider takes and with the headers; `failure.rs` has the status of a failure of the layer.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! An attempt at a delivery, from the claim to the commit.
+//! An attempt at a delivery: the claim, the handler, and whether its transaction is committed, as after a 2xx, or rolled back.
 
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        // Only of a kept delivery: a request of such a type was answered before.
+        // Only a kept delivery has it: a provider's request of an ignored type is answered before.
         if let Some(event_type) = &self.ignored {
             return self.without_handler(event_type).await;
         }
@@ -79,7 +79,7 @@ impl Admitted {
             (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
             (Ok(_), Err(not_claimed)) => Answer::after_the_handler(not_claimed),
             (Err(answer), Ok(true)) => {
-                // It is processed, and the handler has not answered with a success: the answer is that to a copy.
+                // It is committed, although the handler has failed afterwards: the sender gets the answer to a duplicate.
                 telemetry::event(&self.settings, &answer);
                 Answer::Duplicate(DuplicateOf::Id)
             }
@@ -87,7 +87,8 @@ impl Admitted {
         }
     }
 
-    /// A kept delivery is never ended without a handler: another version of the application may have accepted it.
+    /// This process has no handler for the type. Unless the delivery was processed already, that is a failure: it stays kept
+    /// for a version of the application that has one.
     async fn without_handler<R, E>(&self, event_type: &str) -> Answer<R, E> {
         if self.origin.is_rehearsal() {
             return Failure::NoHandler(event_type.to_owned()).into();
@@ -101,7 +102,7 @@ impl Admitted {
         }
     }
 
-    /// Claims the delivery, unless the handler does that.
+    /// Claims the delivery. For a late claim, it only looks up whether it was processed.
     async fn open(&self) -> Result<Slot, NotClaimed> {
         let settings = &self.settings;
         if !settings.claims_late {
@@ -163,13 +164,14 @@ impl Admitted {
 
     fn delivery_for_handler(&self, is_reprocessed: bool) -> Delivery {
         match is_reprocessed {
-            // An operator has asked for it, and a request of the provider runs it, whose delivery does not know that yet.
+            // An operator has it processed again. The delivery of a provider's request does not say so yet.
             true => self.delivery.clone().reprocessed(),
             false => self.delivery.clone(),
         }
     }
 
-    /// Calls the handler, which takes the transaction from the slot. Returns its response if that is to be committed.
+    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx, which is to be committed, or the answer of
+    /// an attempt that is rolled back.
     async fn call_handler<S, B, R>(
         &self,
         mut inner: S,

@@ -1,4 +1,4 @@
-//! The claim of a delivery, by one atomic insert.
+//! The claim of a delivery: one atomic insert or, for a rehearsal, its lock alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const REHEARSE: &str = include_str!("rehearse.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
-/// Ends what is kept of the delivery. It is rolled back with the claim.
+/// Ends what is kept of the delivery, in the transaction of the claim: a rollback undoes both.
 const END_KEPT: &str = include_str!("../recovery/kept/end_with_claim.sql");
 
 /// How often a claim is repeated after a serialization failure or a deadlock.
@@ -35,14 +35,16 @@ pub(crate) struct ClaimRequest {
     pub(crate) fingerprint: Option<Sha256Digest>,
     /// What it is about, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
-    /// The longest wait for other deliveries of it in Postgres, if it is shorter than that for the claim.
+    /// The longest wait for other deliveries of the object in Postgres. Without it, they are waited for as long as for the
+    /// claim.
     pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
-    /// The number of the take of a kept delivery, which is claimed only if no other attempt has taken it since.
+    /// The number of its take, if it is a kept delivery that was taken. The claim is refused if another attempt has taken it
+    /// since.
     pub(crate) take: Option<i64>,
-    /// Whether it is rolled back whatever its handler answers. Then it takes the lock of the claim and writes nothing, so
-    /// that it also runs what was processed.
+    /// Whether it is rolled back whatever its handler answers. A rehearsal takes the lock of the claim and writes nothing, so
+    /// that a delivery that was processed is rehearsed as well.
     pub(crate) is_rehearsal: bool,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
@@ -51,20 +53,20 @@ pub(crate) struct ClaimRequest {
 /// Why a delivery is not claimed.
 #[derive(Debug)]
 pub(crate) enum NotClaimed {
-    /// It was committed before.
+    /// It was processed before, or another delivery with its body was.
     Duplicate(DuplicateOf),
     /// Another attempt was still working on it at the deadline, or a transaction held one of its rows.
     InFlight,
     /// The same for another delivery of its object.
     ObjectInFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since. Or an operator has it processed again
-    /// since its handler, which claims late, was told that it is new.
+    /// It was kept, and was discarded, forgotten or taken by another attempt since. Or, with a
+    /// late claim, whether an operator has it processed again is not what its handler was told.
     Superseded,
     Failed(DatabaseError),
 }
 
 impl NotClaimed {
-    /// A statement has failed that waits for other transactions: the wait was over, or it is an error.
+    /// The error of a statement that waits for other transactions: in flight if the wait was over, otherwise a failure.
     fn after_wait(error: DatabaseError) -> Self {
         match error.is_wait_over() {
             true => Self::InFlight,
@@ -79,11 +81,11 @@ impl From<DatabaseError> for NotClaimed {
     }
 }
 
-/// The committed delivery of which this one is a duplicate.
+/// By what a delivery is a duplicate of one that was processed.
 #[derive(Debug)]
 pub(crate) enum DuplicateOf {
     Id,
-    /// It has an identical body and another id, which is `None` if it is unknown.
+    /// The same event type and body, under another id, which is `None` if it is unknown.
     Body {
         first: Option<String>,
     },
@@ -126,8 +128,8 @@ impl Store {
                 // waited for was committed. With a new snapshot it is a duplicate.
                 conflicts += 1;
             } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
-                // Any error of Postgres may be: of a role or a setting that was left on it. It is safe, as the handler
-                // has not run.
+                // Any error of Postgres may come from the connection, which was left with another role or setting. Nothing
+                // is committed yet, so another try is safe.
                 connections_tried += 1;
             } else {
                 return Err(NotClaimed::Failed(error));
@@ -149,8 +151,8 @@ impl Store {
         };
         match &not_claimed {
             // The rollback releases the lock of the claim, and undoes the row of the claim if the body is that of another
-            // delivery. It is sent while the connection returns to the pool: copies that queue for the lock are duplicates,
-            // too.
+            // delivery. It is sent while the connection returns to the pool. Nothing has to wait for it: the copies in the
+            // queue for the lock are duplicates, too.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
@@ -171,7 +173,7 @@ impl Store {
         Err(not_claimed)
     }
 
-    /// The delivery may have been processed before, whatever becomes of its object.
+    /// Why the lock of its object was not had in time. If the delivery was processed meanwhile, it is a duplicate.
     pub(crate) async fn why_not_locked(&self, request: &ClaimRequest) -> NotClaimed {
         match self.look_up(request).await {
             Ok(Known {
@@ -183,7 +185,7 @@ impl Store {
         }
     }
 
-    /// Claims the delivery in a transaction. It may be another one than was begun on the connection: the registration of the
+    /// Claims the delivery in a transaction. It may not be the one that was begun on the connection: the registration of the
     /// window and the wait for an object begin a new one.
     async fn claim_in(
         &self,

@@ -1,4 +1,5 @@
--- Inserts the claim. Returns a row if the delivery was not claimed before.
+-- Inserts the claim. Returns a row if the delivery was not claimed before. Another driver does the same by the function `claim`
+-- (`migrations/0004_claim.sql`).
 --
 -- The `case` of the event type goes from top to bottom, before the row is inserted:
 --

@@ -1,4 +1,4 @@
-//! The commit of a delivery, and its rollback.
+//! The commit of a delivery, and its rollback. Which of the two, `request/attempt.rs` decides.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The lock of an object, whose deliveries are processed one at a time.
+//! `serialize_by`: the lock of an object, whose deliveries are processed one at a time over all processes. Those of one process
+//! have waited for each other before, in `request/guards.rs`, where none holds a connection.
 
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! Reads a request, verifies it and identifies its delivery.
+//! Reads a request, verifies it and identifies its delivery. Whether its signature is authentic, `provider/verify.rs` decides.
 
 use std::error::Error;
 use std::time::SystemTime;

@@ -1,4 +1,5 @@
-//! Bounded buffering of the raw body.
+//! Bounded buffering of the raw body. One beyond `Provider::body_limit` is refused. One beyond `Keep::body_limit` is not kept:
+//! `kept_request` in `settings/mod.rs`.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
--- The heartbeat of a process that recovers the endpoints of $1. In the order of the key, so that two
+-- Notes that a process recovers the endpoints of $1. In the order of the key, so that two
 -- processes do not wait for each other in a circle. Of many processes, one writes.
 insert into idempotent_webhook.kept_endpoints as known (endpoint, served_at)
 select endpoint, now()

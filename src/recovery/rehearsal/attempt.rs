@@ -1,4 +1,4 @@
-//! The mark by which `request/rehearse.rs` recognises a rehearsal, and its result.
+//! The mark by which `request/rehearse.rs` recognises a rehearsal, and its result. `transaction/commit.rs` rolls it back.
 
 use std::sync::{Arc, OnceLock};
 

@@ -40,7 +40,7 @@ struct Inner {
     events: Vec<ListedEvent>,
     page: usize,
     /// What it answers instead of the next pages.
-    failures: VecDeque<SourceError>,
+    failures: VecDeque<Option<SourceError>>,
     /// The cursors that it was asked for.
     asked: Vec<Option<String>>,
     /// The types of the last query.
@@ -83,7 +83,12 @@ impl List {
     }
 
     fn fail_with(&self, error: SourceError) {
-        self.0.lock().unwrap().failures.push_back(error);
+        self.0.lock().unwrap().failures.push_back(Some(error));
+    }
+
+    /// After a failure that is due before.
+    fn succeed(&self) {
+        self.0.lock().unwrap().failures.push_back(None);
     }
 
     fn hang_after(&self, pages: Option<usize>) {
@@ -114,7 +119,7 @@ impl EventSource for List {
             let mut inner = self.0.lock().unwrap();
             inner.asked.push(query.cursor().map(str::to_owned));
             inner.types = query.event_types().map(<[String]>::to_vec);
-            if let Some(error) = inner.failures.pop_front() {
+            if let Some(error) = inner.failures.pop_front().flatten() {
                 return Err(error);
             }
             inner

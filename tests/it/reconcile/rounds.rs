@@ -283,6 +283,21 @@ async fn n4_a_rate_limit_is_waited_out_and_told() {
 }
 
 #[tokio::test]
+async fn n4_a_dry_run_waits_for_each_page_as_often_as_a_round_does() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let ids: Vec<String> = (1..=24).map(|number| format!("evt_{number}")).collect();
+    let list = List::of(ids.iter().map(|id| (&**id, MINUTE)));
+    for _page in 0..12 {
+        list.fail_with(SourceError::new("too many requests").retry_after(Duration::ZERO));
+        list.succeed();
+    }
+    let missing = process.reconcile(&list).dry_run().await.unwrap();
+    assert_eq!(missing.len(), 24);
+    assert_eq!(list.asked().len(), 24);
+}
+
+#[tokio::test]
 async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
     logged(async {
         let database = Database::new().await;
