@@ -79,6 +79,7 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     );
     println!("  POST /recovery/reprocess?endpoint=all&delivery_id=...");
     println!("  GET  /ledger /recovery");
+    println!("Secrets:");
     for secret in application.secrets() {
         println!("  {secret}");
     }
@@ -111,7 +112,10 @@ async fn show_and_serve(
     address: SocketAddr,
     server: impl Future<Output = std::io::Result<()>>,
 ) -> std::io::Result<()> {
-    println!("Try it. The signature for Stripe is good for five minutes.\n");
+    println!(
+        "Try it: the header `x-webhook-outcome` says `processed`, and `duplicate` if you send the same again. \
+         The signature for Stripe is good for five minutes.\n"
+    );
     for curl in application.curls(address) {
         println!("{curl}\n");
     }
@@ -125,7 +129,9 @@ async fn show_and_serve(
         )
         .with(Targets::new().with_target("idempotent_webhook", tracing::Level::DEBUG))
         .init();
-    server.await
+    server.await?;
+    println!("Stopped.");
+    Ok(())
 }
 
 /// The database of `DATABASE_URL`, or a new one on a server of our own.
@@ -138,6 +144,7 @@ async fn database() -> Result<(PgPool, Option<ThrowawayPostgres>), Box<dyn Error
     let server = ThrowawayPostgres::start(Durability::Durable).await?;
     println!("Started a PostgreSQL of our own; look into it with");
     println!("  {}", server.psql());
+    println!("  table idempotent_webhook.deliveries;");
     let pool = pool.connect_with(server.options("postgres")).await?;
     Ok((pool, Some(server)))
 }

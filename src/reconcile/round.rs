@@ -54,7 +54,7 @@ pub struct Reconciled {
     pub listed: u64,
     /// How many deliveries were missing, and are kept now or were asked for again.
     pub missed: u64,
-    /// How many cannot be run: they are missing, or give no delivery id. The log has the first reason.
+    /// How many are missing and cannot be run, or give no delivery id. The log has the first reason.
     pub unusable: u64,
 }
 

@@ -92,8 +92,10 @@ async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
         .options([("default_transaction_read_only", "on")]);
     let read_only = PgPoolOptions::new().connect_lazy_with(read_only);
     for pool in [nowhere, read_only] {
-        let layer = layer_of(&pool);
-        let router = Router::new().route("/", post(write_effect).layer(layer.only(["push"])));
+        let layer = layer_of(&pool)
+            .database_timeout(Duration::from_millis(200))
+            .only(["push"]);
+        let router = Router::new().route("/", post(write_effect).layer(layer));
         assert_eq!(soon(send(&router, star())).await, ignored());
         let push = send(&router, event("a", "push", "").request()).await;
         assert_eq!((push.status, &*push.outcome), (503, "failed"));

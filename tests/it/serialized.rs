@@ -285,7 +285,9 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
             // Each statement is parsed anew, and its snapshot is that of the parse: a round trip before its lock.
             let options = app.database.options().statement_cache_capacity(0);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
-            let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+            // The last one waits for all others.
+            let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
+                .in_flight_timeout(Duration::from_secs(60));
             routers.push(Router::new().route("/", post(next).layer(by_ref(layer))));
         }
         let sent: Vec<_> = (0..DELIVERIES)

@@ -1,6 +1,6 @@
--- Begins a round, or resumes the one that was left, if it is due and no other process has the turn. This one has it if it
--- could not tell Postgres that its round was broken off. A round on request is known to its process alone: it takes the turn, and leaves the times and the page of
--- the round that is to be resumed.
+-- Begins a round, or resumes the one that was left, if it is due and no other process has the turn. This process still has the
+-- turn if it could not note that its round was broken off. A round on request is known to its process alone: it takes the
+-- turn, and leaves the times and the page of the round that is to be resumed.
 --
 -- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 until when the list is reconciled, if
 -- that was at another path, $6 the process, $7 for how long it is its turn, $8 whether it is a round on request, $9
