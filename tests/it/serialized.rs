@@ -24,6 +24,8 @@ use crate::support::{
     until_all_wait, write_effect,
 };
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 fn by_ref(layer: IdempotentWebhook) -> IdempotentWebhook {
     layer
         .serialize_by(Source::json("$.ref".parse().unwrap()))
@@ -286,9 +288,11 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
             let options = app.database.options().statement_cache_capacity(0);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
             // The last one waits for all others.
-            let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
-                .in_flight_timeout(Duration::from_secs(60));
-            routers.push(Router::new().route("/", post(next).layer(by_ref(layer))));
+            let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+            let layer = by_ref(layer)
+                .database_timeout(MINUTE)
+                .in_flight_timeout(MINUTE);
+            routers.push(Router::new().route("/", post(next).layer(layer)));
         }
         let sent: Vec<_> = (0..DELIVERIES)
             .map(|n| spawn_send(&routers[n % 2], push(&n.to_string(), "main")))
