@@ -1,5 +1,6 @@
 -- Begins a round, or resumes the one that was left, if it is due and no other process has the turn. This process still has the
--- turn if it could not note that its round was broken off. A round on request is known to its process alone: it takes the
+-- turn if it could not note that its round was broken off, and then resumes that round: it takes no turn of its own that it did
+-- not see when it chose the times of the events. A round on request is known to its process alone: it takes the
 -- turn, and leaves the times and the page of the round that is to be resumed.
 --
 -- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 until when the list is reconciled, if
@@ -26,6 +27,6 @@ set process = excluded.process,
     cursor = case when $8 or $11 then known.cursor end,
     gap_since = least(known.gap_since, excluded.gap_since),
     gap_until = greatest(known.gap_until, excluded.gap_until)
-where (known.turn_ends_at is null or known.turn_ends_at < now() or known.process = excluded.process)
+where (known.turn_ends_at is null or known.turn_ends_at < now() or $11 and known.process = excluded.process)
     and ($8 or known.next_round_at <= now())
 returning case when not $8 then known.cursor end as cursor
