@@ -124,10 +124,10 @@ create index kept_deliveries_archived
     on idempotent_webhook.kept_deliveries (endpoint, archived_until)
     where state = 'processed';
 
--- For the look-up of ids: those with a request are found by that.
+-- For the look-up of ids: those with a request are found by that. No other statement has its second condition.
 create index kept_deliveries_recorded
     on idempotent_webhook.kept_deliveries (delivery_id)
-    where state = 'recorded';
+    where state = 'recorded' and delivery_id > '';
 
 -- The requests of kept deliveries, apart, so that counting an attempt does not rewrite a body.
 create table idempotent_webhook.kept_requests (
@@ -189,7 +189,8 @@ create table idempotent_webhook.discarded (
 );
 
 create index discarded_at
-    on idempotent_webhook.discarded (endpoint, discarded_at);
+    on idempotent_webhook.discarded (endpoint, discarded_at)
+    where discarded_at > '-infinity';
 
 -- Kept deliveries that the provider has sent again, and when, for a day at least. The row of one whose attempt runs is locked
 -- for as long as that takes, so the time cannot be written there: an operation on many deliveries looks here as well.
@@ -202,7 +203,8 @@ create table idempotent_webhook.sent_again (
 );
 
 create index sent_again_received_at
-    on idempotent_webhook.sent_again (received_at);
+    on idempotent_webhook.sent_again (received_at)
+    where received_at > '-infinity';
 
 -- What holds recovery back from an endpoint, and whether a process recovers it.
 create table idempotent_webhook.kept_endpoints (

@@ -13,6 +13,8 @@ create function idempotent_webhook.end_kept(
 )
     returns boolean
     language plpgsql
+    -- Its plans outlive the time in which nothing was kept.
+    set enable_seqscan = off
 as $$
 declare
     is_reprocessed boolean;
@@ -56,6 +58,7 @@ create function idempotent_webhook.claim(
 )
     returns boolean
     language plpgsql
+    set enable_seqscan = off
 as $$
 declare
     has_ended boolean := false;
@@ -126,6 +129,7 @@ $$;
 create function idempotent_webhook.advance(endpoint text, tenant text, subject text, version bigint)
     returns integer
     language plpgsql
+    set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

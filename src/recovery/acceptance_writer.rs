@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::kept::{self, Acceptance, Accepted};
 use crate::background::spawn_once;
-use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
+use crate::transaction::{DatabaseError, ShortTx, Store, first_within, with_timeout};
 
 /// The largest batch, in requests.
 const GROUP: usize = 64;
@@ -148,12 +148,10 @@ impl Writer {
 
 /// How many of these, in their order, are written together: one at least.
 fn batch_of(group: &[Waiting]) -> usize {
-    let mut bytes = 0;
-    let fit = group.iter().take_while(|(acceptance, _)| {
-        bytes += acceptance.request.body.len();
-        bytes <= GROUP_BYTES
-    });
-    fit.count().max(1)
+    let sizes = group
+        .iter()
+        .map(|(acceptance, _)| acceptance.request.body.len());
+    first_within(GROUP_BYTES, sizes)
 }
 
 /// Writes a request whose handler runs before the answer, whether its endpoint is paused or not. It does not

@@ -12,7 +12,7 @@ use super::look_up::Known;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::row_keys::keyed;
 use super::slot::ClaimedTx;
-use super::store::{MAX_CONNECTIONS, Store};
+use super::store::{BEGIN, BEGIN_CLAIM, MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
@@ -91,7 +91,7 @@ pub(crate) enum DuplicateOf {
     },
 }
 
-/// What limits the statements of a claim.
+/// What limits the statements of a claim, and what its handler gets.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     /// The end of the wait for other attempts.
@@ -100,6 +100,8 @@ struct Limits<'a> {
     lock_timeout: &'a str,
     /// The longest time between two statements.
     idle_timeout: &'a str,
+    /// That of the pool's connections, which the handler gets.
+    enable_seqscan: &'a str,
 }
 
 /// The transaction of a claim.
@@ -142,7 +144,11 @@ impl Store {
         request: &ClaimRequest,
         deadline: Instant,
     ) -> Result<ClaimedTx, NotClaimed> {
-        let mut connection = self.begin().await?;
+        let begin = match request.is_rehearsal {
+            true => BEGIN,
+            false => BEGIN_CLAIM,
+        };
+        let mut connection = self.begin(begin).await?;
         let not_claimed = match self.claim_in(&mut connection, request, deadline).await {
             Ok(Begun { id, is_reprocessed }) => {
                 return Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed));
@@ -205,7 +211,14 @@ impl Store {
                 Some(wait) => deadline.min(Instant::now() + wait),
                 None => deadline,
             };
-            let locked = self.lock_object(connection, delivery, object, deadline, &idle_timeout);
+            let locked = self.lock_object(
+                connection,
+                delivery,
+                object,
+                deadline,
+                &idle_timeout,
+                !request.is_rehearsal,
+            );
             if !locked.await? {
                 return Err(NotClaimed::ObjectInFlight);
             }
@@ -214,6 +227,7 @@ impl Store {
             deadline,
             lock_timeout: &settings.lock_timeout,
             idle_timeout: &idle_timeout,
+            enable_seqscan: &settings.enable_seqscan,
         };
         match request.is_rehearsal {
             true => self.rehearse(connection, delivery, limits).await,
@@ -267,10 +281,12 @@ impl Store {
                 .bind(&*limit)
                 .bind(limits.lock_timeout)
                 .bind(limits.idle_timeout)
+                .bind(limits.enable_seqscan)
                 .fetch_optional(&mut **connection),
         );
-        let inserted: Option<(String, bool)> = inserted.await.map_err(NotClaimed::after_wait)?;
-        let Some((id, may_be_kept)) = inserted else {
+        let inserted: Option<(String, bool, String)> =
+            inserted.await.map_err(NotClaimed::after_wait)?;
+        let Some((id, may_be_kept, _)) = inserted else {
             return Err(NotClaimed::Duplicate(DuplicateOf::Id));
         };
         if let Some(digest) = fingerprint {
@@ -281,6 +297,9 @@ impl Store {
             };
             let inserted = self.insert_body(connection, delivery, digest, limits.deadline, after);
             if !inserted.await.map_err(NotClaimed::after_wait)? {
+                // As in `BEGIN_CLAIM`. This transaction is rolled back.
+                let setting = sqlx::raw_sql("set local enable_seqscan = off");
+                with_timeout(self.timeout, setting.execute(&mut **connection)).await?;
                 let first = self.first_with_body(connection, delivery, digest).await?;
                 return Err(NotClaimed::Duplicate(DuplicateOf::Body { first }));
             }

@@ -24,7 +24,7 @@
 -- an operator discards what was kept meanwhile, and A commits. Without the idle limit, a host that is lost blocks it.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 event type, $5 digest, $6 `lock_timeout` for the queue, $7 for other waits, and $8
--- for the handler, $9 the longest time of the transaction without a statement.
+-- for the handler, $9 the longest time of the transaction without a statement, $10 the handler's `enable_seqscan`.
 with claimed as (
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest)
@@ -57,5 +57,6 @@ select
         ) then true
         when current_setting('idempotent_webhook.has_waited', true) = 'true' then true
         else set_config('lock_timeout', $8, true) is null
-    end as may_be_kept
+    end as may_be_kept,
+    set_config('enable_seqscan', $10, true)
 from claimed

@@ -1,6 +1,7 @@
 //! The transaction of a delivery: the claim, what the handler does in it, and the commit.
 
 mod after_commit;
+mod batch;
 mod claim;
 mod commit;
 mod connection;
@@ -23,6 +24,7 @@ mod slot;
 mod store;
 
 pub use after_commit::WorkResult;
+pub(crate) use batch::{DELETED_BYTES, first_within};
 pub(crate) use claim::{ClaimRequest, DuplicateOf, NotClaimed};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::DedupeTx;
@@ -38,6 +40,6 @@ pub(crate) use row_keys::{RowKeys, keyed};
 pub use savepoint::Savepoint;
 #[cfg(feature = "sea-orm")]
 pub use sea_orm::{SeaOrmSavepoint, SeaOrmTx};
-pub(crate) use short_tx::ShortTx;
+pub(crate) use short_tx::{ShortTx, begin_own};
 pub(crate) use slot::{ClaimedTx, Left, Slot};
 pub(crate) use store::Store;

@@ -13,11 +13,16 @@ use crate::delivery::Delivery;
 const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const KEEP_OBJECT: &str = include_str!("keep_object.sql");
 
-/// Begins the transaction anew: with another snapshot, in the same session. The limit of idle transactions ends with the
-/// one before, so it is set in the same message: a host that is lost after this must not hold the object.
-fn begin_anew(idle_timeout: &str) -> AssertSqlSafe<String> {
+/// Begins the transaction again: with another snapshot, in the same session. The settings end with the one before. The limit
+/// of idle transactions is set in the same message: a host that is lost after this must not hold the object. That of a claim
+/// is as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
+fn begin_again(idle_timeout: &str, is_claim: bool) -> AssertSqlSafe<String> {
+    let setting = match is_claim {
+        true => "; set local enable_seqscan = off",
+        false => "",
+    };
     AssertSqlSafe(format!(
-        "rollback and chain; set local idle_in_transaction_session_timeout = {idle_timeout}"
+        "rollback and chain; set local idle_in_transaction_session_timeout = {idle_timeout}{setting}"
     ))
 }
 
@@ -31,6 +36,7 @@ impl Store {
         object: &str,
         deadline: Instant,
         idle_timeout: &str,
+        is_claim: bool,
     ) -> Result<bool, DatabaseError> {
         let wait = time_until(deadline);
         let locked = with_timeout(
@@ -51,7 +57,7 @@ impl Store {
         }
         // If this fails, the connection is closed, and the lock of the session ends with it.
         with_timeout(self.timeout, async {
-            sqlx::raw_sql(begin_anew(idle_timeout))
+            sqlx::raw_sql(begin_again(idle_timeout, is_claim))
                 .execute(&mut **connection)
                 .await?;
             sqlx::query(KEEP_OBJECT)

@@ -22,22 +22,10 @@ pub enum Recency {
     Older,
 }
 
-/// Returns a row if the version is the highest. Either way it locks the subject until the end of
-/// the transaction, so that the answer stays true.
-const ADVANCE: &str = "
-    insert into idempotent_webhook.subjects as seen (endpoint, tenant, subject, version)
-    values ($1, $2, $3, $4)
-    on conflict (endpoint, tenant, subject) do update
-    set version = excluded.version, advanced_at = excluded.advanced_at
-    where seen.version < excluded.version
-    returning true
-";
-
-const VERSION: &str = "
-    select version
-    from idempotent_webhook.subjects
-    where endpoint = $1 and tenant = $2 and subject = $3
-";
+/// How the version compares with the highest one: 1, 0 or -1. It locks the subject until the end of the transaction, so that
+/// the answer stays true. The function (`migrations/0004_claim.sql`) has settings of its own: those of this transaction are
+/// the handler's.
+const ADVANCE: &str = "select idempotent_webhook.advance($1, $2, $3, $4)";
 
 /// How a subject is stored: as its digest if an index could not hold it, or Postgres its NUL. The SQL function
 /// `idempotent_webhook.stored_subject` does the same.
@@ -55,26 +43,16 @@ pub(super) async fn advance(
     subject: &str,
     version: i64,
 ) -> sqlx::Result<Recency> {
-    let subject = stored(subject);
-    let advanced: Option<bool> = sqlx::query_scalar(ADVANCE)
+    let compared: i32 = sqlx::query_scalar(ADVANCE)
         .bind(delivery.endpoint())
         .bind(delivery.key_tenant())
-        .bind(&*subject)
+        .bind(&*stored(subject))
         .bind(version)
-        .fetch_optional(&mut *connection)
-        .await?;
-    if advanced.is_some() {
-        return Ok(Recency::Newer);
-    }
-    let highest: i64 = sqlx::query_scalar(VERSION)
-        .bind(delivery.endpoint())
-        .bind(delivery.key_tenant())
-        .bind(&*subject)
         .fetch_one(connection)
         .await?;
-    Ok(if highest == version {
-        Recency::Same
-    } else {
-        Recency::Older
+    Ok(match compared {
+        1.. => Recency::Newer,
+        0 => Recency::Same,
+        _ => Recency::Older,
     })
 }

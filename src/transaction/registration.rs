@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::claim::millis;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
-use super::store::{BEGIN, Registration, Store};
+use super::store::{BEGIN_CLAIM, Registration, Store};
 use crate::delivery::Delivery;
 
 /// Makes room for this process's registration. Another window of the endpoint is deleted if no process has
@@ -32,8 +32,8 @@ const REGISTER: &str = "
     on conflict do nothing
 ";
 
-/// The settings that claims change: `lock_timeout` as `show` prints it, and the limit of idle transactions in
-/// milliseconds.
+/// The settings that claims change: `lock_timeout` as `show` prints it, the limit of idle transactions in milliseconds, and
+/// `enable_seqscan`.
 macro_rules! settings {
     () => {
         "
@@ -43,7 +43,8 @@ macro_rules! settings {
                 select setting
                 from pg_settings
                 where name = 'idle_in_transaction_session_timeout'
-            )
+            ),
+            current_setting('enable_seqscan')
         "
     };
 }
@@ -66,6 +67,8 @@ pub(super) struct PoolSettings {
     pub(super) lock_timeout: Arc<str>,
     /// How long a transaction may be idle. Zero means no limit.
     idle_millis: u128,
+    /// Restored after a claim.
+    pub(super) enable_seqscan: Arc<str>,
 }
 
 impl PoolSettings {
@@ -73,6 +76,7 @@ impl PoolSettings {
         Ok(Self {
             lock_timeout: row.try_get::<String, _>(0)?.into(),
             idle_millis: row.try_get::<String, _>(1)?.parse().unwrap_or(0),
+            enable_seqscan: row.try_get::<String, _>(2)?.into(),
         })
     }
 
@@ -117,7 +121,7 @@ impl Store {
         if self.registered().is_some() {
             return Ok(());
         }
-        let mut connection = self.begin().await?;
+        let mut connection = self.begin(BEGIN_CLAIM).await?;
         self.register(&mut connection, delivery).await?;
         connection.roll_back(self.timeout).await;
         Ok(())
@@ -158,7 +162,7 @@ impl Store {
             }
             Manager::commit(connection).await?;
             let row = sqlx::raw_sql(SETTINGS).fetch_one(&mut **connection).await?;
-            Manager::begin(connection, Some(BEGIN.into_sql_str())).await?;
+            Manager::begin(connection, Some(BEGIN_CLAIM.into_sql_str())).await?;
             PoolSettings::read(&row)
         })
         .await;

@@ -10,9 +10,24 @@ use tokio::time::{Instant, timeout_at};
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager};
 
-/// Begins at `read committed`, whatever the default: at a higher level, concurrent changes of one row would
-/// fail. The rest is as in [`BEGIN`](super::store::BEGIN).
-pub(super) const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
+/// Begins a transaction of the crate's own statements.
+///
+/// At `read committed`, whatever the default: at a higher level, concurrent changes of one row would fail. `not deferrable`
+/// is as in [`BEGIN`](super::store::BEGIN).
+///
+/// Postgres keeps the plan of a prepared statement, also one that it has made while a table was empty: to read all of it,
+/// or all of an index, cost nothing then. With these settings it looks each key up from the first plan on. Where a statement
+/// has to read all of a small table, it still does, and the estimate of a plan without another way is so high that
+/// Postgres would compile it.
+macro_rules! begin_own {
+    () => {
+        "begin isolation level read committed not deferrable; \
+         set local enable_seqscan = off; \
+         set local enable_indexonlyscan = off; \
+         set local jit = off"
+    };
+}
+pub(crate) use begin_own;
 
 /// The longest time of a transaction that no delivery waits for. Then its peer has fallen silent, and the connection is
 /// closed. A batch of a thousand rows takes seconds.
@@ -21,11 +36,10 @@ const LIMIT: Duration = Duration::from_secs(2 * 60);
 /// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: a session
 /// would wait on although its connection is closed, with all locks that it has. The session of a host that is lost ends
 /// as soon.
-const BEGIN_LIMITED: &str = "
-    begin isolation level read committed not deferrable;
-    set local lock_timeout = '1min';
-    set local idle_in_transaction_session_timeout = '2min'
-";
+const BEGIN_LIMITED: &str = concat!(
+    begin_own!(),
+    "; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '2min'"
+);
 
 /// A short transaction of the crate's own statements. Dropped, it is rolled back, and the connection
 /// is closed.

@@ -13,7 +13,7 @@ use super::claim::millis;
 use super::connection::{TxConnection, is_in_use};
 use super::pg_error::{DatabaseError, with_deadline};
 use super::registration::PoolSettings;
-use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
+use super::short_tx::{ShortTx, begin_own};
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
@@ -21,6 +21,11 @@ use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
 /// what was done in it before. `not deferrable` is the default, but setting it is an error once the
 /// transaction has run a query.
 pub(super) const BEGIN: &str = "begin not deferrable";
+
+/// Begins the transaction of a claim. `claim.sql` gives the handler its own setting back.
+///
+/// Without it, Postgres would read all that is kept at each claim, if it has planned `claim.sql` while nothing was kept.
+pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seqscan = off";
 
 /// On how many connections a step is tried, if it may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
@@ -189,8 +194,9 @@ impl Store {
         // connection.
         let idle = self.timeout.as_millis().max(1);
         format!(
-            "{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}; \
-             set local idle_in_transaction_session_timeout = {idle}"
+            "{}; set local lock_timeout = {wait}; \
+             set local idle_in_transaction_session_timeout = {idle}",
+            begin_own!()
         )
     }
 
@@ -200,14 +206,14 @@ impl Store {
         self.timeout / 2
     }
 
-    /// Begins a transaction on a connection that is in none.
-    pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
+    /// Begins a transaction with this statement, on a connection that is in none.
+    pub(super) async fn begin(&self, begin: &'static str) -> Result<TxConnection, DatabaseError> {
         let deadline = self.deadline();
         let permit = self.limit.permits.clone().acquire_owned();
         let Ok(permit) = tokio::time::timeout_at(deadline, permit).await else {
             return Err(DatabaseError::LimitReached(self.limit.connections));
         };
-        let begun = TxConnection::begin(&self.pool, BEGIN.into_sql_str(), deadline);
+        let begun = TxConnection::begin(&self.pool, begin.into_sql_str(), deadline);
         let connection = begun.await?;
         // The semaphore is never closed, so there is a permit.
         Ok(connection.with_permit(permit.ok()))

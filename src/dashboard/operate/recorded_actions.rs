@@ -33,8 +33,8 @@ const ADD: &str = "
 
 const ADD_DELIVERIES: &str = "
     insert into idempotent_webhook.operator_action_deliveries (action, endpoint, tenant, delivery_id)
-    select $4, $1, tenant, delivery_id
-    from unnest($2::text[], $3::text[]) as changed (tenant, delivery_id)
+    select $4, endpoint, tenant, delivery_id
+    from unnest($1::text[], $2::text[], $3::text[]) as changed (endpoint, tenant, delivery_id)
     on conflict do nothing
 ";
 

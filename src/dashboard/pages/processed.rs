@@ -20,6 +20,7 @@ macro_rules! indexed {
         "
     from idempotent_webhook.deliveries
     where endpoint = $1
+        and received_at > '-infinity'
         and ($2::float8 is null or received_at >= to_timestamp($2))
         and ($3::float8 is null or received_at < to_timestamp($3))
         and (

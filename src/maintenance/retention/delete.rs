@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use crate::pg_time::interval;
 use crate::recovery::operator::Operation;
-use crate::transaction::{RowKeys, is_lock_timeout};
+use crate::transaction::{DELETED_BYTES, RowKeys, first_within, is_lock_timeout};
 
 /// How many rows are deleted at once: so few that no transaction waits for long for one of them. The statements have
 /// the same number in their texts, for the planner to know that it is a small one.
@@ -80,15 +81,34 @@ impl Rows {
         }
     }
 
-    /// The column with the time, the one with the key beside endpoint and tenant, and which rows.
-    fn columns(self) -> (&'static str, &'static str, &'static str) {
+    /// The column with the time, and which rows.
+    fn old(self) -> (&'static str, &'static str) {
         match self {
-            Self::Dead => ("last_failed_at", "delivery_id", "state = 'dead'"),
-            Self::Recorded => ("last_failed_at", "delivery_id", "state = 'recorded'"),
-            Self::Archived => ("archived_until", "delivery_id", "state = 'processed'"),
-            Self::Discarded => ("discarded_at", "delivery_id", "true"),
-            Self::Deliveries => ("received_at", "delivery_id", "true"),
-            Self::Subjects => ("advanced_at", "subject", "true"),
+            Self::Dead => ("last_failed_at", "state = 'dead'"),
+            Self::Recorded => ("last_failed_at", "state = 'recorded'"),
+            Self::Archived => ("archived_until", "state = 'processed'"),
+            Self::Discarded => ("discarded_at", "true"),
+            Self::Deliveries => ("received_at", "true"),
+            Self::Subjects => ("advanced_at", "true"),
+        }
+    }
+
+    /// The columns of the primary key, in its order.
+    fn key(self) -> [&'static str; 3] {
+        match self {
+            Self::Dead | Self::Recorded | Self::Archived => ["endpoint", "tenant", "delivery_id"],
+            Self::Discarded | Self::Deliveries => ["delivery_id", "endpoint", "tenant"],
+            Self::Subjects => ["endpoint", "tenant", "subject"],
+        }
+    }
+
+    /// The column of the key beside endpoint and tenant.
+    fn id(self) -> &'static str {
+        match self {
+            Self::Subjects => "subject",
+            Self::Dead | Self::Recorded | Self::Archived | Self::Discarded | Self::Deliveries => {
+                "delivery_id"
+            }
         }
     }
 
@@ -98,6 +118,14 @@ impl Rows {
         match self.may_be_distributed() {
             true => "",
             false => "for update skip locked",
+        }
+    }
+
+    /// The size of a body that is deleted with the row.
+    fn body_bytes(self) -> &'static str {
+        match self {
+            Self::Dead | Self::Recorded | Self::Archived => "coalesce(body_bytes, 0)",
+            Self::Discarded | Self::Deliveries | Self::Subjects => "0",
         }
     }
 
@@ -117,23 +145,30 @@ impl Rows {
     }
 
     fn sql(self, template: &'static str) -> AssertSqlSafe<String> {
-        let (time, key, which) = self.columns();
+        let (time, which) = self.old();
+        let [first, second, third] = self.key();
+        let is_key = format!(
+            "old.{first} = any (array[key.{first}]) and old.{second} = key.{second} and old.{third} = key.{third}"
+        );
         AssertSqlSafe(
             template
                 .replace("{table}", self.table())
                 .replace("{time}", time)
-                .replace("{key}", key)
+                .replace("{id}", self.id())
                 .replace("{which}", which)
-                .replace("{lock}", self.lock()),
+                .replace("{lock}", self.lock())
+                .replace("{bytes}", self.body_bytes())
+                .replace("{is_key}", &is_key),
         )
     }
 }
 
 const SELECT_OLD: &str = "
-    select tenant, {key}, (extract(epoch from {time}) * 1000000)::int8 as time
+    select tenant, {id}, (extract(epoch from {time}) * 1000000)::int8 as time, {bytes} as body_bytes
     from idempotent_webhook.{table}
     where endpoint = $1
         and {which}
+        and {time} > '-infinity'
         and {time} < now() - $2
         and {time} >= coalesce(timestamptz 'epoch' + $3 * interval '1 microsecond', '-infinity')
     order by {time}
@@ -142,12 +177,11 @@ const SELECT_OLD: &str = "
 ";
 
 const DELETE_OLD: &str = "
-    delete from idempotent_webhook.{table}
-    where endpoint = $1
-        and (tenant, {key}) in (select * from unnest($2::text[], $3::text[]))
-        -- It may have been updated since it was selected.
-        and {which}
-        and {time} < now() - $4
+    delete from idempotent_webhook.{table} as old
+    using unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, {id})
+    where {is_key}
+        -- One that is not locked may have been updated since it was selected. Not by `{time}` alone, which has an index.
+        and coalesce(old.{time}, 'infinity') < now() - $4
 ";
 
 /// A transaction of the application may hold one of the rows. Whatever waits for another one waits for this step, too.
@@ -171,37 +205,49 @@ impl Step {
             }
             Self::Resolved(endpoint) => {
                 let resolved = sqlx::query(include_str!("resolved.sql")).bind(&**endpoint);
-                let mut resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
+                let resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
                 let was_full = resolved.len() == BATCH;
-                for sql in [
-                    include_str!("lock_resolved.sql"),
-                    include_str!("still_processed.sql"),
-                ] {
-                    let left = resolved.bind(sqlx::query(sql), endpoint);
-                    resolved = RowKeys::read(&left.fetch_all(&mut *connection).await?)?;
-                }
+                let lock = resolved.bind(sqlx::query(include_str!("lock_resolved.sql")), endpoint);
+                let (locked, is_cut) = batch_of(lock.fetch_all(&mut *connection).await?)?;
+                let locked = RowKeys::read(&locked)?;
+                let still = locked.bind(sqlx::query(include_str!("still_processed.sql")), endpoint);
+                let resolved = RowKeys::read(&still.fetch_all(&mut *connection).await?)?;
                 let delete =
                     resolved.bind(sqlx::query(include_str!("delete_resolved.sql")), endpoint);
                 delete.execute(connection).await?;
                 Ok(Batch {
                     // Otherwise all of them are locked.
-                    is_full: was_full && !resolved.is_empty(),
+                    is_full: (was_full || is_cut) && !resolved.is_empty(),
                     ..Batch::default()
                 })
             }
             Self::Erase(endpoint, age) => {
                 let dead = sqlx::query(include_str!("dead.sql")).bind(&**endpoint);
                 let dead = dead.bind(interval(*age)).fetch_all(&mut *connection);
-                let dead = RowKeys::read(&dead.await?)?;
+                let (dead, is_full) = batch_of(dead.await?)?;
+                let dead = RowKeys::read(&dead)?;
                 Operation::Erase.write(&dead, endpoint, connection).await?;
                 Ok(Batch {
-                    is_full: dead.len() == BATCH,
+                    is_full,
                     ..Batch::default()
                 })
             }
             Self::Old(old) => old.delete(connection).await,
         }
     }
+}
+
+/// The first of these rows, with their bodies bounded, and whether there may be more.
+fn batch_of(mut rows: Vec<PgRow>) -> sqlx::Result<(Vec<PgRow>, bool)> {
+    let was_full = rows.len() == BATCH;
+    let mut sizes = Vec::with_capacity(rows.len());
+    for row in &rows {
+        sizes.push(usize::try_from(row.try_get::<i32, _>("body_bytes")?).unwrap_or_default());
+    }
+    let first = first_within(DELETED_BYTES, sizes);
+    let is_cut = first < rows.len();
+    rows.truncate(first);
+    Ok((rows, was_full || is_cut))
 }
 
 impl Old {
@@ -211,7 +257,7 @@ impl Old {
             .bind(endpoint)
             .bind(interval(self.age))
             .bind(self.since);
-        let rows = select.fetch_all(&mut *connection).await?;
+        let (rows, is_full) = batch_of(select.fetch_all(&mut *connection).await?)?;
         let Some(last) = rows.last() else {
             return Ok(Batch::default());
         };
@@ -237,7 +283,7 @@ impl Old {
         };
         Ok(Batch {
             deleted,
-            is_full: rows.len() == BATCH,
+            is_full,
             last,
         })
     }

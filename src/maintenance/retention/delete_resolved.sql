@@ -1,6 +1,8 @@
 -- Ends what is kept of deliveries that are locked and processed.
 --
--- $1 endpoint, $2 tenants, $3 ids.
-delete from idempotent_webhook.kept_deliveries
-where endpoint = $1
-    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+-- $1 endpoints, $2 tenants, $3 ids.
+delete from idempotent_webhook.kept_deliveries as kept
+using unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+where kept.endpoint = any (array[key.endpoint])
+    and kept.tenant = key.tenant
+    and kept.delivery_id = key.delivery_id

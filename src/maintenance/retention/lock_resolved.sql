@@ -1,12 +1,14 @@
 -- Locks those that have not changed since, so that no operator forgets them or has them processed again. Without this: A is
 -- selected, an operator has it processed again, and its row is deleted before it runs.
 --
--- $1 endpoint, $2 tenants, $3 ids.
-select tenant, delivery_id
-from idempotent_webhook.kept_deliveries
-where endpoint = $1
-    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-    and state <> 'processed'
-    and last_failed_at is not null
-    and taken_by is null
-for update skip locked
+-- $1 endpoints, $2 tenants, $3 ids.
+select key.tenant, key.delivery_id, coalesce(kept.body_bytes, 0) as body_bytes
+from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+join idempotent_webhook.kept_deliveries as kept
+    on kept.endpoint = any (array[key.endpoint])
+        and kept.tenant = key.tenant
+        and kept.delivery_id = key.delivery_id
+where kept.state <> 'processed'
+    and coalesce(kept.last_failed_at, 'infinity') < 'infinity'
+    and kept.taken_by is null
+for update of kept skip locked

@@ -3,11 +3,18 @@
 -- The limit is a number in the text, for the planner to know that it is a small one.
 --
 -- $1 endpoint.
-select kept.tenant, kept.delivery_id
-from idempotent_webhook.kept_deliveries as kept
-join idempotent_webhook.deliveries using (endpoint, tenant, delivery_id)
-where kept.endpoint = $1
-    and kept.state in ('recorded', 'due', 'dead')
-    and kept.last_failed_at is not null
-    and kept.taken_by is null
+with failed as materialized (
+    select kept.endpoint, kept.tenant, kept.delivery_id
+    from idempotent_webhook.kept_deliveries as kept
+    where kept.endpoint = $1
+        and kept.state in ('recorded', 'due', 'dead')
+        and kept.last_failed_at is not null
+        and kept.taken_by is null
+)
+select failed.tenant, failed.delivery_id
+from failed
+join idempotent_webhook.deliveries as claim
+    on claim.delivery_id = any (array[failed.delivery_id])
+        and claim.endpoint = failed.endpoint
+        and claim.tenant = failed.tenant
 limit 1000

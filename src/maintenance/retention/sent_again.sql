@@ -1,9 +1,13 @@
 -- Deletes the notes of deliveries that came again: no operation takes a day.
-delete from idempotent_webhook.sent_again
-where (delivery_id, endpoint, tenant) in (
+with old as materialized (
     select delivery_id, endpoint, tenant
     from idempotent_webhook.sent_again
-    where received_at < now() - interval '1 day'
+    where received_at > '-infinity' and received_at < now() - interval '1 day'
     order by received_at
     limit 20000
 )
+delete from idempotent_webhook.sent_again as again
+using old
+where again.delivery_id = any (array[old.delivery_id])
+    and again.endpoint = old.endpoint
+    and again.tenant = old.tenant

@@ -1,8 +1,10 @@
 -- The deliveries that are processed, of those that are locked. This is not part of the statement before it, since one of the
 -- tables may be distributed.
 --
--- $1 endpoint, $2 tenants, $3 ids.
-select tenant, delivery_id
-from idempotent_webhook.deliveries
-where endpoint = $1
-    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+-- $1 endpoints, $2 tenants, $3 ids.
+select key.tenant, key.delivery_id
+from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+join idempotent_webhook.deliveries as claim
+    on claim.delivery_id = any (array[key.delivery_id])
+        and claim.endpoint = key.endpoint
+        and claim.tenant = key.tenant

@@ -14,11 +14,14 @@ with list as (
 ),
 -- What another list or another tenant has had recorded says nothing of this one.
 first as (
-    select min(received_at) as received_at
+    select received_at
     from idempotent_webhook.deliveries
     where endpoint = $1
+        and received_at > '-infinity'
         and not $4
         and not exists (select 1 from idempotent_webhook.reconciliations where endpoint = $1)
+    order by received_at
+    limit 1
 )
 select
     extract(epoch from now())::float8 as now,
@@ -32,5 +35,6 @@ select
         from idempotent_webhook.pruned
         where endpoint = $1
     ) as pruned_before
-from first
+from (select) as one
+left join first on true
 left join list on true

@@ -4,15 +4,33 @@
 --
 -- The tables are asked apart, so that one of them may be distributed.
 with listed as materialized (
-    select tenant, delivery_id, occurred_at, place
+    select $1 as endpoint, tenant, delivery_id, occurred_at, place
     from unnest((select $2::text[]), $3::text[], $4::float8[]) with ordinality
         as listed (tenant, delivery_id, occurred_at, place)
 ),
 processed as materialized (
-    select tenant, delivery_id
-    from idempotent_webhook.deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest((select $2::text[]), $3::text[]))
+    select place
+    from listed
+    join idempotent_webhook.deliveries as claim
+        on claim.delivery_id = any (array[listed.delivery_id])
+            and claim.endpoint = listed.endpoint
+            and claim.tenant = listed.tenant
+),
+kept as materialized (
+    select place
+    from listed
+    join idempotent_webhook.kept_deliveries as kept
+        on kept.endpoint = any (array[listed.endpoint])
+            and kept.tenant = listed.tenant
+            and kept.delivery_id = listed.delivery_id
+),
+set_aside as materialized (
+    select place
+    from listed
+    join idempotent_webhook.discarded as discarded
+        on discarded.delivery_id = any (array[listed.delivery_id])
+            and discarded.endpoint = listed.endpoint
+            and discarded.tenant = listed.tenant
 )
 select
     place,
@@ -24,28 +42,16 @@ select
     exists (
         select
         from idempotent_webhook.redelivery_requests as asked
-        where asked.endpoint = $1
+        where asked.endpoint = listed.endpoint
             and asked.tenant = listed.tenant
             and asked.delivery_id = listed.delivery_id
             and asked.first_at < now() - $6
     ) as asked_in_vain
 from listed
-where not exists (
-        select
-        from processed
-        where processed.tenant = listed.tenant and processed.delivery_id = listed.delivery_id
-    )
-    and not exists (
-        select
-        from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = $1
-            and kept.tenant = listed.tenant
-            and kept.delivery_id = listed.delivery_id
-    )
-    and not exists (
-        select
-        from idempotent_webhook.discarded
-        where discarded.endpoint = $1
-            and discarded.tenant = listed.tenant
-            and discarded.delivery_id = listed.delivery_id
-    )
+where place not in (
+    select place from processed
+    union all
+    select place from kept
+    union all
+    select place from set_aside
+)

@@ -1,52 +1,52 @@
--- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known.
--- It waits for no row that a transaction changes.
+-- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. It waits for no
+-- transaction that changes a row, such as that of a handler, but for one that inserts a row of the same key.
 --
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
 -- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,
 -- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are
 -- made of the provider's list of events, $16 for how long they stay once they are processed.
 --
--- The planner must not see how many there are, or it would plan anew each time, which takes longer than
--- all else: hence the `select` in `unnest`. The requests are apart, so that no body is copied with the rest.
-with processed as materialized (
-    select tenant, delivery_id
-    from idempotent_webhook.deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest((select $2::text[]), $3::text[]))
-),
-new as materialized (
+-- The planner must not see how many there are, nor whether $14 and $15 are true: it would plan again each time, which takes
+-- longer than all else. Hence the `select` around each of them. The requests are apart, so that no body is copied with the
+-- rest.
+with new as materialized (
     select
-        tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
-        case when not ($14 and exists (
+        $1 as endpoint, tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
+        case when not ((select $14::boolean) and exists (
             select
             from idempotent_webhook.kept_endpoints
             where endpoint = $1 and paused_at is not null
-        )) then taken_by end as taken_by,
-        exists (
-            select
-            from processed
-            where processed.tenant = new.tenant and processed.delivery_id = new.delivery_id
-        ) as processed,
-        exists (
-            select
-            from idempotent_webhook.kept_deliveries
-            where kept_deliveries.endpoint = $1
-                and kept_deliveries.tenant = new.tenant
-                and kept_deliveries.delivery_id = new.delivery_id
-        )
-        -- Without this: it is found missing, then it arrives and is discarded, and it runs all the same.
-        or $15 and exists (
-            select
-            from idempotent_webhook.discarded
-            where discarded.endpoint = $1
-                and discarded.tenant = new.tenant
-                and discarded.delivery_id = new.delivery_id
-        ) as known
+        )) then taken_by end as taken_by
     from unnest(
         (select $2::text[]), $3::text[], $4::text[], $5::text[], $6::float8[], $7::bigint[], $8::int[]
     ) with ordinality as new (
         tenant, delivery_id, tenant_name, event_type, received_at, taken_by, body_bytes, number
     )
+),
+processed as materialized (
+    select number
+    from new
+    join idempotent_webhook.deliveries as claim
+        on claim.delivery_id = any (array[new.delivery_id])
+            and claim.endpoint = new.endpoint
+            and claim.tenant = new.tenant
+),
+known as materialized (
+    select number
+    from new
+    join idempotent_webhook.kept_deliveries as kept
+        on kept.endpoint = any (array[new.endpoint])
+            and kept.tenant = new.tenant
+            and kept.delivery_id = new.delivery_id
+    union all
+    -- Without this: it is found missing, then it arrives and is discarded, and it runs all the same.
+    select number
+    from new
+    join idempotent_webhook.discarded as discarded
+        on discarded.delivery_id = any (array[new.delivery_id])
+            and discarded.endpoint = new.endpoint
+            and discarded.tenant = new.tenant
+    where (select $15::boolean)
 ),
 kept as (
     insert into idempotent_webhook.kept_deliveries (
@@ -54,10 +54,10 @@ kept as (
         first_received_at, next_attempt_at, archived_for, body_bytes, reconciled
     )
     select
-        $1, tenant, delivery_id, tenant_name, event_type, 'due', (taken_by is not null)::int,
+        endpoint, tenant, delivery_id, tenant_name, event_type, 'due', (taken_by is not null)::int,
         taken_by, to_timestamp(received_at), now(), $16, body_bytes, $15
     from new
-    where not processed and not known
+    where number not in (select number from processed union all select number from known)
     -- Two processes do not wait for each other in a circle. Of copies, the first one is written.
     order by tenant, delivery_id, number
     on conflict do nothing
@@ -74,7 +74,10 @@ request as (
     join kept using (tenant, delivery_id)
     on conflict do nothing
 )
-select new.processed, kept.takes, kept.taken_by is not null as is_taken
+select
+    new.number in (select number from processed) as processed,
+    kept.takes,
+    kept.taken_by is not null as is_taken
 from new
 left join kept using (tenant, delivery_id)
 order by new.number

@@ -1,19 +1,28 @@
--- Erases the content of deliveries of the endpoint $1 with the tenants $2 and the ids $3: their requests, and the
+-- Erases the content of deliveries of the endpoints $1 with the tenants $2 and the ids $3: their requests, and the
 -- reasons of failures, which may quote them. Their rows are locked.
 --
 -- What was processed leaves the archive. What was not is only recorded from now on, and an attempt that has taken it
 -- has no effect on the row.
-with requests as (
-    delete from idempotent_webhook.kept_requests
-    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+with key as materialized (
+    select endpoint, tenant, delivery_id
+    from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+),
+requests as (
+    delete from idempotent_webhook.kept_requests as request
+    using key
+    where request.delivery_id = any (array[key.delivery_id])
+        and request.endpoint = key.endpoint
+        and request.tenant = key.tenant
 ),
 archived as (
-    delete from idempotent_webhook.kept_deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        and state = 'processed'
+    delete from idempotent_webhook.kept_deliveries as kept
+    using key
+    where kept.endpoint = any (array[key.endpoint])
+        and kept.tenant = key.tenant
+        and kept.delivery_id = key.delivery_id
+        and kept.state not in ('recorded', 'due', 'dead')
 )
-update idempotent_webhook.kept_deliveries
+update idempotent_webhook.kept_deliveries as kept
 set state = 'recorded',
     taken_by = null,
     takes = takes + 1,
@@ -28,6 +37,8 @@ set state = 'recorded',
         select coalesce(jsonb_agg(attempt - 'reason' order by place), '[]')
         from jsonb_array_elements(history) with ordinality as attempts (attempt, place)
     )
-where endpoint = $1
-    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-    and state <> 'processed'
+from key
+where kept.endpoint = any (array[key.endpoint])
+    and kept.tenant = key.tenant
+    and kept.delivery_id = key.delivery_id
+    and kept.state <> 'processed'

@@ -26,8 +26,8 @@ with failed as (
         untold_at = case $6 when 'dead' then now() + $13 end,
         history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and state = 'due' and takes = $9
-        -- Without this: the answer to the write is lost, it is written again, and the failure is there twice.
+        and takes = $9
+        -- It is due. Without this: the answer to the write is lost, it is written again, and the failure is there twice.
         and taken_by is not null
     returning state, takes
 ),
@@ -51,4 +51,4 @@ union all
 select state, true, takes
 from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    and state = 'dead' and takes = $9 and taken_by is null
+    and state not in ('recorded', 'due', 'processed') and takes = $9 and taken_by is null

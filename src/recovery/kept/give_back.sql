@@ -15,7 +15,7 @@ set attempts = attempts - 1,
         else $5
     end
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    and state = 'due' and takes = $4
-    -- Without this: the answer to the write is lost, it is written again, and two attempts are taken back.
+    and takes = $4
+    -- It is due. Without this: the answer to the write is lost, it is written again, and two attempts are taken back.
     and taken_by is not null
 returning true

@@ -2,28 +2,35 @@
 -- have waited for another delivery of the list after it had looked. Without this: A is not known, the list waits for B, A is
 -- processed and forgotten, and it runs once more.
 --
--- $1 endpoint, $2 tenants, $3 ids.
-with known as materialized (
-    select tenant, delivery_id
-    from idempotent_webhook.deliveries
-    where endpoint = $1
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+-- $1 endpoints, $2 tenants, $3 ids.
+with key as materialized (
+    select endpoint, tenant, delivery_id
+    from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+),
+processed as materialized (
+    select key.endpoint, key.tenant, key.delivery_id
+    from key
+    join idempotent_webhook.deliveries as claim
+        on claim.delivery_id = any (array[key.delivery_id])
+            and claim.endpoint = key.endpoint
+            and claim.tenant = key.tenant
+),
+set_aside as materialized (
+    select key.endpoint, key.tenant, key.delivery_id
+    from key
+    join idempotent_webhook.discarded as discarded
+        on discarded.delivery_id = any (array[key.delivery_id])
+            and discarded.endpoint = key.endpoint
+            and discarded.tenant = key.tenant
+),
+known as materialized (
+    select endpoint, tenant, delivery_id from processed
+    union
+    select endpoint, tenant, delivery_id from set_aside
 )
 delete from idempotent_webhook.kept_deliveries as kept
-where endpoint = $1
-    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-    and (
-        exists (
-            select 1
-            from known
-            where known.tenant = kept.tenant and known.delivery_id = kept.delivery_id
-        )
-        or exists (
-            select 1
-            from idempotent_webhook.discarded
-            where discarded.endpoint = $1
-                and discarded.tenant = kept.tenant
-                and discarded.delivery_id = kept.delivery_id
-        )
-    )
-returning tenant, delivery_id
+using known
+where kept.endpoint = any (array[known.endpoint])
+    and kept.tenant = known.tenant
+    and kept.delivery_id = known.delivery_id
+returning kept.tenant, kept.delivery_id

@@ -1,8 +1,10 @@
--- An operator has processed deliveries of the endpoint $1 run again, with the tenants $2 and the ids $3. Their
+-- An operator has processed deliveries of the endpoints $1 run again, with the tenants $2 and the ids $3. Their
 -- rows are locked, and their claims deleted. Without `takes + 1`: 1 has taken it, a request processes it, an
 -- operator has it processed again, and 1 gives it back.
-update idempotent_webhook.kept_deliveries
+update idempotent_webhook.kept_deliveries as kept
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
     unfinished = 0, reprocessed = true, processed_at = null, processed_version = null, archived_until = null
-where endpoint = $1
-    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+where kept.endpoint = any (array[key.endpoint])
+    and kept.tenant = key.tenant
+    and kept.delivery_id = key.delivery_id

@@ -22,7 +22,7 @@ with resent as (
         select 1
         from idempotent_webhook.kept_deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and state = 'due' and taken_by is not null
+            and state not in ('recorded', 'dead', 'processed') and taken_by is not null
     )
     on conflict (endpoint, tenant, delivery_id) do update
     set state = 'due',

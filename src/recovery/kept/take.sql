@@ -49,8 +49,11 @@ set attempts = kept.attempts + 1,
     taken_by = $4
 from chosen
 -- One whose request is not there has to end, too.
-left join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
-where kept.endpoint = chosen.endpoint
+left join idempotent_webhook.kept_requests as request
+    on request.delivery_id = any (array[chosen.delivery_id])
+        and request.endpoint = chosen.endpoint
+        and request.tenant = chosen.tenant
+where kept.endpoint = any (array[chosen.endpoint])
     and kept.tenant = chosen.tenant
     and kept.delivery_id = chosen.delivery_id
 returning

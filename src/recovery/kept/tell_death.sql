@@ -13,8 +13,11 @@ with untold as (
 update idempotent_webhook.kept_deliveries as kept
 set untold_at = now() + $2
 from untold
-left join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
-where kept.endpoint = untold.endpoint
+left join idempotent_webhook.kept_requests as request
+    on request.delivery_id = any (array[untold.delivery_id])
+        and request.endpoint = untold.endpoint
+        and request.tenant = untold.tenant
+where kept.endpoint = any (array[untold.endpoint])
     and kept.tenant = untold.tenant
     and kept.delivery_id = untold.delivery_id
 returning

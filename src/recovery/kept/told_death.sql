@@ -2,4 +2,4 @@
 update idempotent_webhook.kept_deliveries
 set untold_at = null
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    and state = 'dead' and takes = $4
+    and takes = $4

@@ -47,7 +47,7 @@ use other_processes::{Heartbeats, OtherProcesses};
 
 use super::shared::Shared;
 use crate::background::Background;
-use crate::transaction::{DatabaseError, with_timeout};
+use crate::transaction::{DatabaseError, begin_own, with_timeout};
 
 /// The time between two heartbeats.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -77,10 +77,12 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A heartbeat that a crash of Postgres loses is followed by the next one before the process counts as dead. A process
 /// that is lost or frozen in the midst of it holds its row for two seconds, and not for as long as Postgres believes in the
 /// connection.
-const BEGIN: &str = "begin isolation level read committed not deferrable; \
-    set local synchronous_commit = off; \
+const BEGIN: &str = concat!(
+    begin_own!(),
+    "; set local synchronous_commit = off; \
     set local lock_timeout = '1s'; \
-    set local idle_in_transaction_session_timeout = '2s'";
+    set local idle_in_transaction_session_timeout = '2s'"
+);
 
 /// The life of this process, and what it has seen of other processes.
 pub(super) struct Liveness {

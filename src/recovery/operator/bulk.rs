@@ -1,17 +1,19 @@
 //! An operation on many deliveries, a batch at a time. The dashboard runs its batches itself, in `dashboard/operate/bulk.rs`.
 
+use std::collections::VecDeque;
 use std::ops::AddAssign;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgPool, Row};
 
 use super::Scope;
-use super::filter::{Filter, meets_filter, plan_for_values};
+use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use super::operation::{Applied, Operation, Running, can_change, in_transaction};
-use crate::transaction::RowKeys;
+use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
 const NOW: &str = "select extract(epoch from now())::float8";
 
-/// How many deliveries are changed in one transaction. Each has a lock of its claim meanwhile, and the table of all
+/// How many deliveries are changed in one transaction at most. Each has a lock of its claim meanwhile, and the table of all
 /// locks of Postgres has room for 64 a connection by default.
 pub(crate) const BATCH: usize = 500;
 
@@ -21,10 +23,13 @@ const CHOICE: usize = 20_000;
 /// At most `$18` keys after that of the tenant `$16` and the id `$17`.
 const CHOOSE: &str = concat!(
     "
-    select kept.tenant, kept.delivery_id
+    select kept.tenant, kept.delivery_id, coalesce(kept.body_bytes, 0) as body_bytes
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
+    is_listed!(),
+    "
+        and ",
     can_change!(),
     "
         and ($16::text is null or (kept.tenant, kept.delivery_id) > ($16, $17))
@@ -50,6 +55,28 @@ impl AddAssign<&Applied> for Changes {
     }
 }
 
+/// A delivery that was chosen.
+struct Chosen {
+    tenant: String,
+    delivery_id: String,
+    body_bytes: usize,
+}
+
+impl Chosen {
+    fn read(row: &PgRow) -> sqlx::Result<Self> {
+        let body_bytes: i32 = row.try_get("body_bytes")?;
+        Ok(Self {
+            tenant: row.try_get("tenant")?,
+            delivery_id: row.try_get("delivery_id")?,
+            body_bytes: usize::try_from(body_bytes).unwrap_or_default(),
+        })
+    }
+
+    fn key(&self) -> (String, String) {
+        (self.tenant.clone(), self.delivery_id.clone())
+    }
+}
+
 /// An operation on all deliveries of a filter.
 ///
 /// They are chosen in the order of their keys, which nothing changes, and each once. So the operation comes to an end, even
@@ -59,8 +86,8 @@ pub(crate) struct Bulk<'a> {
     scope: Scope<'a>,
     /// Its `received_before` is the time of the first choice, if none was given.
     filter: Filter,
-    /// The keys that were chosen and are not in a batch yet.
-    chosen: RowKeys,
+    /// Those that were chosen and are not in a batch yet.
+    chosen: VecDeque<Chosen>,
     /// The last key that was chosen. The next choice begins after it.
     last: Option<(String, String)>,
     has_chosen_all: bool,
@@ -72,7 +99,7 @@ impl<'a> Bulk<'a> {
             operation,
             scope,
             filter: filter.clone(),
-            chosen: RowKeys::default(),
+            chosen: VecDeque::new(),
             last: None,
             has_chosen_all: false,
         }
@@ -82,14 +109,20 @@ impl<'a> Bulk<'a> {
     pub(crate) async fn next(&mut self, pool: &PgPool) -> sqlx::Result<Option<RowKeys>> {
         if self.chosen.is_empty() && !self.has_chosen_all {
             self.chosen = in_transaction(pool, async |tx| self.choose(tx).await).await?;
-            self.last = self.chosen.last().cloned();
+            self.last = self.chosen.back().map(Chosen::key);
             self.has_chosen_all = self.chosen.len() < CHOICE;
         }
-        let batch = self.chosen.take_first(BATCH);
+        let sizes = self.chosen.iter().map(|chosen| chosen.body_bytes);
+        let number = first_within(DELETED_BYTES, sizes.take(BATCH)).min(self.chosen.len());
+        let batch: RowKeys = self
+            .chosen
+            .drain(..number)
+            .map(|chosen| (chosen.tenant, chosen.delivery_id))
+            .collect();
         Ok(Some(batch).filter(|batch| !batch.is_empty()))
     }
 
-    async fn choose(&mut self, tx: &mut PgConnection) -> sqlx::Result<RowKeys> {
+    async fn choose(&mut self, tx: &mut PgConnection) -> sqlx::Result<VecDeque<Chosen>> {
         if self.filter.received_before.is_none() {
             let now = sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?;
             self.filter.received_before = Some(now);
@@ -102,7 +135,7 @@ impl<'a> Bulk<'a> {
             .bind(CHOICE as i64)
             .fetch_all(tx)
             .await?;
-        RowKeys::read(&chosen)
+        chosen.iter().map(Chosen::read).collect()
     }
 
     /// Changes a batch, in a transaction that has [begun](in_transaction) for operations.

@@ -15,19 +15,25 @@ use crate::recovery::KeptState;
 /// A filter that is not given must not cost an index: statements with a filter are planned for it.
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
-/// The delivery meets the endpoint `$1`, the tenant `$2` if it is given, the states `$3` as the table has them, and the other
-/// values of a [`Filter`], `$4` to `$14`. Each state by itself, since each has its index: without that, the archive is read
-/// to find what is dead.
-macro_rules! meets_filter {
+/// The delivery is one of the endpoint `$1` in one of the states `$3`, as the table has them. Each state by itself, since each
+/// has its index: without that, the archive is read to find what is dead.
+macro_rules! is_listed {
     () => {
         "kept.endpoint = $1
-        and ($2::text is null or kept.tenant = $2)
         and (
             kept.state = 'due' and 'due' = any($3::text[])
             or kept.state = 'dead' and 'dead' = any($3::text[])
             or kept.state = 'recorded' and 'recorded' = any($3::text[])
             or kept.state = 'processed' and 'processed' = any($3::text[])
-        )
+        )"
+    };
+}
+pub(super) use is_listed;
+
+/// The delivery meets the tenant `$2` if it is given, and the other values of a [`Filter`], `$4` to `$14`.
+macro_rules! meets_filter {
+    () => {
+        "($2::text is null or kept.tenant = $2)
         and ($4::text is null or kept.event_type = $4)
         and ($5::text is null or strpos(kept.reason, $5) > 0)
         and ($6::text is null or kept.reason_group = $6::text::uuid)

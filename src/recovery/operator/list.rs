@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::Scope;
-use super::filter::{Filter, meets_filter, plan_for_values};
+use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::recovery::KeptState;
 use crate::transaction::ShortTx;
@@ -42,6 +42,9 @@ macro_rules! list {
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
+            is_listed!(),
+            "
+        and ",
             meets_filter!(),
             "
         and ($15::text is null or (",
@@ -74,6 +77,9 @@ const COUNT: &str = concat!(
         from idempotent_webhook.kept_deliveries as kept
         left join idempotent_webhook.kept_endpoints as state using (endpoint)
         where ",
+    is_listed!(),
+    "
+        and ",
     meets_filter!(),
     "
         limit $15

@@ -25,26 +25,35 @@ pub(crate) use operation::{Applied, Operation, Running, in_transaction};
 /// Waits for each transaction that changes what is kept of the deliveries, such as that of a reprocess.
 const LOCK_KEPT: &str = "
     select 1
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-    order by tenant, delivery_id
-    for update
+    from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+    join idempotent_webhook.kept_deliveries as kept
+        on kept.endpoint = any (array[key.endpoint])
+            and kept.tenant = key.tenant
+            and kept.delivery_id = key.delivery_id
+    order by kept.tenant, kept.delivery_id
+    for update of kept
 ";
 
 #[cfg(feature = "dashboard")]
 const ARCHIVED: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        and state = 'processed'
-    order by tenant, delivery_id
-    for update
+    select key.tenant, key.delivery_id
+    from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+    join idempotent_webhook.kept_deliveries as kept
+        on kept.endpoint = any (array[key.endpoint])
+            and kept.tenant = key.tenant
+            and kept.delivery_id = key.delivery_id
+    where kept.state not in ('recorded', 'due', 'dead')
+    order by kept.tenant, kept.delivery_id
+    for update of kept
 ";
 
 const PROCESSED: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.deliveries
-    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+    select key.tenant, key.delivery_id
+    from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+    join idempotent_webhook.deliveries as claim
+        on claim.delivery_id = any (array[key.delivery_id])
+            and claim.endpoint = key.endpoint
+            and claim.tenant = key.tenant
 ";
 
 /// The result of a retry.

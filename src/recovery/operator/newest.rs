@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::Scope;
-use super::filter::{Filter, meets_filter, plan_for_values};
+use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::transaction::ShortTx;
 
@@ -22,6 +22,9 @@ const NEWEST: &str = concat!(
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
+    is_listed!(),
+    "
+        and ",
     meets_filter!(),
     "
         and kept.state <> 'recorded'

@@ -5,19 +5,22 @@ use sqlx::{PgConnection, PgPool, Row};
 use super::Scope;
 use super::filter::{Filter, meets_filter};
 use crate::recovery::kept::set_aside;
-use crate::transaction::{RowKeys, ShortTx};
+use crate::transaction::{RowKeys, ShortTx, begin_own};
 
 /// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
 /// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it. Its statements go by keys,
 /// with any values: to plan each of them anew would take longer than all else. Citus, which has this table, cannot plan what
 /// is for several workers without the values.
-const BEGIN: &str = "begin isolation level read committed not deferrable;
+const BEGIN: &str = concat!(
+    begin_own!(),
+    ";
     select set_config('plan_cache_mode', 'force_generic_plan', true)
     where to_regclass('pg_dist_partition') is null;
     select set_config('lock_timeout', '2s', true)
     where current_setting('lock_timeout') = '0';
     select set_config('idle_in_transaction_session_timeout', '10s', true)
-    where current_setting('idle_in_transaction_session_timeout') = '0'";
+    where current_setting('idle_in_transaction_session_timeout') = '0'"
+);
 
 /// The delivery meets the filter, and the operation `$15` can change it.
 macro_rules! can_change {
@@ -45,9 +48,13 @@ const LOCK: &str = concat!(
         kept.taken_by is not null and exists (
             select from idempotent_webhook.processes where number = kept.taken_by
         ) as is_taken
-    from idempotent_webhook.kept_deliveries as kept
-    left join idempotent_webhook.kept_endpoints as state using (endpoint)
-    where (kept.tenant, kept.delivery_id) in (select * from unnest($16::text[], $17::text[]))
+    from unnest(array_fill($1::text, array[cardinality($16::text[])]), $16::text[], $17::text[]) as key (endpoint, tenant, delivery_id)
+    join idempotent_webhook.kept_deliveries as kept
+        on kept.endpoint = any (array[key.endpoint])
+            and kept.tenant = key.tenant
+            and kept.delivery_id = key.delivery_id
+    left join idempotent_webhook.kept_endpoints as state on state.endpoint = any (array[kept.endpoint])
+    where kept.state = any($3::text[])
         and ",
     can_change!(),
     "
@@ -65,12 +72,15 @@ const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclus
 /// well.
 const HOLD_SENT_AGAIN: &str = "select pg_advisory_xact_lock(hashtextextended($1, 4))";
 
-/// Of these deliveries of the endpoint `$1`, those that came again since `$4`.
+/// The deliveries of these keys that came again since `$4`.
 const SENT_AGAIN: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.sent_again
-    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        and received_at >= to_timestamp($4)
+    select key.tenant, key.delivery_id
+    from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
+    join idempotent_webhook.sent_again as again
+        on again.delivery_id = any (array[key.delivery_id])
+            and again.endpoint = key.endpoint
+            and again.tenant = key.tenant
+    where again.received_at >= to_timestamp($4)
 ";
 
 /// What an operator can do with kept deliveries.

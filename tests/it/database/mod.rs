@@ -6,4 +6,5 @@ mod connections;
 mod migrate;
 mod outages;
 mod pgbouncer;
+mod plans;
 mod silence;

@@ -397,3 +397,74 @@ async fn q2_retention_erases_what_has_been_dead_for_some_time() {
         )
         .await;
 }
+
+/// A delivery that waits for one row of such a transaction waits for all of it.
+#[tokio::test]
+async fn growth_1_no_transaction_deletes_more_than_16_mib_of_bodies() {
+    const MIB: i64 = 1024 * 1024;
+    let database = Database::new().await;
+    database
+        .run(
+            "create table deleted (xid xid8 default pg_current_xact_id(), bytes bigint);
+             create function note() returns trigger language plpgsql as
+                 $$ begin insert into deleted (bytes) values (octet_length(old.body)); return null; end $$;
+             create trigger note after delete on idempotent_webhook.kept_requests
+                 for each row execute function note()",
+        )
+        .await;
+    database.has_window("test", "1 hour").await;
+    let all = Endpoint::new(database.pool.clone(), "test");
+    for way in ["erase", "discard", "dead", "old", "resolved"] {
+        database
+            .run(
+                "insert into idempotent_webhook.kept_deliveries
+                     (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, died_at, body_bytes)
+                 select 'test', n, 'dead', 1, now() - interval '9 days', now() - interval '9 days',
+                     now() - interval '9 days', 1048576
+                 from generate_series(1, 40) as n;
+                 insert into idempotent_webhook.kept_requests
+                     (endpoint, delivery_id, format, method, uri, headers, body)
+                 select 'test', n, 1, 'POST', '/', '', convert_to(repeat('a', 1048576), 'UTF8')
+                 from generate_series(1, 40) as n",
+            )
+            .await;
+        let soon = Duration::from_millis(10);
+        let retention = Retention::new(database.pool.clone(), 30 * DAY).every(soon);
+        let deleted = match way {
+            "erase" => all.erase_all(&Filter::new()).await.unwrap().changed,
+            "discard" => all.discard_all(&Filter::new()).await.unwrap().changed,
+            _ => {
+                if way == "resolved" {
+                    database
+                        .run(
+                            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+                             select 'test', n from generate_series(1, 40) as n",
+                        )
+                        .await;
+                }
+                let task = match way {
+                    "dead" => retention.erase_dead_after(DAY),
+                    "old" => Retention::new(database.pool.clone(), 3 * DAY).every(soon),
+                    _ => retention,
+                }
+                .spawn();
+                database
+                    .until("not exists (select from idempotent_webhook.kept_requests)")
+                    .await;
+                task.stop().await;
+                40
+            }
+        };
+        assert_eq!(deleted, 40, "{way}");
+        let most = "select max(bytes)::int8 from (select sum(bytes) as bytes from deleted group by xid) as by_transaction";
+        assert_eq!(database.count(most).await, 16 * MIB, "{way}");
+        assert_eq!(
+            database.count("select count(*) from deleted").await,
+            40,
+            "{way}"
+        );
+        database
+            .run("delete from idempotent_webhook.kept_deliveries; truncate deleted")
+            .await;
+    }
+}

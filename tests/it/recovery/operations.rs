@@ -785,12 +785,12 @@ async fn r13_an_operation_holds_nothing_for_longer_than_postgres_is_told() {
     let database = Database::new().await;
     let pool = database.another_pool(1).await;
     let operation = include_str!("../../../src/recovery/operator/operation.rs");
-    let (_, begin) = operation.split_once("const BEGIN: &str = \"").unwrap();
-    let (begin, _) = begin.split_once('"').unwrap();
+    let (_, settings) = operation.split_once("begin_own!(),\n    \";").unwrap();
+    let (settings, _) = settings.split_once('"').unwrap();
     for (set, expected) in [("0", ("2s", "10s")), ("7s", ("7s", "7s"))] {
         let mut connection = pool.acquire().await.unwrap();
         let sql = format!(
-            "set lock_timeout = '{set}'; set idle_in_transaction_session_timeout = '{set}'; {begin}"
+            "set lock_timeout = '{set}'; set idle_in_transaction_session_timeout = '{set}'; begin; {settings}"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
             .execute(&mut *connection)

@@ -7,11 +7,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
-use axum::http::StatusCode;
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::StreamExt;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Source, presets};
 use sqlx::postgres::PgListener;
 use sqlx::{Connection, Executor, PgConnection};
 
@@ -337,27 +337,33 @@ async fn endpoints_are_namespaces_of_ids() {
 }
 
 #[tokio::test]
-async fn the_layers_settings_for_waiting_do_not_reach_the_handler() {
+async fn the_layers_settings_do_not_reach_the_handler() {
     async fn show(mut tx: DedupeTx) -> String {
-        sqlx::query_scalar("select current_setting('lock_timeout')")
-            .fetch_one(&mut *tx)
-            .await
-            .unwrap()
+        sqlx::query_scalar(
+            "select current_setting('lock_timeout') || ' ' || current_setting('enable_seqscan')",
+        )
+        .fetch_one(&mut *tx)
+        .await
+        .unwrap()
     }
     let app = TestApp::github(show).await;
-    assert_eq!(app.send(github("a", "{}")).await.body, "0");
+    assert_eq!(app.send(github("a", "{}")).await.body, "0 on");
     let name = &app.database.name;
     app.database
         .run(&format!(
-            "alter database {name} set lock_timeout = '1234ms'"
+            "alter database {name} set lock_timeout = '1234ms';
+             alter database {name} set enable_seqscan = off"
         ))
         .await;
-    for set in [|layer| layer, IdempotentWebhook::replay_guard] {
+    let of_one_ref = |layer: IdempotentWebhook| {
+        layer.serialize_by(Source::header(HeaderName::from_static("x-github-event")))
+    };
+    for set in [|layer| layer, IdempotentWebhook::replay_guard, of_one_ref] {
         let elsewhere = app.elsewhere_with(set, show).await;
         for _ in 0..2 {
             let id = format!("{:x}", fastrand::u128(..));
             let answered = send(&elsewhere, github(&id, id.clone())).await;
-            assert_eq!(answered.body, "1234ms");
+            assert_eq!(answered.body, "1234ms off");
         }
     }
 }

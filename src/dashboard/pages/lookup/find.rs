@@ -43,7 +43,7 @@ const KEPT: &str = "
         union
         select endpoint, tenant, delivery_id
         from idempotent_webhook.kept_deliveries
-        where delivery_id = any($1) and state = 'recorded'
+        where delivery_id = any($1) and delivery_id > '' and state = 'recorded'
     ) as wanted
     join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
     where ($2::text[] is null or kept.endpoint = any($2))

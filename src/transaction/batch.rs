@@ -1,0 +1,35 @@
+//! How much one transaction writes.
+
+/// The most bytes of bodies that one transaction deletes. Postgres takes as long to delete a body as to write it, and a
+/// delivery that waits for one row of the transaction waits for all of it.
+pub(crate) const DELETED_BYTES: usize = 16 * 1024 * 1024;
+
+/// How many of the first bodies go into one transaction, by their sizes: as many as have at most so many bytes together, and
+/// one at least.
+pub(crate) fn first_within(limit: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
+    let mut bytes = 0_usize;
+    let fit = sizes.into_iter().take_while(|size| {
+        bytes = bytes.saturating_add(*size);
+        bytes <= limit
+    });
+    fit.count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_bounded_by_its_bytes_and_has_one_at_least() {
+        const MIB: usize = 1024 * 1024;
+        for (sizes, expected) in [
+            (vec![0; 500], 500),
+            (vec![MIB; 500], 16),
+            (vec![10 * MIB, 6 * MIB, 1, 0], 2),
+            (vec![17 * MIB, 1], 1),
+            (vec![usize::MAX, usize::MAX], 1),
+        ] {
+            assert_eq!(first_within(16 * MIB, sizes), expected);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The statements of the crate, and values to run them with.
+
+/// In which transaction a statement runs.
+#[derive(Clone, Copy)]
+pub enum In {
+    /// One of the crate's own.
+    Own,
+    /// An operation of an operator.
+    Operation,
+    /// That of a claim, before the handler has it.
+    Claim,
+    /// That of a handler, with its settings.
+    Handler,
+}
+
+use self::In::{Claim, Handler, Operation, Own};
+
+/// What stands for several values.
+pub const NAMED: [(&str, &str); 4] = [
+    ("KEYS", "'{test,test}', '{\"\",\"\"}', '{due,dead}'"),
+    ("KEY", "'test', '', 'due'"),
+    (
+        "PROCESSED",
+        "'{test,test}', '{\"\",\"\"}', '{archived,claimed}'",
+    ),
+    ("LIST", "'test', '/', 'list'"),
+];
+
+/// Each statement, with values as `execute` takes them.
+pub const STATEMENTS: &[(&str, In, &str)] = &[
+    ("activity/last_authentic.rs:LAST_AUTHENTIC", Own, "'test'"),
+    (
+        "activity/statements.rs:ADD_COUNTS",
+        Own,
+        "'test', '', '{request}', '{processed}', '{1}'",
+    ),
+    (
+        "activity/statements.rs:ADD_REJECTIONS",
+        Own,
+        "'test', '{no_match}', '{1}', '{reason}'",
+    ),
+    (
+        "activity/statements.rs:ADD_TYPES",
+        Own,
+        "'test', '{push}', '{true}', 1000",
+    ),
+    (
+        "activity/statements.rs:OF_ITS_PROVIDER",
+        Own,
+        "'test', '{test}'",
+    ),
+    (
+        "activity/statements.rs:TELL_SETTINGS",
+        Own,
+        "'test', '', '{}'",
+    ),
+    (
+        "activity/type_problems.rs:COUNT",
+        Own,
+        "'test', 'new event type', 'event type stopped'",
+    ),
+    ("maintenance/migrate.rs:APPLIED", Own, ""),
+    (
+        "maintenance/retention/activity.sql",
+        Own,
+        "'30 days'::interval",
+    ),
+    (
+        "maintenance/retention/dead.sql",
+        Own,
+        "'test', '30 days'::interval",
+    ),
+    (
+        "maintenance/retention/delete.rs:DELETE_OLD discarded",
+        Own,
+        "KEYS, '30 days'::interval",
+    ),
+    (
+        "maintenance/retention/delete.rs:DELETE_OLD kept_deliveries",
+        Own,
+        "KEYS, '30 days'::interval",
+    ),
+    (
+        "maintenance/retention/delete.rs:DELETE_OLD subjects",
+        Own,
+        "KEYS, '30 days'::interval",
+    ),
+    (
+        "maintenance/retention/delete.rs:SELECT_OLD archived",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    (
+        "maintenance/retention/delete.rs:SELECT_OLD dead",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    (
+        "maintenance/retention/delete.rs:SELECT_OLD deliveries",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    (
+        "maintenance/retention/delete.rs:SELECT_OLD discarded",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    (
+        "maintenance/retention/delete.rs:SELECT_OLD recorded",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    (
+        "maintenance/retention/delete.rs:SELECT_OLD subjects",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    ("maintenance/retention/delete_resolved.sql", Own, "KEYS"),
+    ("maintenance/retention/lease.rs:END", Own, "1"),
+    (
+        "maintenance/retention/lease.rs:TAKE",
+        Own,
+        "1, '10 minutes'::interval",
+    ),
+    ("maintenance/retention/lock_resolved.sql", Own, "KEYS"),
+    (
+        "maintenance/retention/records.sql",
+        Own,
+        "'30 days'::interval",
+    ),
+    ("maintenance/retention/redelivery_window.rs:ALL", Own, ""),
+    (
+        "maintenance/retention/redelivery_window.rs:LONGEST",
+        Own,
+        "",
+    ),
+    (
+        "maintenance/retention/remember.sql",
+        Own,
+        "'test', '30 days'::interval",
+    ),
+    ("maintenance/retention/sent_again.sql", Own, ""),
+    ("maintenance/retention/still_kept.sql", Own, "KEYS"),
+    ("maintenance/retention/still_processed.sql", Own, "KEYS"),
+    (
+        "reconcile/sql/begin_round.sql",
+        Own,
+        "LIST, 0, 0, 1, '1 minute'::interval, false, 0, 1, false, null",
+    ),
+    ("reconcile/sql/close_gap.sql", Own, "LIST, 1, 0, 1"),
+    (
+        "reconcile/sql/end_round.sql",
+        Own,
+        "LIST, 1, '1 minute'::interval, true, null, false, 0, false, 0, 1",
+    ),
+    ("reconcile/sql/end_turn.sql", Own, "LIST, 1"),
+    (
+        "reconcile/sql/extend_turn.sql",
+        Own,
+        "LIST, 1, '1 minute'::interval, 'page', 0, null, false",
+    ),
+    ("reconcile/sql/known.sql", Own, "LIST, false"),
+    (
+        "reconcile/sql/missing.sql",
+        Own,
+        "'test', '{\"\",\"\",\"\"}', '{due,claimed,new}', '{1,1,1}', '1 minute'::interval, '1 day'::interval",
+    ),
+    ("reconcile/sql/note_asked.sql", Own, "'test', '', 'new'"),
+    ("reconcile/sql/wait.sql", Own, "LIST, '1 minute'::interval"),
+    (
+        "recovery/kept/accept.sql",
+        Own,
+        "'test', '{\"\",\"\",\"\"}', '{due,claimed,new}', '{a,a,a}', '{b,b,b}', '{1,1,1}', '{1,1,1}', '{1,1,1}', \
+         '{POST,POST,POST}', '{/,/,/}', array['', '', '']::bytea[], array['', '', '']::bytea[], '{1,1,1}', true, true, null",
+    ),
+    ("recovery/kept/await_attempt.sql", Operation, "KEYS"),
+    ("recovery/kept/close_breaker.sql", Own, "'test'"),
+    ("recovery/kept/discard.sql", Operation, "KEYS"),
+    ("recovery/kept/drop.sql", Own, "KEY, null"),
+    (
+        "recovery/kept/end_with_claim.sql",
+        Handler,
+        "KEY, null, '', '1s'",
+    ),
+    ("recovery/kept/erase.sql", Operation, "KEYS"),
+    ("recovery/kept/expire.sql", Own, "'{1}', '{1}'"),
+    (
+        "recovery/kept/fail.sql",
+        Own,
+        "'test', '', 'taken', 500::smallint, 'reason', 'due', '1 hour'::interval, 0, 5, 3, '1 minute'::interval, 'recovery', null",
+    ),
+    ("recovery/kept/failing.sql", Own, "'{test}', 5"),
+    (
+        "recovery/kept/give_back.sql",
+        Own,
+        "'test', '', 'taken', 5, '1 minute'::interval, 1, false, null",
+    ),
+    ("recovery/kept/heartbeat.sql", Own, "'{1}', '{2}', 5"),
+    ("recovery/kept/is_full.sql", Own, "'test', 5, 1000000"),
+    ("recovery/kept/is_known.sql", Own, "KEY"),
+    (
+        "recovery/kept/keep_failed.sql",
+        Own,
+        "KEY, null, 'push', 'due', 0, '1 hour'::interval, 500::smallint, 'reason', 'POST', '/', ''::bytea, ''::bytea, null, false, null, null",
+    ),
+    (
+        "recovery/kept/leave_known.sql",
+        Own,
+        "'{test,test}', '{\"\",\"\"}', '{due,archived}'",
+    ),
+    ("recovery/kept/lock.sql", Own, "KEY, '1s'"),
+    ("recovery/kept/next.sql", Own, "'{test}'"),
+    ("recovery/kept/not_running.sql", Operation, "KEYS"),
+    ("recovery/kept/note_resent.sql", Own, "KEY"),
+    ("recovery/kept/pause.sql", Own, "'test'"),
+    (
+        "recovery/kept/problems.sql",
+        Own,
+        "true, '{failing,probing,unreached,unserved,silent}'",
+    ),
+    ("recovery/kept/reprocess.sql", Operation, "PROCESSED"),
+    ("recovery/kept/requests.sql", Own, "KEYS"),
+    (
+        "recovery/kept/resend.sql",
+        Own,
+        "KEY, null, 'push', 0, 1, 'POST', '/', ''::bytea, ''::bytea, null, null",
+    ),
+    ("recovery/kept/resolve.sql", Own, "'test', '', 'archived'"),
+    ("recovery/kept/resume.sql", Own, "'test'"),
+    ("recovery/kept/retry.sql", Operation, "KEYS"),
+    ("recovery/kept/serve.sql", Own, "'{test}'"),
+    ("recovery/kept/set_aside.sql", Own, "KEYS, false"),
+    ("recovery/kept/start_look.sql", Own, "true"),
+    (
+        "recovery/kept/start_probe.sql",
+        Own,
+        "'test', '1 minute'::interval",
+    ),
+    ("recovery/kept/take.rs:IS_UNSERVED", Own, "'test'"),
+    ("recovery/kept/take.sql", Own, "'test', 4, null, 1, false"),
+    (
+        "recovery/kept/tell_change.sql",
+        Own,
+        "'{failing}', '1 minute'::interval",
+    ),
+    (
+        "recovery/kept/tell_death.sql",
+        Own,
+        "'{test}', '1 minute'::interval",
+    ),
+    ("recovery/kept/to_rehearse.sql", Own, "KEY"),
+    (
+        "recovery/kept/told_change.sql",
+        Own,
+        "'test', 'failing', true, 1, ''",
+    ),
+    ("recovery/kept/told_death.sql", Own, "'test', '', 'dead', 5"),
+    ("recovery/kept/unserved.sql", Own, "5"),
+    (
+        "recovery/kept/what_became.sql",
+        Own,
+        "KEY, '1 minute'::interval",
+    ),
+    ("recovery/operator/mod.rs:LOCK_KEPT", Operation, "KEYS"),
+    ("recovery/operator/mod.rs:PROCESSED", Operation, "KEYS"),
+    ("recovery/operator/mod.rs:ARCHIVED", Operation, "PROCESSED"),
+    (
+        "recovery/operator/operation.rs:LOCK",
+        Operation,
+        "'test', null, '{due,dead}', null, null, null, null, null, null, null, null, null, null, 4000000000, 'retry', \
+         '{\"\",\"\"}', '{due,dead}'",
+    ),
+    (
+        "recovery/operator/operation.rs:SENT_AGAIN",
+        Operation,
+        "KEYS, 0",
+    ),
+    (
+        "subscriptions/sql/begin.sql",
+        Own,
+        "'test', '/', 'list', 1, '1 minute'::interval",
+    ),
+    (
+        "subscriptions/sql/end.sql",
+        Own,
+        "'test', '/', 'list', 1, '1 minute'::interval, '{}', null",
+    ),
+    ("subscriptions/sql/look.sql", Own, "'test', '/', 'list'"),
+    (
+        "transaction/claim.sql",
+        Claim,
+        "'test', '', 'due', 'push', null, '1s', '1s', '1s', '1s', 'on'",
+    ),
+    (
+        "transaction/first_with_body.sql",
+        Claim,
+        "'test', '', '\\x01'",
+    ),
+    ("transaction/keep_object.sql", Claim, "'test', '', 'object'"),
+    (
+        "transaction/lock_object.sql",
+        Claim,
+        "'test', '', 'object', '1s', '1s'",
+    ),
+    ("transaction/look_up.sql", Own, "KEY"),
+    (
+        "transaction/recency.rs:ADVANCE",
+        Handler,
+        "'test', '', 'due', 1",
+    ),
+    (
+        "transaction/registration.rs:DELETE_OUTDATED",
+        Claim,
+        "'test', 60",
+    ),
+    ("transaction/registration.rs:REGISTER", Claim, "'test', 60"),
+    ("transaction/rehearse.sql", Handler, "KEY, '1s', '1s', '1s'"),
+    (
+        "transaction/replay_guard.sql",
+        Handler,
+        "'test', '', '\\x01', 'due', '1s', '1s', '1s'",
+    ),
+    (
+        "transaction/row_keys.rs:DELETE_BODIES",
+        Own,
+        "PROCESSED, null",
+    ),
+    (
+        "transaction/row_keys.rs:DELETE_CLAIMS",
+        Own,
+        "PROCESSED, null",
+    ),
+];
+
+/// Those of the table that are not run here, and why.
+pub const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "dashboard/",
+        "each page has its statements planned for their values (`dashboard/database.rs`), and D4 limits what it reads",
+    ),
+    (
+        "maintenance/retention/resolved.sql",
+        "retention reads once a round what has failed and waits",
+    ),
+    (
+        "recovery/operator/bulk.rs:CHOOSE",
+        "is planned for its values (`plan_for_values`), and reads what its filter means",
+    ),
+    (
+        "recovery/operator/list.rs:COUNT",
+        "the same, up to its limit",
+    ),
+    ("recovery/operator/list.rs:PROCESSED", "the same"),
+    ("recovery/operator/list.rs:UNPROCESSED", "the same"),
+    ("recovery/operator/newest.rs:NEWEST", "the same"),
+    (
+        "recovery/operator/operation.rs:AWAIT_LISTS",
+        "locks a table, and reads nothing",
+    ),
+    (
+        "recovery/kept/accept.rs:HOLD_DISCARDED",
+        "locks a table, and reads nothing",
+    ),
+];
