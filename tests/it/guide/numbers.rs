@@ -26,8 +26,17 @@ fn defined() -> BTreeSet<String> {
     numbers.collect()
 }
 
-/// That with which the name of a test begins, if it does: `g5_` or `k4a_`.
+/// The families of numbers that have a word instead of a letter.
+const WORDS: [&str; 1] = ["Growth"];
+
+/// That with which the name of a test begins, if it does: `g5_`, `k4a_` or `growth_1_`.
 fn number(test: &str) -> Option<String> {
+    for word in WORDS {
+        let rest = test.strip_prefix(&format!("{}_", word.to_lowercase()));
+        if let Some((digits, _)) = rest.and_then(|rest| rest.split_once('_')) {
+            return Some(format!("{word} {digits}"));
+        }
+    }
     let (number, _) = test.split_once('_')?;
     let digits = number.strip_prefix(|family: char| family.is_ascii_lowercase())?;
     let digits = digits.strip_suffix(['a', 'b']).unwrap_or(digits);
