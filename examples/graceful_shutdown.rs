@@ -2,8 +2,9 @@
 //!
 //!     cargo run --example graceful_shutdown
 //!
-//! A sender hangs up while its delivery is being handled, and at once the server is told to
-//! stop. Its last connection is closed, and yet there is work to finish.
+//! A sender hangs up while its delivery is being handled, and at once the server is asked to
+//! stop. Another sender is silent in the midst of its request, which would hold up the server forever.
+//! After a limit the server is not waited for, and yet there is work to finish.
 
 use std::error::Error;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use sqlx::PgPool;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 async fn slow(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     println!("handler    begins");
@@ -44,16 +47,27 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new().route("/", post(slow).layer(layer.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let sender = tokio::spawn(send_and_hang_up(push, listener.local_addr()?));
-    let stopped = async move {
-        // In earnest this would be `tokio::signal::ctrl_c()`.
-        let _ = sender.await;
-        println!("server     is told to stop");
-    };
+    let mut silent = TcpStream::connect(listener.local_addr()?).await?;
+    silent.write_all(b"POST / HTTP/1.1\r\nHost: ").await?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(async {
+        let _ = stopped.await;
+    });
+    let server = tokio::spawn(async { server.await });
 
-    axum::serve(listener, app)
-        .with_graceful_shutdown(stopped)
-        .await?;
-    println!("server     has closed its last connection");
+    // In earnest this would be `tokio::signal::ctrl_c()`.
+    sender.await??;
+    println!("server     is asked to stop");
+    drop(stop);
+    // In earnest ten seconds.
+    let stopped = timeout(Duration::from_secs(1), server).await;
+    println!(
+        "server     {}",
+        match stopped {
+            Ok(_) => "has closed its last connection",
+            Err(_) => "is not waited for any longer",
+        }
+    );
     layer.drained().await;
     println!("layer      has nothing in flight");
 

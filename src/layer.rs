@@ -512,15 +512,21 @@ impl IdempotentWebhook {
     /// afterwards.
     ///
     /// Handlers outlive their senders, so a server that has closed its last connection may still
-    /// have work to finish. Wait for it before the process ends:
+    /// have work to finish. Wait for it before the process ends. A sender that falls silent in the midst of its request
+    /// holds up the server forever, so give that a limit ([a whole `main`](crate::documentation::operating#shutdown)):
     ///
     /// ```no_run
     /// # use idempotent_webhook::IdempotentWebhook;
+    /// # use std::time::Duration;
+    /// # use tokio::time::timeout;
     /// # async fn main_(layer: IdempotentWebhook, app: axum::Router, pool: sqlx::PgPool)
     /// # -> std::io::Result<()> {
     /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     /// # async fn stopped() {}
-    /// axum::serve(listener, app).with_graceful_shutdown(stopped()).await?;
+    /// let server = axum::serve(listener, app).with_graceful_shutdown(stopped());
+    /// let server = tokio::spawn(async { server.await });
+    /// stopped().await;
+    /// let _ = timeout(Duration::from_secs(10), server).await;
     /// layer.drained().await;
     /// pool.close().await;
     /// # Ok(())

@@ -24,6 +24,7 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -87,31 +88,31 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     let recovery = Recovery::new(pool.clone()).poll_interval(Duration::from_secs(1));
     let router = application.router(&recovery)?;
     let recovery = recovery.spawn(router.clone());
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(stopped())
-        .into_future();
+    let server = axum::serve(listener, router).with_graceful_shutdown(stopped());
+    let server = tokio::spawn(async { server.await });
+    // From now on, so that the tour can be interrupted.
+    let asked_to_stop = tokio::spawn(stopped());
 
-    let as_expected = if mode == Mode::ServeOnly {
-        show_and_serve(&application, address, server).await?;
-        true
-    } else {
-        let server = tokio::spawn(server);
-        let as_expected = tour::run(&application, address).await?;
-        if mode == Mode::TourThenServe {
-            show_and_serve(&application, address, async { server.await? }).await?;
-        }
-        as_expected
+    let as_expected = match mode {
+        Mode::ServeOnly => true,
+        _ => tour::run(&application, address).await?,
     };
-    recovery.stop().await;
-    pool.close().await;
+    if mode == Mode::TourOnly {
+        recovery.stop().await;
+    } else {
+        show(&application, address);
+        asked_to_stop.await?;
+        let ending = async {
+            let _ = tokio::join!(timeout(Duration::from_secs(10), server), recovery.stop());
+            pool.close().await;
+        };
+        let _ = timeout(Duration::from_secs(20), ending).await;
+        println!("Stopped.");
+    }
     Ok(as_expected)
 }
 
-async fn show_and_serve(
-    application: &Application,
-    address: SocketAddr,
-    server: impl Future<Output = std::io::Result<()>>,
-) -> std::io::Result<()> {
+fn show(application: &Application, address: SocketAddr) {
     println!(
         "Try it: the header `x-webhook-outcome` says `processed`, and `duplicate` if you send the same again. \
          The signature for Stripe is good for five minutes.\n"
@@ -129,9 +130,6 @@ async fn show_and_serve(
         )
         .with(Targets::new().with_target("idempotent_webhook", tracing::Level::DEBUG))
         .init();
-    server.await?;
-    println!("Stopped.");
-    Ok(())
 }
 
 /// The database of `DATABASE_URL`, or a new one on a server of our own.

@@ -1,7 +1,10 @@
 //! Calls functions of the application that are told of something: `on_change` for `problems.rs`, `on_dead` for `dead.rs`.
 
+use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::panic::{self, catch_drop};
@@ -33,30 +36,67 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// Calls a function on a thread where it may block. Returns whether it was called, or was left to another process, since the
-/// runtime shuts down.
+/// Calls a function on a thread of its own, where it may block, within the runtime. Returns whether it was called, or was left
+/// to another process, since there is no thread for it.
+///
+/// The end of the runtime does not wait for the thread, as it would for one of `spawn_blocking`.
 ///
 /// One that panics is not called again, nor is one that takes too long: it would be called for ever.
 pub(super) async fn call(name: &'static str, hook: impl FnOnce() + Send + 'static) -> bool {
-    let called = tokio::task::spawn_blocking(hook);
-    let Ok(called) = tokio::time::timeout(LIMIT, called).await else {
-        tracing::warn!(
+    let (sender, called) = oneshot::channel();
+    let runtime = Handle::current();
+    let thread = thread::Builder::new().name(name.into()).spawn(move || {
+        let _within = runtime.enter();
+        // Nobody waits for it any more once it has taken too long.
+        let _ = sender.send(panic::catch(hook));
+    });
+    if let Err(error) = thread {
+        tracing::warn!(hook = name, %error, "a hook could not be called: there is no thread for it");
+        return false;
+    }
+    match tokio::time::timeout(LIMIT, called).await {
+        Err(_) => tracing::warn!(
             hook = name,
             "a hook takes longer than {LIMIT:?}: what it tells may come after what is told next"
-        );
-        return true;
-    };
-    match called.map_err(tokio::task::JoinError::try_into_panic) {
-        Ok(()) => true,
-        Err(Ok(payload)) => {
+        ),
+        Ok(Ok(Err(payload))) => {
             let message = panic::message(&*payload);
             tracing::error!(hook = name, message, "a hook for webhooks panicked");
             if let Err(payload) = catch_drop(payload) {
                 // Its destructor may panic, too.
                 std::mem::forget(payload);
             }
-            true
         }
-        Err(Err(_cancelled)) => false,
+        // The thread always sends.
+        Ok(Ok(Ok(())) | Err(_)) => {}
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_hook_that_hangs_does_not_hold_up_the_end_of_the_runtime() -> std::io::Result<()> {
+        let runtime = tokio::runtime::Runtime::new()?;
+        let (begun, begins) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let (ended, ends) = mpsc::channel();
+        runtime.spawn(call("test", move || {
+            let _ = begun.send(());
+            let _ = released.recv();
+        }));
+        assert!(begins.recv_timeout(LIMIT).is_ok());
+        thread::spawn(move || {
+            drop(runtime);
+            let _ = ended.send(());
+        });
+        let has_ended = ends.recv_timeout(LIMIT).is_ok();
+        drop(release);
+        assert!(has_ended);
+        Ok(())
     }
 }

@@ -41,7 +41,10 @@ const TELL_LIMIT: Duration = Duration::from_secs(10);
 /// use axum::{Router, http::StatusCode, routing::post};
 /// use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Recovery, Secret, presets};
 ///
+/// # use std::time::Duration;
+/// # use tokio::time::timeout;
 /// # async fn push(_: DedupeTx) {}
+/// # async fn stopped() {}
 /// # async fn main_(pool: sqlx::PgPool, secret: Secret) -> std::io::Result<()> {
 /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 /// let recovery = Recovery::new(pool.clone());
@@ -50,14 +53,16 @@ const TELL_LIMIT: Duration = Duration::from_secs(10);
 /// let app: Router = Router::new().route("/webhooks/github", post(push).layer(github));
 ///
 /// let recovery = recovery.spawn(app.clone());
-/// let stopped = async {
-///     let _ = tokio::signal::ctrl_c().await;
-/// };
-/// axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
-/// recovery.stop().await;
+/// let server = axum::serve(listener, app).with_graceful_shutdown(stopped());
+/// let server = tokio::spawn(async { server.await });
+/// stopped().await;
+/// // A sender that falls silent in the midst of its request holds up the server forever.
+/// let _ = tokio::join!(timeout(Duration::from_secs(10), server), recovery.stop());
 /// # Ok(())
 /// # }
 /// ```
+///
+/// The guide has [a whole `main`](crate::documentation::operating#shutdown).
 ///
 /// Spawn one in every process that serves the routes. Each takes only deliveries of the layers that
 /// hold it, so several routers, or several databases, in one process have a handle each. A process whose
@@ -197,7 +202,8 @@ impl Recovery {
     ///
     /// The function may block: it is called on a thread for that, within the runtime, one change after the other.
     /// [`RecoveryTask::stop`] waits for it. After 10 seconds, or if it panics, the change counts as told. What the function
-    /// sends after that may come later than what is told next, so give its client a shorter timeout.
+    /// sends after that may come later than what is told next, so give its client a shorter timeout. The end of the process
+    /// does not wait for a function that hangs.
     ///
     /// The log has the same, from the process that has found it: `webhook problem` at WARN, and `webhook problem over` at
     /// INFO, with the fields `endpoint` and `problem`.
@@ -344,7 +350,8 @@ impl RecoveryTask {
     /// Stops taking deliveries, and waits for the attempts that are running: about a minute at most with the
     /// defaults of the layer. What was taken and has not begun is given back. A call of [`Recovery::on_change`] that is
     /// under way has ten seconds to end. Then it gives up its place among the processes, so that no other one takes it
-    /// for dead.
+    /// for dead. Call it beside the server, and not after it, so that nothing begins while the server waits for its
+    /// connections.
     ///
     /// If no attempt is running, this takes ten seconds at most, whatever Postgres does. What it could not give back is
     /// taken over by another process, as if this one had been killed.

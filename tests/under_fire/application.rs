@@ -1,7 +1,7 @@
 //! The application that is fired at, in a process of its own.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use futures_util::future::join_all;
 use idempotent_webhook::reconcile::ReconcileTask;
 use idempotent_webhook::recovery::{RecoveryTask, Rehearsal, RehearsedType};
 use idempotent_webhook::retention::RetentionTask;
@@ -24,6 +25,8 @@ use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::history::{Appender, Event};
 use crate::operator;
@@ -79,19 +82,19 @@ struct Background {
 }
 
 impl Background {
-    /// In the order of the guide.
-    async fn stop(self) {
-        for list in self.lists {
-            list.stop().await;
-        }
-        for recovery in self.recoveries {
-            recovery.stop().await;
-        }
+    /// As the guide has it, but without a limit around all of it: attempts are waited for.
+    async fn stop(self, server: JoinHandle<io::Result<()>>) {
+        let lists = join_all(self.lists.into_iter().map(ReconcileTask::stop));
+        let recoveries = join_all(self.recoveries.into_iter().map(RecoveryTask::stop));
+        let retention = async {
+            if let Some(retention) = self.retention {
+                retention.stop().await;
+            }
+        };
+        let server = timeout(Duration::from_secs(10), server);
+        let _ = tokio::join!(server, lists, recoveries, retention);
         for layer in self.layers {
             layer.drained().await;
-        }
-        if let Some(retention) = self.retention {
-            retention.stop().await;
         }
     }
 }
@@ -161,16 +164,14 @@ pub async fn run() {
         background.retention = Some(retention.spawn());
     }
 
-    let mut told_to_stop = signal(SignalKind::terminate()).unwrap();
+    let server_stopped = asked_to_stop();
+    let stopped = asked_to_stop();
     println!("{}", listener.local_addr().unwrap());
+    let server = axum::serve(listener, router).with_graceful_shutdown(server_stopped);
+    let server = tokio::spawn(async { server.await });
     let served = async {
-        axum::serve(listener, router)
-            .with_graceful_shutdown(async move {
-                told_to_stop.recv().await;
-            })
-            .await
-            .unwrap();
-        background.stop().await;
+        stopped.await;
+        background.stop(server).await;
     };
     let mut parent = tokio::io::stdin();
     tokio::select! {
@@ -178,6 +179,14 @@ pub async fn run() {
         () = served => std::process::exit(0),
         // Standard input is a pipe from the parent.
         _ = parent.read_u8() => {}
+    }
+}
+
+/// Resolves at a SIGTERM from now on.
+fn asked_to_stop() -> impl Future<Output = ()> {
+    let mut terminate = signal(SignalKind::terminate()).unwrap();
+    async move {
+        terminate.recv().await;
     }
 }
 

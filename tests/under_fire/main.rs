@@ -6,8 +6,8 @@
 //!     cargo test --test under_fire -- soak                one of crash_between_messages,
 //!                                                         crash_in_recovery, everything,
 //!                                                         handover, history, soak, recovery,
-//!                                                         reconciliation, rehearsal, storm,
-//!                                                         telling, versions
+//!                                                         reconciliation, rehearsal, shutdown,
+//!                                                         storm, telling, versions
 //!     cargo test --release --test under_fire -- everything --for 3600
 //!                                                         all of it at once, for so many seconds
 //!
@@ -37,6 +37,7 @@ mod recovery;
 mod rehearsal;
 mod sender;
 mod server;
+mod shutdown;
 mod soak;
 mod storm;
 mod telling;
@@ -58,7 +59,7 @@ pub enum Length {
 }
 
 /// Those that run side by side, since they wait for most of their time. The longest first.
-const TOGETHER: [&str; 10] = [
+const TOGETHER: [&str; 11] = [
     "crash_in_recovery",
     "telling",
     "recovery",
@@ -66,6 +67,7 @@ const TOGETHER: [&str; 10] = [
     "everything",
     "reconciliation",
     "soak",
+    "shutdown",
     "versions",
     "handover",
     "history",
@@ -84,6 +86,9 @@ async fn main() -> ExitCode {
     if application::is_wanted() {
         application::run().await;
         return ExitCode::SUCCESS;
+    }
+    if shutdown::is_wanted() {
+        shutdown::application().await.expect("it serves");
     }
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--list") {
@@ -169,6 +174,7 @@ async fn run(name: &str, length: Length, time: Option<Duration>) {
         "crash_in_recovery" => crash_in_recovery::run(length).await,
         "handover" => handover::run().await,
         "versions" => versions::run().await,
+        "shutdown" => shutdown::run().await,
         "soak" => soak::run(length).await,
         "recovery" => recovery::run(length).await,
         "telling" => telling::run().await,

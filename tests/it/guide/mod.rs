@@ -339,3 +339,34 @@ fn each_page_has_the_same_form_of_an_application() {
     }
     assert!(forms >= 7, "{forms}");
 }
+
+/// What is between the signal and the end of the process, without the tasks that only some applications have.
+fn ending(text: &str) -> Option<String> {
+    let (_, ending) = text.split_once("    stopped().await;\n    let ending")?;
+    let (ending, _) = ending.split_once("exit(0)")?;
+    let mut ending: String = ending.split_whitespace().collect();
+    for task in ["reconcile", "retention", "subscriptions"] {
+        ending = ending.replace(&format!("{task}.stop(),"), "");
+    }
+    Some(ending.replace(",);", ");"))
+}
+
+/// As the process ends that is held up by senders, handlers and hooks in `tests/under_fire/shutdown.rs`.
+#[test]
+fn b4_each_page_ends_as_the_process_of_the_tests() {
+    let tested = ending(include_str!("../../under_fire/shutdown.rs")).unwrap();
+    let for_programs = fs::read_to_string(root().join("llms.txt")).unwrap();
+    let pages = pages().into_iter();
+    let pages = pages.map(|(path, text)| (path.display().to_string(), text));
+    let mut ends = 0;
+    for (page, text) in pages.chain([("llms.txt".to_owned(), for_programs)]) {
+        for block in text
+            .split("```")
+            .filter(|block| block.contains("with_graceful_shutdown("))
+        {
+            assert_eq!(ending(block).as_ref(), Some(&tested), "{page}");
+            ends += 1;
+        }
+    }
+    assert!(ends >= 6, "{ends}");
+}
