@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::panic::{catch_drop, catch_panic, message};
+use crate::panic::{catch_panic, into_message};
 use crate::stop_signal::{Stop, StopSender};
 
 /// The pause before a loop begins anew. What has made it panic may still be there.
@@ -65,7 +65,8 @@ impl Background {
     }
 }
 
-/// Spawns work that ends by itself.
+/// Spawns work that ends by itself. A loop that has more to do after a panic is no such work: [`Background`], or
+/// [`guarded`] around each of its rounds.
 pub(crate) fn spawn_once(name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(async move {
         guarded(name, work).await;
@@ -74,20 +75,18 @@ pub(crate) fn spawn_once(name: &'static str, work: impl Future<Output = ()> + Se
 
 /// The output of work in the background, or `None` if it has panicked, which is logged.
 pub(crate) async fn guarded<T>(name: &'static str, work: impl Future<Output = T>) -> Option<T> {
-    let payload = match catch_panic(work).await {
-        Ok(output) => return Some(output),
-        Err(payload) => payload,
-    };
-    tracing::error!(
-        task = name,
-        message = message(&*payload),
-        "a background task of webhooks panicked"
-    );
-    if let Err(another) = catch_drop(payload) {
-        // Its destructor may panic as well.
-        std::mem::forget(another);
+    match catch_panic(work).await {
+        Ok(output) => Some(output),
+        Err(payload) => {
+            let message = into_message(payload);
+            tracing::error!(
+                task = name,
+                message,
+                "a background task of webhooks panicked"
+            );
+            None
+        }
     }
-    None
 }
 
 #[cfg(test)]

@@ -84,7 +84,10 @@ impl Counts {
                 let cause = rejected.rejection.kind();
                 activity.count_rejection(cause, &rejected.stored_reason(provider));
             }
-            Unhandled::Handshake(_) | Unhandled::NoSecrets(_) | Unhandled::HandshakeFailed(_) => {}
+            Unhandled::Handshake(_)
+            | Unhandled::NoSecrets(_)
+            | Unhandled::HandshakeFailed(_)
+            | Unhandled::Panicked(_) => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! Catches panics of handlers and of work after a commit.
+//! Catches panics of the application: of what it verifies with, of handlers, hooks, and work after a commit.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -30,6 +30,15 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Payload> {
 /// Drops a value whose destructor may panic.
 pub(crate) fn catch_drop<T>(value: T) -> Result<(), Payload> {
     catch(|| drop(value))
+}
+
+/// The message of a panic, whose payload may panic itself when it is dropped.
+pub(crate) fn into_message(payload: Payload) -> String {
+    let message = message(&*payload).to_owned();
+    if let Err(another) = catch_drop(payload) {
+        std::mem::forget(another);
+    }
+    message
 }
 
 /// The message of a panic, if it has one.

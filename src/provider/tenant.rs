@@ -34,8 +34,8 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// whoever has a request that is signed with them can send it to a tenant, and see that it is accepted.
 ///
 /// If the lookup fails, or takes longer than
-/// [`database_timeout`](crate::IdempotentWebhook::database_timeout), the sender gets a 503 with
-/// `Retry-After`. The lookup is the only step before the signature is verified.
+/// [`database_timeout`](crate::IdempotentWebhook::database_timeout), or one of the two functions panics, the sender gets a
+/// 503 with `Retry-After`. The lookup is the only step before the signature is verified.
 ///
 /// ```no_run
 /// use http::request::Parts;

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::panic::{self, catch_drop};
+use crate::panic;
 use crate::stop_signal::Stop;
 
 /// For how long a call is waited for, and for how long calls are made after it was asked to stop.
@@ -60,12 +60,8 @@ pub(super) async fn call(name: &'static str, hook: impl FnOnce() + Send + 'stati
             "a hook takes longer than {LIMIT:?}: what it tells may come after what is told next"
         ),
         Ok(Ok(Err(payload))) => {
-            let message = panic::message(&*payload);
+            let message = panic::into_message(payload);
             tracing::error!(hook = name, message, "a hook for webhooks panicked");
-            if let Err(payload) = catch_drop(payload) {
-                // Its destructor may panic, too.
-                std::mem::forget(payload);
-            }
         }
         // The thread always sends.
         Ok(Ok(Ok(())) | Err(_)) => {}

@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tower_service::Service;
 
-use crate::panic::catch_panic;
+use crate::panic::{catch_panic, into_message};
 
 pub(super) type Prepare = Arc<dyn Fn(&mut Parts) + Send + Sync>;
 type Sent = Pin<Box<dyn Future<Output = Option<StatusCode>> + Send>>;
@@ -59,6 +59,16 @@ impl Router {
             }
             (self.send)(Request::from_parts(head, body)).await
         });
-        sent.await.ok().flatten()
+        match sent.await {
+            Ok(status) => status,
+            Err(payload) => {
+                let message = into_message(payload);
+                tracing::error!(
+                    message,
+                    "webhook recovery: a middleware or `Recovery::prepare_request` panicked"
+                );
+                None
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a request, verifies it and identifies its delivery. Whether its signature is authentic, `provider/verify.rs` decides.
 
 use std::error::Error;
+use std::pin::pin;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use super::telemetry;
 use super::unhandled::Unhandled;
 use crate::delivery::{Delivery, VerifiedDelivery};
 use crate::event_types::Wanted;
+use crate::panic::{self, catch_panic};
 use crate::provider::{Handshake, Verified, VerifyError};
 
 /// The largest body of a handshake that is not signed, in bytes.
@@ -31,6 +33,9 @@ pub(crate) struct Authentic {
 
 /// Reads and verifies a request. The span gets what is known of one that is rejected. `seen` is called with each authentic
 /// delivery, also with one that is ignored.
+///
+/// All code of the application that is called before the handler is called here: the lookup of a tenant's secrets, the
+/// signature scheme, and what a handshake asks for. If it panics, that is an answer like any other failure.
 pub(crate) async fn authenticate<B>(
     verification: &Verification,
     head: &Parts,
@@ -41,7 +46,11 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let authentic = verify(verification, head, body, seen).await;
+    // Pinned here: a future that is passed on has its room twice.
+    let verifying = pin!(verify(verification, head, body, seen));
+    let authentic = catch_panic(verifying).await;
+    let authentic =
+        authentic.unwrap_or_else(|payload| Err(Unhandled::Panicked(panic::into_message(payload))));
     if let Err(Unhandled::Rejected(rejected)) = &authentic {
         telemetry::rejected(head, rejected);
     }

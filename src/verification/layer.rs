@@ -50,7 +50,7 @@ use crate::provider::Provider;
 /// [failure](Provider::failure_status), a text or an empty body, and never 410, for which some providers delete the endpoint. The header
 /// `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
 ///
-/// As any handler of axum, it is dropped when the sender hangs up. A panic is left to the server.
+/// As any handler of axum, it is dropped when the sender hangs up. A panic of the handler is left to the server.
 ///
 /// # Where to put it
 ///

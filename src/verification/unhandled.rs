@@ -28,6 +28,8 @@ pub(crate) enum Unhandled {
     NoSecrets(BoxError),
     /// The secret of a handshake could not be kept, or the address that confirms it could not be visited.
     HandshakeFailed(BoxError),
+    /// The application's code panicked while the request was verified.
+    Panicked(String),
 }
 
 impl From<Rejection> for Unhandled {
@@ -46,7 +48,7 @@ impl Unhandled {
             Self::Rejected(_) => Outcome::Rejected,
             Self::Handshake(_) => Outcome::Handshake,
             Self::Ignored(_) => Outcome::Ignored,
-            Self::NoSecrets(_) | Self::HandshakeFailed(_) => Outcome::Failed,
+            Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => Outcome::Failed,
         }
     }
 
@@ -60,7 +62,9 @@ impl Unhandled {
         // For `assert_idempotent`; it does not leave the process.
         let reason = match &self {
             Self::Rejected(rejected) => Some(rejected.reason(provider)),
-            Self::NoSecrets(_) | Self::HandshakeFailed(_) => Some(self.to_string()),
+            Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => {
+                Some(self.to_string())
+            }
             Self::Handshake(_) | Self::Ignored(_) => None,
         };
         let mut response = match self {
@@ -81,7 +85,7 @@ impl Unhandled {
                 }
                 response
             }
-            Self::NoSecrets(_) | Self::HandshakeFailed(_) => {
+            Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => {
                 unavailable(LATER, provider, *retry_after)
             }
         };
@@ -110,7 +114,7 @@ impl Unhandled {
                 let event_type = ignored.name();
                 debug!(event_type, "webhook ignored: no handler for its type");
             }
-            Self::NoSecrets(_) | Self::HandshakeFailed(_) => error!(
+            Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => error!(
                 status = StatusCode::SERVICE_UNAVAILABLE.as_u16(),
                 reason = self.to_string(),
                 "webhook failed"
@@ -155,6 +159,10 @@ impl fmt::Display for Unhandled {
                 f,
                 "could not do what a handshake asks for: {}",
                 ErrorChain(&**error)
+            ),
+            Self::Panicked(message) => write!(
+                f,
+                "the application panicked while the request was verified: {message}"
             ),
             Self::Rejected(_) | Self::Handshake(_) | Self::Ignored(_) => {
                 f.write_str(self.outcome().as_str())

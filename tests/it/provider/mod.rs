@@ -3,6 +3,7 @@
 mod answers;
 mod delivery_ids;
 mod handshakes;
+mod panics;
 mod replays;
 mod secrets;
 mod signatures;
