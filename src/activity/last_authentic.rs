@@ -7,9 +7,11 @@ use std::time::Duration;
 use sqlx::Row;
 use tokio::runtime::Handle;
 
-use crate::background::spawn_once;
+use crate::background::{guarded, spawn_once};
 use crate::metrics::{Metrics, unix_now};
 use crate::transaction::{DatabaseError, Store};
+
+const NAME: &str = "last authentic request";
 
 /// How often it is read.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -35,10 +37,11 @@ pub(crate) fn report_last_authentic(endpoint: &Arc<str>, store: &Store, metrics:
         return;
     }
     let (endpoint, store, metrics) = (endpoint.clone(), store.clone(), metrics.clone());
-    spawn_once("last authentic request", async move {
+    spawn_once(NAME, async move {
         let mut is_first = true;
         while !metrics.is_alone() && !store.pool().is_closed() {
-            if let Ok(at) = last_authentic(&endpoint, &store).await {
+            let read = guarded(NAME, last_authentic(&endpoint, &store)).await;
+            if let Some(Ok(at)) = read {
                 if let Some(at) = at.or(is_first.then(unix_now)) {
                     metrics.authentic(at);
                 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 use sqlx::Row;
 use tokio::runtime::Handle;
 
-use crate::background::spawn_once;
+use crate::background::{guarded, spawn_once};
 use crate::event_types::WantedEvents;
 use crate::metrics::Metrics;
 use crate::recovery::Problem;
 use crate::transaction::{DatabaseError, Store};
+
+const NAME: &str = "event types";
 
 /// How often they are counted.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -35,9 +37,10 @@ pub(crate) fn report_types(
     }
     let (endpoint, store, metrics) = (endpoint.clone(), store.clone(), metrics.clone());
     let events = Arc::downgrade(events);
-    spawn_once("event types", async move {
+    spawn_once(NAME, async move {
         while is_there(&events).await && !store.pool().is_closed() {
-            if let Err(error) = report(&endpoint, &store, &metrics).await {
+            let reported = guarded(NAME, report(&endpoint, &store, &metrics)).await;
+            if let Some(Err(error)) = reported {
                 tracing::debug!(%error, "could not count the event types of a webhook endpoint");
             }
         }

@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::kept::{self, Acceptance, Accepted};
-use crate::background::spawn_once;
+use crate::background::{guarded, spawn_once};
 use crate::transaction::{DatabaseError, ShortTx, Store, first_within, with_timeout};
+
+const NAME: &str = "acceptances";
 
 /// The largest batch, in requests.
 const GROUP: usize = 64;
@@ -40,7 +42,7 @@ impl Acceptances {
         self.send(store, (acceptance, reply));
         match tokio::time::timeout(store.timeout, result).await {
             Ok(Ok(result)) => result,
-            // The runtime is shutting down, or the writer has panicked.
+            // The runtime is shutting down, or the write has panicked.
             Ok(Err(_)) | Err(_) => Err(DatabaseError::TimedOut),
         }
     }
@@ -51,7 +53,7 @@ impl Acceptances {
         if let Some(open) = &*queue {
             match open.send(waiting) {
                 Ok(()) => return,
-                // Its runtime has shut down, or it has panicked.
+                // Its runtime has shut down.
                 Err(error) => waiting = error.0,
             }
         }
@@ -60,7 +62,7 @@ impl Acceptances {
         let _ = sender.send(waiting);
         *queue = Some(sender);
         let store = store.clone();
-        spawn_once("acceptances", Writer { store, receiver }.run());
+        spawn_once(NAME, Writer { store, receiver }.run());
     }
 }
 
@@ -89,7 +91,9 @@ impl Writer {
                     break;
                 }
                 let batch: Vec<_> = group.drain(..batch_of(&group)).collect();
-                begun = self.write_batch(begun, batch).await;
+                // A panic fails the batch, and not what waits behind it.
+                let written = guarded(NAME, self.write_batch(begun, batch)).await;
+                begun = written.flatten();
             }
             if self.receiver.is_empty()
                 && let Some(tx) = begun.take()

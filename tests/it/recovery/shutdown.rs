@@ -10,13 +10,14 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::recovery::RecoveryTask;
 use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, Retention, presets};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
 use crate::support::{
     Database, Link, NONE_TAKEN, NOTHING_KEPT, Network, ONE_WAITS_FOR_A_LOCK, Process, TestApp,
-    answer, assert_rows, gated, github, github_delivery, keep, keep_accepted, lock, logged,
-    recover, recovery, secret, send, soon, spawn_send, until_logged, write_effect,
+    answer, assert_rows, gate, gated, github, github_delivery, keep, keep_accepted, let_pass, lock,
+    logged, recover, recovery, secret, send, soon, spawn_send, until_logged, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -400,4 +401,90 @@ async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     })
     .await;
     assert!(log.contains("task=\"acceptances\""), "{log}");
+}
+
+/// Its senders would wait without an answer, or get a 503.
+#[tokio::test]
+async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
+    let database = Database::new().await;
+    let panics = Arc::new(AtomicBool::new(false));
+    let (mut gate, way) = gate();
+    let pool = PgPoolOptions::new()
+        .test_before_acquire(false)
+        .before_acquire({
+            let panics = panics.clone();
+            move |_, _| {
+                let (panics, way) = (panics.swap(false, Ordering::SeqCst), way.clone());
+                Box::pin(async move {
+                    if panics {
+                        way.pass().await;
+                        panic!("on purpose");
+                    }
+                    Ok(true)
+                })
+            }
+        })
+        .connect_lazy_with(database.options());
+    let recovery = recovery(&pool);
+    let layer = layer_of(&pool, keep_accepted(&recovery)).without_activity();
+    let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+    let accepted = answer(200, "accepted", "");
+    let log = logged(async {
+        assert_eq!(send(&router, github("a", "{}")).await, accepted);
+        database.until(NOTHING_KEPT).await;
+        panics.store(true, Ordering::SeqCst);
+        let panicking = spawn_send(&router, github("b", "{}"));
+        gate.reached().await;
+        let waiting = spawn_send(&router, github("c", "{}"));
+        // It is in the queue.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        gate.open();
+        assert_eq!(soon(panicking).await.unwrap().status, 503);
+        assert_eq!(soon(waiting).await.unwrap(), accepted);
+    })
+    .await;
+    assert!(log.contains("task=\"acceptances\""), "{log}");
+    database.until(NOTHING_KEPT).await;
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+/// They would stand still, so that `WebhooksSilent` pages.
+#[tokio::test]
+async fn b4_gauges_that_are_read_from_the_database_go_on_after_a_panic() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    // Of this thread, which is all that the test's runtime has.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
+             values ('test', to_timestamp(1700000000), 'request', 'processed', 1, to_timestamp(1700000000))",
+        )
+        .await;
+    let (panics, count) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
+    let pool = pool_that_panics(&database, &panics, &count);
+    let log = logged(async {
+        let _layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
+            .expect_every(Duration::from_secs(3600))
+            .only(["push"]);
+        until_logged("task=\"last authentic request\"").await;
+        let_pass(Duration::from_secs(31)).await;
+        until_logged("task=\"event types\"").await;
+        panics.store(false, Ordering::SeqCst);
+        let_pass(Duration::from_secs(31)).await;
+        soon(async {
+            let labels = "{endpoint=\"test\",provider=\"github\"";
+            let gauges = [
+                format!("idempotent_webhook_last_authentic_timestamp_seconds{labels}}} 1700000000"),
+                format!("idempotent_webhook_event_types{labels},state=\"new\"}} 0"),
+            ];
+            while !gauges.iter().all(|gauge| exporter.render().contains(gauge)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    })
+    .await;
+    assert!(log.contains("ERROR"), "{log}");
 }
