@@ -57,7 +57,10 @@ impl Stop {
 }
 
 /// The output of a future, or `None` if the other one ends before.
-async fn first<T>(end: impl Future<Output = ()>, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn first<T>(
+    end: impl Future<Output = ()>,
+    future: impl Future<Output = T>,
+) -> Option<T> {
     let (mut end, mut future) = (pin!(end), pin!(future));
     std::future::poll_fn(|cx| match end.as_mut().poll(cx) {
         Poll::Ready(()) => Poll::Ready(None),

@@ -1,11 +1,13 @@
 //! The crate's tables, beside the application's own migrations.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection, PgPool, Row, SqlSafeStr};
 use tokio::time::timeout;
 
+use crate::stop_signal::first;
 use crate::transaction::{DatabaseError, ShortTx};
 
 const MIGRATIONS: [(&str, &str); 4] = [
@@ -28,6 +30,18 @@ const APPLIED: &str = "
     order by version
 ";
 
+const SESSION: &str = "select pg_backend_pid()";
+
+/// The sessions that hold what a session waits for. Of another role's session, only the state may be hidden.
+const HOLDERS: &str = "
+    select holder.pid, activity.application_name, activity.state
+    from unnest(pg_blocking_pids($1)) as holder (pid)
+    left join pg_stat_activity as activity on activity.pid = holder.pid
+";
+
+/// How often it is reported that it waits for another session.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The longest time of all migrations, and of the wait for another process that runs them.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
@@ -38,7 +52,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they
 /// do not interfere with an application's own `sqlx::migrate!()` on the same database, in either
-/// order. Calling it again changes nothing. Several processes may call it at once.
+/// order. Calling it again changes nothing. Several processes may call it at once: sqlx runs one migration of a database at a
+/// time, the application's own included, so that this may have to wait, for an hour at most. After ten seconds, and then each
+/// ten seconds, it logs at WARN for which session it waits.
 ///
 /// A database that a later version has migrated is left as it is: within a major version, later tables are also right
 /// for the versions before. So an old process starts during a deploy, and after a rollback.
@@ -75,10 +91,36 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
     // It is not one of the pool any more, so that no peer that falls silent keeps a place. Dropped, it is closed.
     let mut connection = pool.acquire().await?.detach();
-    let migrated = timeout(LIMIT, migrator.run_direct(None, &mut connection, false)).await;
-    migrated.unwrap_or_else(|_| Err(sqlx::Error::from(DatabaseError::TimedOut).into()))?;
+    let session = sqlx::query_scalar(SESSION)
+        .fetch_one(&mut connection)
+        .await?;
+    let limit = async {
+        let _ = timeout(LIMIT, report_holders(pool, session)).await;
+    };
+    let migrated = first(limit, migrator.run_direct(None, &mut connection, false)).await;
+    migrated.unwrap_or_else(|| Err(sqlx::Error::from(DatabaseError::TimedOut).into()))?;
     let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
     Ok(())
+}
+
+/// Logs for which other sessions a session waits, again and again.
+async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
+    loop {
+        tokio::time::sleep(PATIENCE).await;
+        let holders = ShortTx::run(pool, async |tx| {
+            sqlx::query_as(HOLDERS).bind(session).fetch_all(tx).await
+        });
+        let holders: Vec<(i32, Option<String>, Option<String>)> = holders.await.unwrap_or_default();
+        for (pid, application, state) in holders {
+            tracing::warn!(
+                pid,
+                application,
+                state,
+                "`migrate` waits for this session of Postgres: sqlx runs one migration of a database at a time, the \
+                 application's own included"
+            );
+        }
+    }
 }
 
 /// Whether there is nothing to do, which a role without the right to create a schema may find out.

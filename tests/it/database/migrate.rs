@@ -1,10 +1,12 @@
 //! The crate's migrations beside the application's.
 
-use idempotent_webhook::migrate;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{PgPool, SqlSafeStr};
+use std::time::Duration;
 
-use crate::support::Database;
+use idempotent_webhook::migrate;
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{ConnectOptions, PgPool, SqlSafeStr};
+
+use crate::support::{Database, ONE_WAITS_FOR_A_LOCK, let_pass, logged, soon, until_logged};
 
 /// What `sqlx::migrate!()` of an application does, with a table of the same name as ours.
 async fn migrate_application(pool: &PgPool) {
@@ -54,6 +56,42 @@ async fn several_processes_may_migrate_at_once() {
     for migrated in migrating {
         migrated.await.unwrap().unwrap();
     }
+}
+
+/// A session that was left behind holds up each migration of the database.
+#[tokio::test]
+async fn a_migration_that_has_to_wait_says_for_whom() {
+    let database = Database::empty().await;
+    let options = database.options().application_name("left behind");
+    let mut holder = options.connect().await.unwrap();
+    holder.lock().await.unwrap();
+    let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
+        .fetch_one(&mut holder)
+        .await
+        .unwrap();
+    let pool = database.pool.clone();
+    let log = logged(async {
+        let migrating = tokio::spawn(async move { migrate(&pool).await });
+        database.until(ONE_WAITS_FOR_A_LOCK).await;
+        let_pass(Duration::from_secs(11)).await;
+        until_logged("waits for this session").await;
+        holder.unlock().await.unwrap();
+        soon(migrating).await.unwrap().unwrap();
+    })
+    .await;
+    let line = log
+        .lines()
+        .find(|line| line.contains("waits for this session"));
+    let line = line.unwrap();
+    for part in [
+        "WARN".to_owned(),
+        format!("pid={pid} "),
+        "application=\"left behind\"".to_owned(),
+        "state=\"idle\"".to_owned(),
+    ] {
+        assert!(line.contains(&part), "{line}");
+    }
+    migrate(&database.pool).await.unwrap();
 }
 
 /// An old process that starts during a deploy, or after a rollback.
