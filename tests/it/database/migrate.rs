@@ -94,6 +94,24 @@ async fn a_migration_that_has_to_wait_says_for_whom() {
     migrate(&database.pool).await.unwrap();
 }
 
+/// What only a migration writes is not there after `truncate`, and collides in a restore of the data alone.
+#[tokio::test]
+async fn a_migration_writes_no_row() {
+    let database = Database::new().await;
+    let tables = "select quote_ident(tablename)
+        from pg_tables
+        where schemaname = 'idempotent_webhook' and tablename <> 'migrations'";
+    let tables: Vec<String> = sqlx::query_scalar(tables)
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+    assert!(tables.len() > 20, "{tables:?}");
+    for table in tables {
+        let rows = format!("select count(*) from idempotent_webhook.{table}");
+        assert_eq!(database.count(&rows).await, 0, "{table}");
+    }
+}
+
 /// An old process that starts during a deploy, or after a rollback.
 #[tokio::test]
 async fn the_tables_of_a_later_version_are_left_as_they_are() {

@@ -823,3 +823,40 @@ async fn q4_a_breaker_that_opens_is_logged_once_over_all_processes() {
     assert_eq!(log.lines().filter(of_recovery).count(), 1, "{log}");
     assert!(log.contains("problem=\"probing\""), "{log}");
 }
+
+/// As after a restore that has left out a table, and in tables that were emptied for a test.
+#[tokio::test]
+async fn q4_problems_are_found_whatever_rows_are_gone() {
+    let database = Database::new().await;
+    look(&database, None).await;
+    for lose in [
+        "delete from idempotent_webhook.problems_look",
+        "do $$ begin
+            execute (
+                select 'truncate ' || string_agg(format('idempotent_webhook.%I', tablename), ', ')
+                from pg_tables
+                where schemaname = 'idempotent_webhook' and tablename <> 'migrations'
+            );
+         end $$",
+    ] {
+        database.run(lose).await;
+        insert_failing(&database, "test").await;
+        let told = Told::default();
+        look(&database, Some(&told)).await;
+        told.until(&["test: failing begun"]).await;
+        // The next look has its row.
+        assert_eq!(
+            database
+                .count("select count(*) from idempotent_webhook.problems_look")
+                .await,
+            1
+        );
+        pass_on(&database).await;
+        database
+            .run("delete from idempotent_webhook.kept_deliveries")
+            .await;
+        look(&database, Some(&told)).await;
+        told.until(&["test: failing begun", "test: failing over"])
+            .await;
+    }
+}
