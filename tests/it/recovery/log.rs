@@ -170,3 +170,28 @@ async fn r17_recovery_says_that_the_migration_is_missing() {
         assert!(log.lines().any(has_both), "{step}: {log}");
     }
 }
+
+/// It has no answer, and is no attempt.
+#[tokio::test]
+async fn r17_a_panic_before_the_layer_is_logged() {
+    let database = Database::new().await;
+    database.insert_due(1).await;
+    let recovery = recovery(&database.pool).prepare_request(|_| panic!("on purpose"));
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .keep(keep(&recovery));
+    let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+    let log = logged(async {
+        let recovery = recovery.spawn(router);
+        until_logged("no layer of this endpoint was reached").await;
+        recovery.stop().await;
+    })
+    .await;
+    let panicked = log.lines().find(|line| line.contains("panicked"));
+    let panicked = panicked.unwrap();
+    assert!(
+        panicked.contains("ERROR") && panicked.contains("on purpose"),
+        "{log}"
+    );
+    assert_kept!(database, "due", attempts: 1, retries: 0);
+    assert_rows!(database, claims: 0, effects: 0);
+}
