@@ -73,8 +73,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding is
-/// not UTF-8 and so cannot store every delivery id. Otherwise any error of sqlx's migrator, for
-/// example for a migration that was changed by hand.
+/// not UTF-8 and so cannot store every delivery id. [`MigrateError::VersionMismatch`] for tables that a version which was never
+/// released has made, and for a migration that was changed by hand: an event at ERROR says what to do. Otherwise any error
+/// of sqlx's migrator.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     check_encoding(pool).await?;
     let migrations = (1..).zip(MIGRATIONS).map(|(version, (name, sql))| {
@@ -98,7 +99,15 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
         let _ = timeout(LIMIT, report_holders(pool, session)).await;
     };
     let migrated = first(limit, migrator.run_direct(None, &mut connection, false)).await;
-    migrated.unwrap_or_else(|| Err(sqlx::Error::from(DatabaseError::TimedOut).into()))?;
+    let migrated =
+        migrated.unwrap_or_else(|| Err(sqlx::Error::from(DatabaseError::TimedOut).into()));
+    if let Err(MigrateError::VersionMismatch(_)) = migrated {
+        tracing::error!(
+            "the tables of the schema `idempotent_webhook` were made by a version that was never released, or a migration was \
+             changed by hand: if nothing in them is needed, drop the schema and call `migrate` again"
+        );
+    }
+    migrated?;
     let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
     Ok(())
 }

@@ -124,14 +124,21 @@ async fn the_tables_of_a_later_version_are_left_as_they_are() {
         .await;
     migrate(&database.pool).await.unwrap();
 
-    // One of its own that was changed is an error as before.
+    // One of its own that was changed is an error as before, and says what to do.
     database
         .run("update idempotent_webhook.migrations set checksum = '' where version = 1")
         .await;
-    let refused = migrate(&database.pool).await.unwrap_err();
+    let log = logged(async {
+        let refused = migrate(&database.pool).await.unwrap_err();
+        assert!(
+            matches!(refused, MigrateError::VersionMismatch(1)),
+            "{refused:?}"
+        );
+    });
+    let log = log.await;
     assert!(
-        matches!(refused, MigrateError::VersionMismatch(1)),
-        "{refused:?}"
+        log.contains("ERROR") && log.contains("drop the schema"),
+        "{log}"
     );
 }
 
