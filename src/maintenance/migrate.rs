@@ -92,15 +92,14 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
     // It is not one of the pool any more, so that no peer that falls silent keeps a place. Dropped, it is closed.
     let mut connection = pool.acquire().await?.detach();
-    let session = sqlx::query_scalar(SESSION)
-        .fetch_one(&mut connection)
-        .await?;
+    let timed_out = || sqlx::Error::from(DatabaseError::TimedOut);
+    let session = sqlx::query_scalar(SESSION).fetch_one(&mut connection);
+    let session = timeout(LIMIT, session).await.map_err(|_| timed_out())??;
     let limit = async {
         let _ = timeout(LIMIT, report_holders(pool, session)).await;
     };
     let migrated = first(limit, migrator.run_direct(None, &mut connection, false)).await;
-    let migrated =
-        migrated.unwrap_or_else(|| Err(sqlx::Error::from(DatabaseError::TimedOut).into()));
+    let migrated = migrated.ok_or_else(timed_out)?;
     if let Err(MigrateError::VersionMismatch(_)) = migrated {
         tracing::error!(
             "the tables of the schema `idempotent_webhook` were made by a version that was never released, or a migration was \
