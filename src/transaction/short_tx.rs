@@ -16,14 +16,15 @@ use super::pg_error::{DatabaseError, Manager};
 /// is as in [`BEGIN`](super::store::BEGIN).
 ///
 /// Postgres keeps the plan of a prepared statement, also one that it has made while a table was empty: to read all of it,
-/// or all of an index, cost nothing then. With these settings it looks each key up from the first plan on. Where a statement
-/// has to read all of a small table, it still does, and the estimate of a plan without another way is so high that
-/// Postgres would compile it.
+/// or all of an index, or to sort what it finds, cost nothing then. With these settings it looks each key up, and reads lists
+/// in the order of their index, from the first plan on. Where a statement has no other way, it still reads all, and sorts.
+/// The estimate of such a plan is so high that Postgres would compile it: hence the last setting.
 macro_rules! begin_own {
     () => {
         "begin isolation level read committed not deferrable; \
          set local enable_seqscan = off; \
          set local enable_indexonlyscan = off; \
+         set local enable_sort = off; \
          set local jit = off"
     };
 }
