@@ -124,7 +124,8 @@ create index kept_deliveries_archived
     on idempotent_webhook.kept_deliveries (endpoint, archived_until)
     where state = 'processed';
 
--- For the look-up of ids: those with a request are found by that. No other statement has its second condition.
+-- For the look-up of ids: those with a request are found by that. And for lists, by the filter of an operator. No other
+-- statement has its second condition, which all rows meet.
 create index kept_deliveries_recorded
     on idempotent_webhook.kept_deliveries (delivery_id)
     where state = 'recorded' and delivery_id > '';

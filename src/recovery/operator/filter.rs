@@ -12,18 +12,21 @@ use super::operation::Operation;
 use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
 
-/// A filter that is not given must not cost an index: statements with a filter are planned for it.
-const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
+/// A filter that is not given must not cost an index: statements with a filter are planned for it. They may sort what they
+/// find: the order of the primary key alone would have the archive read.
+const PLAN_FOR_VALUES: &str = "
+    select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_sort', 'on', true)
+";
 
 /// The delivery is one of the endpoint `$1` in one of the states `$3`, as the table has them. Each state by itself, since each
-/// has its index: without that, the archive is read to find what is dead.
+/// has its index, with the conditions of that: without them, the archive is read to find what is dead.
 macro_rules! is_listed {
     () => {
         "kept.endpoint = $1
         and (
             kept.state = 'due' and 'due' = any($3::text[])
             or kept.state = 'dead' and 'dead' = any($3::text[])
-            or kept.state = 'recorded' and 'recorded' = any($3::text[])
+            or kept.state = 'recorded' and kept.delivery_id > '' and 'recorded' = any($3::text[])
             or kept.state = 'processed' and 'processed' = any($3::text[])
         )"
     };

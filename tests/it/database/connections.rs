@@ -239,7 +239,7 @@ async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
     assert_eq!(
         *sent.lock().unwrap(),
         [
-            "begin not deferrable",
+            "begin not deferrable; set local enable_seqscan = off",
             "execute",
             "execute",
             "execute",

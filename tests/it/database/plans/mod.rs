@@ -9,11 +9,12 @@ mod statements;
 
 use std::collections::BTreeMap;
 
+use idempotent_webhook::migrate;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection, Row};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection, PgPool, Row};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 use self::statements::{In, NAMED, NOT_RUN, STATEMENTS};
-use crate::support::Database;
 
 /// The rows that the statements of the table are about, of each kind one.
 const SOME: &str = "
@@ -211,9 +212,13 @@ fn text(texts: &BTreeMap<String, String>, name: &str) -> String {
 }
 
 async fn reads_no_more(made: &str) {
-    let database = Database::new().await;
-    database.run(WITHOUT_AUTOVACUUM).await;
-    let mut connection = database.options().connect().await.unwrap();
+    // A server of its own: where others make databases, Postgres has each connection plan again.
+    let server = ThrowawayPostgres::start(Durability::Lossy).await.unwrap();
+    let pool = PgPool::connect_lazy_with(server.options("postgres"));
+    migrate(&pool).await.unwrap();
+    pool.close().await;
+    let mut connection = server.options("postgres").connect().await.unwrap();
+    connection.execute(WITHOUT_AUTOVACUUM).await.unwrap();
     run(&mut connection, made).await;
     let texts = source::statements();
     let mut refused = Vec::new();
@@ -320,16 +325,25 @@ async fn buffers(connection: &mut PgConnection) -> Vec<i64> {
             .await
             .unwrap();
         let explain = format!(
-            "explain (analyze, buffers, timing off, format json) {}",
+            "savepoint before; explain (analyze, buffers, timing off, format json) {}",
             execute(place, values)
         );
-        let explained = connection
-            .fetch_one(sqlx::raw_sql(AssertSqlSafe(explain)))
-            .await;
-        let explained = explained.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let plan: Value = serde_json::from_str(explained.try_get_unchecked(0).unwrap()).unwrap();
-        let of = |kind: &str| plan[0]["Plan"][kind].as_i64().unwrap();
-        all.push(of("Shared Hit Blocks") + of("Shared Read Blocks"));
+        let mut fewest = i64::MAX;
+        // The first time, Postgres may read its own catalogues as well.
+        for _ in 0..2 {
+            let explain = AssertSqlSafe(explain.clone());
+            let explained = connection.fetch_one(sqlx::raw_sql(explain)).await;
+            let explained = explained.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let plan: Value =
+                serde_json::from_str(explained.try_get_unchecked(0).unwrap()).unwrap();
+            let of = |kind: &str| plan[0]["Plan"][kind].as_i64().unwrap();
+            fewest = fewest.min(of("Shared Hit Blocks") + of("Shared Read Blocks"));
+            connection
+                .execute("rollback to savepoint before")
+                .await
+                .unwrap();
+        }
+        all.push(fewest);
         connection.execute("rollback").await.unwrap();
     }
     all
