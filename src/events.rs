@@ -87,7 +87,8 @@ use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, setting
 /// GitHub's action can be written: `pull_request.opened` comes before `pull_request`, which has all actions.
 ///
 /// `customer.subscription.*` has `customer.subscription.trial.end`, and not `customer.subscription`. `issues.*` has
-/// GitHub's `issues` with any action. Another name matches only what is spelled alike.
+/// GitHub's `issues` with any action. Another name matches only what is spelled alike, and one that no event of the provider
+/// [can have](crate::Provider::event_names_like) is refused by [`layer`](EventHandlers::layer).
 ///
 /// **Where the type is in a header that is not signed**, as that of GitHub, Gitea, Bitbucket or Linear, whoever has
 /// captured a signed body can send it as an event of another type. A handler takes nothing for granted that its
@@ -131,7 +132,7 @@ where
     /// # Panics
     ///
     /// If there is one for the name, or it is no name: it is empty, or has `*` elsewhere than at its end, after a dot or
-    /// what else is [between words](crate::Provider::event_type_separator).
+    /// what else is between words.
     #[track_caller]
     pub fn on<H, T>(mut self, event_type: impl Into<String>, handler: H) -> Self
     where
@@ -246,8 +247,9 @@ where
     ///
     /// # Panics
     ///
-    /// If the provider has no event type. Or if the layer, or a clone of it, has another table already: that of
-    /// [`only`](crate::IdempotentWebhook::only), or of other [`Events`].
+    /// If the provider has no event type. If no event of the provider can have one of the names: `document.completed`, where
+    /// the preset has [names like](crate::Provider::event_names_like) `DOCUMENT_COMPLETED`. Or if the layer, or a clone of
+    /// it, has another table already: that of [`only`](crate::IdempotentWebhook::only), or of other [`Events`].
     #[track_caller]
     pub fn layer(self, webhook: impl Into<EventsLayer>) -> impl Handler<((),), S> {
         let Self {

@@ -1,8 +1,16 @@
-//! Names of event types, and the groups that `*` makes of them. `wanted_events.rs` decides which are ignored.
+//! Names of event types, and the groups that `*` makes of them. `wanted_events.rs` decides which are ignored, and `forms.rs`
+//! which names a provider's events can have.
 
+mod forms;
 mod wanted_events;
 
+pub(crate) use forms::NameForms;
 pub(crate) use wanted_events::{Ignored, Matched, Wanted, WantedEvents, add};
+
+/// Whether it is in a word, or between the words of one part, of a name: a group ends after anything else.
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || ['_', '-', '*', ' '].contains(&c)
+}
 
 /// Names of event types, as a provider has them.
 #[derive(Clone, Debug, PartialEq, Eq)]

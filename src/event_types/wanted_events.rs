@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::EventTypes;
+use super::{EventTypes, is_of_word};
 
 /// The event types that a layer is for, and what becomes of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,6 @@ impl fmt::Display for NameError {
 
 /// Whether `*` is once in the name, at its end, after a word and what separates words.
 fn is_group(name: &str) -> bool {
-    let is_of_word = |c: char| c.is_alphanumeric() || ['_', '-', '*', ' '].contains(&c);
     let words = name.strip_suffix('*').and_then(|words| {
         let separator = words.chars().last()?;
         (!is_of_word(separator)).then(|| words.trim_end_matches(separator))

@@ -21,6 +21,7 @@ pub fn airwallex(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("name")))
+        .event_names_like(["payment_intent.succeeded"])
         .payload_version(Source::json(JsonPath::member("version")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)

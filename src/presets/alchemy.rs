@@ -21,6 +21,7 @@ pub fn alchemy(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["ADDRESS_ACTIVITY"])
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(7 * DAY)

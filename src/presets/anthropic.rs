@@ -18,6 +18,7 @@ pub fn anthropic(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::json(JsonPath::member("id"));
     standard("anthropic", StandardWebhooks::new(), secrets, id)
         .event_type(Source::json(JsonPath::member("data").then("type")))
+        .event_names_like(["session.status_idled"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .redelivery_window(30 * DAY)
 }

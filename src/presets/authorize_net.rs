@@ -18,5 +18,9 @@ pub fn authorize_net(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("notificationId")))
         .event_type(Source::json(JsonPath::member("eventType")))
+        .event_names_like([
+            "net.authorize.customer.created",
+            "net.authorize.customer.paymentProfile.created",
+        ])
         .success_status(StatusCode::OK)
 }

@@ -21,6 +21,7 @@ pub fn awardee(secrets: impl Into<SecretSource>) -> Provider {
             "x-awardee-delivery",
         )))
         .event_type(Source::header(HeaderName::from_static("x-awardee-event")))
+        .event_names_like(["qr_code.scanned"])
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(30 * DAY)

@@ -11,14 +11,19 @@ use crate::provider::{ASSUMED_DEADLINE, DAY, JsonPath, Provider, SecretSource, S
 ///   retry is signed at a new time is likely, but BigCommerce does not say so.
 /// - Delivery id: `webhook-id`, covered by the signature. `$.hash` would be wrong: two changes of one
 ///   kind to one object in the same second may share it. Event type: `$.scope`.
-/// - Groups: `store/order/*`, as the event types have no dots.
+/// - Groups: `store/order/*`.
 #[doc = include_str!("facts/bigcommerce.md")]
 pub fn bigcommerce(secrets: impl Into<SecretSource>) -> Provider {
     // A secret without `whsec_` is the key itself.
     let scheme = StandardWebhooks::with_raw_secret();
     standard("bigcommerce", scheme, secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("scope")))
-        .event_type_separator('/')
+        .event_names_like([
+            "store/order/statusUpdated",
+            "store/cart/lineItem/created",
+            "store/channel/1/category_tree/updated",
+            "store/channel/1/settings/checkout/updated",
+        ])
         .tolerance(Tolerance::two_sided(3 * DAY))
         .assumed_deadline(ASSUMED_DEADLINE)
         .redelivery_window(3 * DAY)

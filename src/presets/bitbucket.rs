@@ -11,7 +11,7 @@ use crate::provider::{Provider, SecretSource, Source};
 ///   sends it if the webhook has a secret.
 /// - Delivery id: `X-Request-UUID`, **not** covered by the signature. `X-Hook-UUID` would be wrong:
 ///   it names the webhook. Event type: `X-Event-Key`.
-/// - Groups: `repo:*`, as the event types have no dots.
+/// - Groups: `repo:*`.
 #[doc = include_str!("facts/bitbucket.md")]
 ///
 /// Bitbucket Data Center signs alike, but its `X-Request-Id` is new on every request. There,
@@ -22,7 +22,7 @@ pub fn bitbucket(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("x-request-uuid")))
         .event_type(Source::header(HeaderName::from_static("x-event-key")))
-        .event_type_separator(':')
+        .event_names_like(["pullrequest:comment_created", "pr:reviewer:needs_work"])
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))
 }

@@ -36,6 +36,7 @@ pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("trigger")))
+        .event_names_like(["SHARED_LINK.CREATED"])
         .tolerance(Tolerance::past_only(7 * DAY))
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(7 * DAY)

@@ -23,6 +23,7 @@ pub fn brevo(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Token::header(AUTHORIZATION).prefix("Bearer "), secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["hard_bounce"])
         .failure_status(StatusCode::TOO_MANY_REQUESTS)
         .redelivery_window(3 * DAY)
 }

@@ -15,6 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 pub fn brex(secrets: impl Into<SecretSource>) -> Provider {
     standard("brex", StandardWebhooks::new(), secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .event_names_like(["TRANSFER_PROCESSED"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .redelivery_window(30 * DAY)
 }

@@ -36,5 +36,6 @@ pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
         .signature(ByHeader::new(SIGNATURE, signature, token), secrets)
         .delivery_id(id)
         .event_type(event)
+        .event_names_like(["build.finished", "cluster_token.registration_blocked"])
         .tolerance(Tolerance::past_only(30 * DAY))
 }

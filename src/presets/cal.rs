@@ -21,6 +21,6 @@ pub fn cal(secrets: impl Into<SecretSource>) -> Provider {
         .payload_version(Source::header(HeaderName::from_static(
             "x-cal-webhook-version",
         )))
-        .event_type_separator(None)
+        .event_names_like(["BOOKING_CREATED"])
         .redelivery_window(7 * DAY)
 }

@@ -21,6 +21,7 @@ pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["invitee_no_show.created"])
         .tolerance(Tolerance::past_only(3 * DAY))
         .response_deadline(Duration::from_secs(15))
         .redelivery_window(3 * DAY)

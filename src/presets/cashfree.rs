@@ -26,6 +26,7 @@ pub fn cashfree(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["PAYMENT_SUCCESS_WEBHOOK"])
         .payload_version(Source::header(HeaderName::from_static("x-webhook-version")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)

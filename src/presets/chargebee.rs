@@ -20,6 +20,6 @@ pub fn chargebee(credentials: impl Into<SecretSource<BasicCredentials>>) -> Prov
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("event_type")))
         .payload_version(Source::json(JsonPath::member("api_version")))
-        .event_type_separator(None)
+        .event_names_like(["subscription_created"])
         .success_status(StatusCode::OK)
 }

@@ -22,5 +22,6 @@ pub fn checkout(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["payment_approved"])
         .response_deadline(Duration::from_secs(10))
 }

@@ -21,5 +21,6 @@ pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::header(HeaderName::from_static(
             "circleci-event-type",
         )))
+        .event_names_like(["workflow-completed"])
         .response_deadline(Duration::from_secs(10))
 }

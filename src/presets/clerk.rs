@@ -13,5 +13,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 #[doc = include_str!("facts/clerk.md")]
 pub fn clerk(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::header(HeaderName::from_static("svix-id"));
-    standard("clerk", StandardWebhooks::only_svix(), secrets, id).redelivery_window(30 * DAY)
+    standard("clerk", StandardWebhooks::only_svix(), secrets, id)
+        .event_names_like(["organizationMembership.created"])
+        .redelivery_window(30 * DAY)
 }

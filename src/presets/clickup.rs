@@ -28,7 +28,7 @@ pub fn clickup(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Hmac::hex(HeaderName::from_static("x-signature")), secrets)
         .delivery_id(change.or(Source::receipt()))
         .event_type(Source::json(JsonPath::member("event")))
-        .event_type_separator(None)
+        .event_names_like(["taskCreated"])
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(7))
         .redelivery_window(7 * DAY)

@@ -23,5 +23,6 @@ pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("status").then("state")))
+        .event_names_like(["ready", "live-inprogress"])
         .tolerance(Tolerance::past_only(30 * DAY))
 }

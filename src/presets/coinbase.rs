@@ -22,5 +22,6 @@ pub fn coinbase(secrets: impl Into<SecretSource>) -> Provider {
             Source::signed_value(super::hook0::scheme::TYPE)
                 .or(Source::json(JsonPath::member("eventType"))),
         )
+        .event_names_like(["onramp.transaction.created"])
         .tolerance(Tolerance::two_sided(30 * DAY))
 }

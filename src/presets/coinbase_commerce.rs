@@ -9,7 +9,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-CC-Webhook-Signature: <hex>`, an HMAC-SHA256 of the body.
 /// - Delivery id: `$.event.id`, covered by the signature. `$.attempt_number` changes the body
 ///   of a retry, so its digest would be wrong. Event type: `$.event.type`.
-/// - Groups: `charge:*`, as the event types have no dots.
+/// - Groups: `charge:*`.
 #[doc = include_str!("facts/coinbase-commerce.md")]
 pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cc-webhook-signature"));
@@ -18,6 +18,6 @@ pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("event").then("id")))
         .event_type(Source::json(JsonPath::member("event").then("type")))
         .payload_version(Source::json(JsonPath::member("event").then("api_version")))
-        .event_type_separator(':')
+        .event_names_like(["charge:created"])
         .success_status(StatusCode::OK)
 }

@@ -29,6 +29,7 @@ pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("metric")))
         .event_action(Source::json(JsonPath::member("object_type")))
+        .event_names_like(["sent", "sent.in_app"])
         .tolerance(Tolerance::past_only(30 * DAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(4))

@@ -28,6 +28,7 @@ pub fn discord(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
         .signature(scheme, keys.into().cast())
         .delivery_id(member("id").or(Source::body_digest()))
         .event_type(Source::json(JsonPath::member("event").then("type")).or(member("type")))
+        .event_names_like(["APPLICATION_AUTHORIZED"])
         .signed_handshake(ping)
         .tolerance(Tolerance::unlimited())
         .response_deadline(Duration::from_secs(3))

@@ -22,5 +22,6 @@ pub fn documenso(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(member("deliveryId").or(Source::body_digest()))
         .event_type(member("event"))
+        .event_names_like(["DOCUMENT_COMPLETED"])
         .response_deadline(Duration::from_secs(10))
 }

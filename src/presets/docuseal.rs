@@ -24,6 +24,7 @@ pub fn docuseal(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(member("event_type").and(member("timestamp")).and(object))
         .event_type(member("event_type"))
+        .event_names_like(["form.completed"])
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(15))
 }

@@ -34,6 +34,7 @@ pub fn docusign(secrets: impl Into<SecretSource>) -> Provider {
                 .or(Source::body_digest()),
         )
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["envelope-completed"])
         .response_deadline(Duration::from_secs(5))
         .body_limit(25 * MIB)
 }

@@ -19,5 +19,6 @@ pub fn dwolla(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("topic")))
+        .event_names_like(["transfer_created"])
         .response_deadline(Duration::from_secs(10))
 }

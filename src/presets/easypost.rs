@@ -21,6 +21,7 @@ pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("description")))
+        .event_names_like(["scan_form.created"])
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(7))
 }

@@ -29,6 +29,10 @@ pub fn ecwid(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("eventId")))
         .event_type(Source::json(JsonPath::member("eventType")))
+        .event_names_like([
+            "unfinished_order.created",
+            "profile.subscriptionStatusChanged",
+        ])
         .tolerance(Tolerance::two_sided(3 * DAY))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))

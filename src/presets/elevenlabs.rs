@@ -18,6 +18,7 @@ pub fn elevenlabs(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["post_call_transcription"])
         .tolerance(Tolerance::past_only(DAY))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

@@ -27,6 +27,7 @@ pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(member("event").or(member("type")))
+        .event_names_like(["charge.completed"])
         .success_status(StatusCode::OK)
         .redelivery_window(7 * DAY)
 }

@@ -25,6 +25,7 @@ pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
         )))
         .event_type(Source::header(HeaderName::from_static("x-forgejo-event")))
         .event_action(Source::json(JsonPath::member("action")))
+        .event_names_like(["pull_request", "pull_request.label_updated"])
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
 }

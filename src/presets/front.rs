@@ -28,6 +28,7 @@ pub fn front(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(event.or(Source::body_digest()))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["conversation_archived"])
         .signed_handshake(sync)
         .tolerance(Tolerance::two_sided(3 * DAY))
         .response_deadline(Duration::from_secs(5))

@@ -23,6 +23,7 @@ pub fn gitea(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(HeaderName::from_static("x-gitea-delivery")))
         .event_type(Source::header(HeaderName::from_static("x-gitea-event")))
         .event_action(Source::json(JsonPath::member("action")))
+        .event_names_like(["pull_request", "pull_request.label_updated"])
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
 }

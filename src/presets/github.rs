@@ -27,6 +27,8 @@ pub fn github(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(HeaderName::from_static("x-github-delivery")))
         .event_type(Source::header(HeaderName::from_static("x-github-event")))
         .event_action(Source::json(JsonPath::member("action")))
+        .event_names_like(["pull_request", "pull_request.review_requested"])
+        .and_event_names(&["repository_dispatch.*"])
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)

@@ -20,6 +20,7 @@ pub fn help_scout(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::receipt())
         .event_type(Source::header(HeaderName::from_static("x-helpscout-event")))
+        .event_names_like(["convo.created", "convo.custom-fields"])
         .body_limit(10 * crate::provider::MIB)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .redelivery_window(7 * DAY)

@@ -25,5 +25,6 @@ pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
                 .then("event")
                 .then("include"),
         ))
-        .event_type_separator(':')
+        .event_names_like(["api:addon-attachment"])
+        .and_event_names(&["dyno"])
 }

@@ -23,4 +23,5 @@ pub fn hugging_face(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(HeaderName::from_static("webhook-id")))
         .event_type(event("scope"))
         .event_action(event("action"))
+        .event_names_like(["repo", "discussion.create", "repo.content.update"])
 }

@@ -18,6 +18,7 @@ pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::with_raw_secret();
     standard("increase", scheme, secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("category")))
+        .event_names_like(["card_payment.updated"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .assumed_deadline(ASSUMED_DEADLINE)
         .redelivery_window(30 * DAY)

@@ -22,6 +22,7 @@ pub fn intercom(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("topic")))
+        .event_names_like(["conversation_part.redacted"])
         .answer_head_requests()
         .signed_handshake(ping)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

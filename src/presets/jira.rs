@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature. It is unique
 ///   within one Jira site, so give each site an endpoint name of its own. Event type:
 ///   `$.webhookEvent`.
-/// - Groups: `jira:*`, as the event types have no dots.
+/// - Groups: `jira:*`.
 #[doc = include_str!("facts/jira.md")]
 pub fn jira(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature")).prefix("sha256=");
@@ -21,6 +21,6 @@ pub fn jira(secrets: impl Into<SecretSource>) -> Provider {
             "x-atlassian-webhook-identifier",
         )))
         .event_type(Source::json(JsonPath::member("webhookEvent")))
-        .event_type_separator(':')
+        .event_names_like(["jira:issue_created", "comment_created"])
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
 }

@@ -23,6 +23,7 @@ pub fn knock(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["message.link_clicked"])
         .tolerance(Tolerance::past_only(30 * DAY))
         .redelivery_window(30 * DAY)
 }

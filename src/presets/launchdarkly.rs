@@ -17,5 +17,6 @@ pub fn launchdarkly(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("_id")))
         .event_type(Source::json(JsonPath::member("kind")))
+        .event_names_like(["flag", "custom-role"])
         .redelivery_window(DAY)
 }

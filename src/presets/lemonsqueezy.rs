@@ -19,6 +19,6 @@ pub fn lemonsqueezy(secrets: impl Into<SecretSource>) -> Provider {
             Source::header(HeaderName::from_static("x-event-name"))
                 .or(Source::json(JsonPath::member("meta").then("event_name"))),
         )
-        .event_type_separator(None)
+        .event_names_like(["order_created"])
         .success_status(StatusCode::OK)
 }

@@ -27,6 +27,11 @@ pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
         .event_type(Source::header(HeaderName::from_static("linear-event")))
         .event_action(Source::json(JsonPath::member("action")))
+        .event_names_like([
+            "IssueLabel",
+            "Issue.create",
+            "AppUserNotification.issueMention",
+        ])
         .tolerance(Tolerance::two_sided(24 * HOUR))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))

@@ -21,6 +21,7 @@ pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
         Source::header(ID),
     )
     .event_type(Source::json(JsonPath::member("event_type")))
+    .event_names_like(["card_transaction.updated"])
     .tolerance(Tolerance::two_sided(30 * DAY))
     .redelivery_window(30 * DAY)
 }

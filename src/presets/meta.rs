@@ -21,6 +21,7 @@ pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("object")))
+        .event_names_like(["whatsapp_business_account"])
         .body_limit(4 * MIB)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))

@@ -19,5 +19,6 @@ pub fn modern_treasury(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["created", "partially_reconciled"])
         .response_deadline(Duration::from_secs(5))
 }

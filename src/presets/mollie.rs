@@ -25,5 +25,6 @@ pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["payment-link.paid"])
         .response_deadline(Duration::from_secs(15))
 }

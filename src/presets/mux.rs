@@ -19,6 +19,7 @@ pub fn mux(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["video.live_stream.active", "delivery.high_traffic"])
         .tolerance(Tolerance::past_only(3 * DAY))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(3 * DAY)

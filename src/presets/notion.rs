@@ -20,6 +20,7 @@ pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["page.content_updated"])
         .payload_version(Source::json(JsonPath::member("api_version")))
         .unsigned_handshake(exchange)
 }

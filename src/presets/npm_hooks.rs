@@ -9,7 +9,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   npm's own documentation).
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.time` makes it unique. Event type: `$.event`.
-/// - Groups: `package:*`, as the event types have no dots.
+/// - Groups: `package:*`.
 #[doc = include_str!("facts/npm-hooks.md")]
 pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-npm-signature")).prefix("sha256=");
@@ -17,6 +17,6 @@ pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
-        .event_type_separator(':')
+        .event_names_like(["package:dist-tag"])
         .body_limit(4 * MIB)
 }

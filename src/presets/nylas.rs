@@ -20,6 +20,7 @@ pub fn nylas(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["message.send_success"])
         .unsigned_handshake(challenge)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))

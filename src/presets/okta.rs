@@ -23,6 +23,7 @@ pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Token::header(AUTHORIZATION), secrets)
         .delivery_id(Source::json(JsonPath::member("eventId")))
         .event_type(Source::json(JsonPath::member("eventType")))
+        .event_names_like(["com.okta.event_hook"])
         .payload_version(Source::json(JsonPath::member("eventTypeVersion")))
         .unsigned_handshake(verification)
         .response_deadline(Duration::from_secs(3))

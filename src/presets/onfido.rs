@@ -23,5 +23,6 @@ pub fn onfido(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("payload").then("action")))
+        .event_names_like(["workflow_task.completed"])
         .response_deadline(Duration::from_secs(10))
 }

@@ -15,6 +15,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 pub fn openai(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::openai();
     standard("openai", scheme, secrets, Source::header(ID))
+        .event_names_like(["response.completed", "fine_tuning.job.succeeded"])
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
 }

@@ -23,6 +23,7 @@ pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .event_names_like(["subscription.past_due"])
         .tolerance(Tolerance::past_only(30 * DAY))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))

@@ -20,6 +20,7 @@ pub fn pagerduty(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event").then("id")))
         .event_type(Source::json(JsonPath::member("event").then("event_type")))
+        .event_names_like(["incident.priority_updated"])
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(5))
 }

@@ -12,7 +12,7 @@ use crate::provider::{Provider, SecretSource, Source};
 ///   lost by its digest. A retry runs the handler again, and so does a captured request: let the
 ///   handler set what the body says, which may happen twice. Event type: `X-Patreon-Event`, **not**
 ///   covered by the signature.
-/// - Groups: `members:*`, as the event types have no dots.
+/// - Groups: `members:*`.
 #[doc = include_str!("facts/patreon.md")]
 pub fn patreon(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-patreon-signature")).hash(Hash::Md5);
@@ -20,5 +20,5 @@ pub fn patreon(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::receipt())
         .event_type(Source::header(HeaderName::from_static("x-patreon-event")))
-        .event_type_separator(':')
+        .event_names_like(["members:create", "members:pledge:create"])
 }

@@ -20,5 +20,6 @@ pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(of_object.or(Source::receipt()))
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["invoice.payment_failed"])
         .success_status(StatusCode::OK)
 }

@@ -23,6 +23,7 @@ pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(
             JsonPath::member("data").then("attributes").then("name"),
         ))
+        .event_names_like(["inquiry.marked-for-review", "report/adverse-media.ready"])
         .tolerance(Tolerance::past_only(30 * DAY))
         .body_limit(4 * MIB)
         .success_status(StatusCode::OK)

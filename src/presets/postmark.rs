@@ -21,6 +21,7 @@ pub fn postmark(credentials: impl Into<SecretSource<BasicCredentials>>) -> Provi
                 .or(Source::body_digest()),
         )
         .event_type(Source::json(JsonPath::member("RecordType")))
+        .event_names_like(["SpamComplaint"])
         .body_limit(50 * crate::provider::MIB)
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

@@ -19,5 +19,6 @@ pub fn razorpay(secrets: impl Into<SecretSource>) -> Provider {
             "x-razorpay-event-id",
         )))
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["payment_link.paid"])
         .response_deadline(Duration::from_secs(5))
 }

@@ -26,6 +26,7 @@ pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event_type")))
+        .event_names_like(["past_due"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .response_deadline(Duration::from_secs(5))
 }

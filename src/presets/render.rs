@@ -18,6 +18,7 @@ pub fn render(secrets: impl Into<SecretSource>) -> Provider {
         secrets,
         Source::header(ID),
     )
+    .event_names_like(["deploy_ended"])
     .tolerance(Tolerance::two_sided(7 * DAY))
     .redelivery_window(7 * DAY)
 }

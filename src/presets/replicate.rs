@@ -22,6 +22,7 @@ pub fn replicate(secrets: impl Into<SecretSource>) -> Provider {
         Source::header(ID),
     )
     .event_type(Source::json(JsonPath::member("status")))
+    .event_names_like(["succeeded"])
     .response_deadline(Duration::from_secs(5))
     .redelivery_window(DAY)
 }

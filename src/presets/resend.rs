@@ -12,5 +12,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 #[doc = include_str!("facts/resend.md")]
 pub fn resend(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::header(HeaderName::from_static("svix-id")).or(Source::header(ID));
-    standard("resend", StandardWebhooks::svix(), secrets, id).redelivery_window(30 * DAY)
+    standard("resend", StandardWebhooks::svix(), secrets, id)
+        .event_names_like(["email.delivery_delayed"])
+        .redelivery_window(30 * DAY)
 }

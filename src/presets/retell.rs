@@ -29,6 +29,7 @@ pub fn retell(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest().and(Source::signed_time()))
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["call_ended"])
         .tolerance(Tolerance::two_sided(DAY))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(10))

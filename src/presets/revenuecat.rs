@@ -35,6 +35,7 @@ pub fn revenuecat(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(of_event("id"))
         .event_type(of_event("type"))
+        .event_names_like(["INITIAL_PURCHASE"])
         .payload_version(Source::json(JsonPath::member("api_version")))
         .tolerance(Tolerance::two_sided(7 * DAY))
         .success_status(StatusCode::OK)

@@ -33,6 +33,7 @@ pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest().and(Source::signed_time()))
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["ORDER_COMPLETED", "TransactionStateChanged"])
         .tolerance(Tolerance::two_sided(DAY))
         .redelivery_window(DAY)
 }

@@ -23,7 +23,7 @@ pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("idempotency-key")))
         .event_type(Source::header(HeaderName::from_static("sanity-operation")))
-        .event_type_separator(None)
+        .event_names_like(["update"])
         .tolerance(Tolerance::past_only(24 * HOUR))
         .body_limit(4 * MIB)
         .redelivery_window(24 * HOUR)

@@ -25,7 +25,7 @@ pub fn segment(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("messageId")))
         .event_type(Source::json(JsonPath::member("type")))
-        .event_type_separator(None)
+        .event_names_like(["identify"])
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(5))
 }

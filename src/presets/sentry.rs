@@ -25,6 +25,12 @@ pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
             "sentry-hook-resource",
         )))
         .event_action(Source::json(JsonPath::member("action")))
+        .event_names_like([
+            "issue",
+            "event_alert",
+            "issue.resolved",
+            "seer.root_cause_started",
+        ])
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(1))
 }

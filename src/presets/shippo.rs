@@ -20,6 +20,7 @@ pub fn shippo(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["track_updated"])
         .tolerance(Tolerance::past_only(7 * DAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(3))

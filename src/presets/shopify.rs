@@ -13,10 +13,12 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 /// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature.
 ///   `X-Shopify-Event-Id` would be wrong: it is shared by the deliveries to all
 ///   subscriptions, so that all but one would be dropped. Event type:
-///   `X-Shopify-Topic`.
+///   `X-Shopify-Topic`, **not** covered either.
+/// - Action: that of the newer events, `shopify-action`, **not** covered, as in `Product.update`.
 /// - Version: that of the payload, **not** covered by the signature. Once the version of a subscription is no longer
 ///   supported, Shopify falls forward to the oldest one that is, and the header has that one.
-/// - Groups: `orders/*`, as the event types have no dots.
+/// - Groups: `orders/*`. Four topics have a dot: `customer.tags_added`, `customer.tags_removed`, `customer.joined_segment`
+///   and `customer.left_segment`.
 #[doc = include_str!("facts/shopify.md")]
 pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
     let either = |newer, older| {
@@ -29,7 +31,19 @@ pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(either("shopify-webhook-id", "x-shopify-webhook-id"))
         .event_type(either("shopify-topic", "x-shopify-topic"))
-        .event_type_separator('/')
+        .event_action(Source::header(HeaderName::from_static("shopify-action")))
+        .event_names_like([
+            "orders/create",
+            "app_subscriptions/update",
+            "Product",
+            "Product.update",
+        ])
+        .and_event_names(&[
+            "customer.joined_segment",
+            "customer.left_segment",
+            "customer.tags_added",
+            "customer.tags_removed",
+        ])
         .payload_version(either("shopify-api-version", "x-shopify-api-version"))
         .body_limit(8 * MIB)
         .response_deadline(Duration::from_secs(5))

@@ -20,6 +20,7 @@ pub fn shopware(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("source").then("eventId")))
         .event_type(Source::json(JsonPath::member("data").then("event")))
+        .event_names_like(["product.written", "state_enter.order.state.paid"])
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(20))
 }

@@ -38,6 +38,7 @@ pub fn slack(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(member("event_id").or(rate_limit))
         .event_type(Source::json(JsonPath::member("event").then("type")).or(member("type")))
+        .event_names_like(["message", "app_mention"])
         .handshake("url_verification", member("challenge"))
         .tolerance(Tolerance::two_sided(2 * DAY))
         .response_deadline(Duration::from_secs(3))

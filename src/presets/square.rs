@@ -19,5 +19,6 @@ pub fn square(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["payment.updated", "webhooks.test_notification"])
         .response_deadline(Duration::from_secs(10))
 }

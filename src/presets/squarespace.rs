@@ -20,5 +20,6 @@ pub fn squarespace(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("topic")))
+        .event_names_like(["order.create"])
         .redelivery_window(7 * DAY)
 }

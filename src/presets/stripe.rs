@@ -27,6 +27,10 @@ pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like([
+            "invoice.payment_failed",
+            "v2.core.account[requirements].updated",
+        ])
         .payload_version(Source::json(JsonPath::member("api_version")))
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .redelivery_window(30 * DAY)

@@ -38,6 +38,7 @@ pub fn telnyx(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
                 .or(member("event_type"))
                 .or(member("record_type")),
         )
+        .event_names_like(["message.received", "number_order.complete"])
         .tolerance(Tolerance::two_sided(3 * DAY))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(2))

@@ -14,7 +14,7 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 ///   their bodies unique: a [receipt](Source::receipt) is their key, so that **a retry of these runs the
 ///   handler again**. Event type: `$.notifications[0].trigger` for runs, such as `run:completed`, and
 ///   `$.trigger` for workspaces. None is documented for change requests.
-/// - Groups: `run:*`, as the event types have no dots.
+/// - Groups: `run:*`.
 #[doc = include_str!("facts/terraform-cloud.md")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
@@ -34,7 +34,8 @@ pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
                 .or(Source::receipt()),
         )
         .event_type(Source::json(of_run).or(Source::json(JsonPath::member("trigger"))))
-        .event_type_separator(':')
+        .event_names_like(["run:needs_attention"])
+        .and_event_names(&["verification"])
         .payload_version(Source::json(JsonPath::member("payload_version")))
         .signed_handshake(verification)
 }

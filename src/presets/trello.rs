@@ -21,6 +21,6 @@ pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("action").then("id")))
         .event_type(Source::json(JsonPath::member("action").then("type")))
-        .event_type_separator(None)
+        .event_names_like(["updateCard"])
         .answer_head_requests()
 }

@@ -31,6 +31,7 @@ pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::header(HeaderName::from_static(
             "twitch-eventsub-subscription-type",
         )))
+        .event_names_like(["channel.follow", "extension.bits_transaction.create"])
         .payload_version(Source::json(
             JsonPath::member("subscription").then("version"),
         ))

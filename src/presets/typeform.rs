@@ -16,6 +16,7 @@ pub fn typeform(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .event_names_like(["form_response"])
         .body_limit(4 * MIB)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))

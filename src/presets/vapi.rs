@@ -26,6 +26,17 @@ pub fn vapi(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("message").then("type")))
+        .event_names_like(["status-update"])
+        .and_event_names(&[
+            "assistant.started",
+            "call.delete.failed",
+            "call.deleted",
+            "chat.created",
+            "chat.deleted",
+            "session.created",
+            "session.deleted",
+            "session.updated",
+        ])
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(20))
         .redelivery_window(DAY)

@@ -17,5 +17,6 @@ pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["deployment.created", "integration-configuration.removed"])
         .response_deadline(Duration::from_secs(30))
 }

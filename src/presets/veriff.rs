@@ -20,5 +20,6 @@ pub fn veriff(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(
             Source::json(JsonPath::member("action")).or(Source::json(JsonPath::member("status"))),
         )
+        .event_names_like(["submitted", "resubmission_requested"])
         .success_status(StatusCode::OK)
 }

@@ -38,6 +38,7 @@ pub fn vonage(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(id)
         .event_type(member("status").or(member("message_type")))
+        .event_names_like(["delivered"])
         .tolerance(Tolerance::past_only(DAY))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

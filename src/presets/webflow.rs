@@ -22,7 +22,7 @@ pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::signed_time().and(Source::body_digest()))
         .event_type(Source::json(JsonPath::member("triggerType")))
-        .event_type_separator(None)
+        .event_names_like(["form_submission"])
         .tolerance(Tolerance::past_only(DAY))
         .success_status(StatusCode::OK)
         .redelivery_window(DAY)

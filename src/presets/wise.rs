@@ -14,7 +14,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, which is covered by the signature. `X-Delivery-Id` is not,
 ///   and whether it stays on a retry is not documented. `$.data.occurred_at` and `$.sent_at` make the
 ///   body unique (likely). Event type: `$.event_type`.
-/// - Groups: `transfers#*`, as the event types have no dots.
+/// - Groups: `transfers#*`.
 #[doc = include_str!("facts/wise.md")]
 pub fn wise(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let scheme = PublicKeySignature::rsa_sha256(HeaderName::from_static("x-signature-sha256"));
@@ -22,7 +22,7 @@ pub fn wise(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
         .signature(scheme, keys.into().cast())
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event_type")))
-        .event_type_separator('#')
+        .event_names_like(["transfers#state-change"])
         .payload_version(Source::json(JsonPath::member("schema_version")))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::INTERNAL_SERVER_ERROR)

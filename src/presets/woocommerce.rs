@@ -32,6 +32,7 @@ pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::header(HeaderName::from_static(
             "x-wc-webhook-topic",
         )))
+        .event_names_like(["order.created", "action.woocommerce_add_to_cart"])
         .unsigned_handshake(ping)
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(60))

@@ -21,6 +21,7 @@ pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["user.created", "organization_domain.verified"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
 }

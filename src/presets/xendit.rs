@@ -20,6 +20,7 @@ pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest_without("created"))
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["payment.capture", "payment_method.activated"])
         .payload_version(Source::json(JsonPath::member("api_version")))
         .response_deadline(Duration::from_secs(30))
 }

@@ -31,6 +31,8 @@ pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .event_names_like(["meeting.started", "meeting.participant_joined"])
+        .and_event_names(&["app_deauthorized"])
         .signed_handshake(validation)
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

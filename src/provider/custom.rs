@@ -12,6 +12,7 @@ use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
 use super::{ASSUMED_DEADLINE, DAY, MIB, Provider};
+use crate::event_types::NameForms;
 
 /// A custom provider that still needs its signature scheme.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ impl SignedProvider {
             keys,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),
-            event_type_separator: Some('.'),
+            name_forms: NameForms::default(),
             handshakes: Handshakes::default(),
             answers: Answers::default(),
             body_limit: 2 * MIB,

@@ -20,6 +20,7 @@ use super::signature::{SignatureError, SignatureScheme, Tolerance};
 use super::source::{Source, Unreadable};
 use super::{DAY, LONGEST_TOLERANCE_OF_ATTEMPTS};
 use crate::delivery::check_text;
+use crate::event_types::NameForms;
 
 /// How a provider signs, identifies and redelivers its webhooks.
 ///
@@ -48,7 +49,7 @@ pub struct Provider {
     pub(super) keys: Option<KeySource>,
     pub(crate) tolerance: Tolerance,
     pub(super) identity: Identity,
-    pub(super) event_type_separator: Option<char>,
+    pub(super) name_forms: NameForms,
     pub(super) handshakes: Handshakes,
     pub(crate) answers: Answers,
     pub(crate) body_limit: usize,
@@ -103,7 +104,8 @@ impl Provider {
 
     /// What qualifies the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
     /// action `opened` can be named `pull_request.opened` in `Events` and in
-    /// [`only`](crate::IdempotentWebhook::only). [`Delivery::event_type`](crate::Delivery::event_type) is without it.
+    /// [`only`](crate::IdempotentWebhook::only). [`Delivery::event_type`](crate::Delivery::event_type) is without it. An
+    /// action that begins with the type and a dot, as in Mercado Pago's `payment.created`, is the name.
     ///
     /// # Panics
     ///
@@ -117,12 +119,44 @@ impl Provider {
         self
     }
 
-    /// What is between the words of an event type: `/` for Shopify's `orders/create`, `None` where nothing is. A group
-    /// ends with `*` after it: `orders/*`. A name that has a dot is refused where neither this nor an
-    /// [action](Self::event_action) makes one. Default: `.`, as in `invoice.paid`.
+    /// What the names of events look like, by an example of each form. A name of [`Events`](crate::Events) or
+    /// [`only`](crate::IdempotentWebhook::only) that no event can have is refused when the layer is made.
+    ///
+    /// ```
+    /// # use http::HeaderName;
+    /// # use idempotent_webhook::provider::signature::Hmac;
+    /// use idempotent_webhook::{Provider, Secret, Source};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let acme = Provider::custom("acme")
+    /// #     .signature(Hmac::hex(HeaderName::from_static("x-acme-signature")), Secret::new("a secret")?)
+    /// #     .delivery_id(Source::body_digest())
+    ///     // …
+    ///     .event_type(Source::json("$.event".parse()?))
+    ///     .event_names_like(["invoice.payment_failed"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A name is like an example if its letters have the same case, and its words are separated by what separates those of
+    /// the example. A dot may be there more often than in the example, or not at all in a single word such as `ping`. Anything
+    /// else, such as the `/` of `orders/create`, is there as often. A group ends with `*` after it. The name has the [action](Self::event_action), if there is one:
+    /// `pull_request`, `pull_request.opened`.
+    ///
+    /// Without examples, no name is refused. Default: the examples of the preset, and none where the sender chooses the names.
     #[must_use]
-    pub fn event_type_separator(mut self, separator: impl Into<Option<char>>) -> Self {
-        self.event_type_separator = separator.into();
+    pub fn event_names_like<T: Into<String>>(
+        mut self,
+        examples: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.name_forms = NameForms::like(examples.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Names beside them that no other name is like.
+    #[must_use]
+    pub(crate) fn and_event_names(mut self, names: &[&str]) -> Self {
+        self.name_forms = self.name_forms.and(names);
         self
     }
 
@@ -353,26 +387,22 @@ impl Provider {
 
     /// Why no event of the provider has a name of `Events` or [`only`](crate::IdempotentWebhook::only).
     pub(crate) fn never_matches(&self, name: &str) -> Option<String> {
-        let has_action = self.has_event_action();
-        let is_separator = |c| self.event_type_separator == Some(c) || (c == '.' && has_action);
-        let (types, action) = match (self.event_type_separator, has_action) {
-            (Some(separator), false) => (format!("`{separator}`"), ""),
-            (Some(separator), true) => {
-                (format!("`{separator}`"), ", and a dot is before the action")
-            }
-            (None, false) => ("nothing".to_owned(), ""),
-            (None, true) => ("nothing".to_owned(), ", and a dot is before the action"),
-        };
-        let group = name
-            .strip_suffix('*')
-            .and_then(|group| group.chars().last());
-        let is_possible = match group {
-            Some(last) => is_separator(last),
-            None => is_separator('.') || !name.contains('.'),
-        };
-        let provider = &self.name;
-        (!is_possible)
-            .then(|| format!("{types} is between the words of {provider}'s event types{action}"))
+        if self.name_forms.allow(name) {
+            return None;
+        }
+        let like: Vec<_> = self
+            .name_forms
+            .listed()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let meant = self.name_forms.rewrite(name);
+        let meant = meant.map(|meant| format!(". Is `{meant}` meant?"));
+        Some(format!(
+            "the names of {} are like {}{}",
+            self.name,
+            like.join(", "),
+            meant.unwrap_or_default()
+        ))
     }
 
     /// Whether the signature covers the version of the payload.
@@ -391,7 +421,7 @@ impl Provider {
         source.is_some_and(|source| source.is_signed(&*self.scheme))
     }
 
-    /// The event type with what qualifies it, if there is that.
+    /// The event type with what qualifies it, if there is that. Mercado Pago's action has both.
     ///
     /// # Errors
     ///
@@ -403,7 +433,14 @@ impl Provider {
         body: &[u8],
     ) -> Result<Option<String>, Unreadable> {
         let action = self.identity.read_action(head, body)?;
-        Ok(action.map(|action| format!("{event_type}.{action}")))
+        let is_whole = |action: &str| {
+            let rest = action.strip_prefix(event_type);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        Ok(action.map(|action| match is_whole(&action) {
+            true => action,
+            false => format!("{event_type}.{action}"),
+        }))
     }
 
     /// The headers with the delivery id, the event type and what qualifies it.

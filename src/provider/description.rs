@@ -22,6 +22,10 @@ pub struct Description<'a> {
     pub delivery_id: &'a Source,
     /// Where the event type is.
     pub event_type: Option<&'a Source>,
+    /// What [qualifies](Provider::event_action) the event type.
+    pub event_action: Option<&'a Source>,
+    /// An example of each form that the [names of events](Provider::event_names_like) have. Empty if the sender chooses them.
+    pub event_names: &'a [String],
     /// Where the version of the payload is, which [can be expected](Provider::expect_version).
     pub payload_version: Option<&'a Source>,
     /// The methods of deliveries.
@@ -68,6 +72,8 @@ impl Provider {
             tolerance: self.tolerance,
             delivery_id: self.identity.id(),
             event_type: self.identity.event_type(),
+            event_action: self.identity.event_action(),
+            event_names: self.name_forms.examples(),
             payload_version: self.identity.version(),
             methods: &self.methods,
             success_status: success,

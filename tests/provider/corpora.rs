@@ -48,6 +48,15 @@ fn corpora() -> Vec<Corpus> {
     serde_json::from_str(&fs::read_to_string(list).unwrap()).unwrap()
 }
 
+/// The names of the events of a preset.
+pub fn event_names(preset: &Preset) -> impl Iterator<Item = String> {
+    let corpora = corpora().into_iter();
+    let of_preset = corpora.filter(|corpus| corpus.preset == preset.name());
+    of_preset
+        .flat_map(|corpus| corpus.payloads)
+        .filter_map(|payload| payload.event)
+}
+
 fn provider(preset: &Preset) -> Provider {
     with_test_keys(preset.provider(a_secret_of(preset)))
         .public_url("https://example.com".parse().unwrap())

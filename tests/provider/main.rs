@@ -10,6 +10,7 @@
 
 mod captures;
 mod corpora;
+mod event_names;
 mod facts;
 mod fetched_keys;
 mod handshakes;

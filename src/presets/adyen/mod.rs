@@ -36,6 +36,7 @@ pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Adyen, secrets)
         .delivery_id(Source::signed_value(ITEMS))
         .event_type(Source::json(code).or(Source::json(JsonPath::member("type"))))
+        .event_names_like(["REPORT_AVAILABLE", "paymentMethod.created"])
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
 }

@@ -32,6 +32,7 @@ pub fn apple_app_store(apps: impl Into<SecretSource<AppStoreApp>>) -> Provider {
         .signature(AppStore::new(), apps.into().cast())
         .delivery_id(Source::signed_value(ID))
         .event_type(Source::signed_value(TYPE))
+        .event_names_like(["EXTERNAL_PURCHASE_TOKEN"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
 }

@@ -25,6 +25,7 @@ pub fn braintree(keys: impl Into<SecretSource<BraintreeKeys>>) -> Provider {
         .signature(Braintree, keys.into().cast())
         .delivery_id(Source::signed_value(PAYLOAD))
         .event_type(Source::signed_value(KIND))
+        .event_names_like(["subscription_went_past_due"])
         .unsigned_handshake(challenge)
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(3 * DAY)

@@ -34,6 +34,7 @@ pub fn circle(keys: impl Into<SecretSource<CircleKeys>>) -> Provider {
         .signature(Circle, keys.into().cast())
         .delivery_id(Source::json(JsonPath::member("notificationId")))
         .event_type(Source::json(JsonPath::member("notificationType")))
+        .event_names_like(["transactions.inbound", "contracts.eventLog"])
         .answer_head_requests()
         .success_status(StatusCode::OK)
 }

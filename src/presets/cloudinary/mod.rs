@@ -21,6 +21,7 @@ pub fn cloudinary(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Cloudinary, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("notification_type")))
+        .event_names_like(["resource_tags_changed"])
         .tolerance(Tolerance::past_only(DAY))
         .body_limit(4 * MIB)
         .redelivery_window(DAY)

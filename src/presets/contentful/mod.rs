@@ -29,6 +29,10 @@ pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Contentful, secrets)
         .delivery_id(header("x-contentful-idempotency-key"))
         .event_type(header("x-contentful-topic"))
+        .event_names_like([
+            "ContentManagement.Entry.publish",
+            "ContentManagement.Entry.auto_save",
+        ])
         .tolerance(Tolerance::past_only(2 * DAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))

@@ -28,6 +28,7 @@ pub fn dropbox_sign(secrets: impl Into<SecretSource>) -> Provider {
         .signature(DropboxSign::new(), secrets)
         .delivery_id(Source::signed_value(EVENT))
         .event_type(Source::signed_value(TYPE))
+        .event_names_like(["signature_request_sent"])
         .signed_handshake(callback_test)
         .tolerance(Tolerance::past_only(7 * DAY))
         .body_limit(4 * MIB)

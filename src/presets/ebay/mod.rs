@@ -65,6 +65,7 @@ pub fn ebay(endpoints: impl Into<SecretSource<EbayEndpoint>>) -> Provider {
         .signature(Ebay, endpoints.into().cast())
         .delivery_id(member("notification", "notificationId"))
         .event_type(member("metadata", "topic"))
+        .event_names_like(["MARKETPLACE_ACCOUNT_DELETION"])
         .payload_version(member("metadata", "schemaVersion"))
         .unsigned_handshake(challenge)
         .success_status(StatusCode::OK)

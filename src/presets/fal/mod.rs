@@ -28,6 +28,7 @@ pub fn fal(users: impl Into<SecretSource<FalUser>>) -> Provider {
         .signature(Fal::new(), users.into().cast())
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("status")))
+        .event_names_like(["OK"])
         .tolerance(Tolerance::two_sided(3 * DAY))
         .response_deadline(Duration::from_secs(15))
         .redelivery_window(3 * DAY)

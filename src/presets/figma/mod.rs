@@ -19,6 +19,7 @@ pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Figma::new(), secrets)
         .delivery_id(Source::body_digest_without("retries"))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .event_names_like(["FILE_UPDATE"])
         .signed_handshake(ping)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .redelivery_window(2 * DAY)

@@ -27,6 +27,7 @@ pub fn fireblocks(keys: impl Into<SecretSource<FireblocksKeys>>) -> Provider {
         .signature(Fireblocks::new(), keys.into().cast())
         .delivery_id(member("id"))
         .event_type(member("eventType"))
+        .event_names_like(["vault_account.created"])
         .payload_version(member("eventVersion"))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

@@ -35,6 +35,7 @@ pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {
         .event_action(Source::json(
             JsonPath::member("object_attributes").then("action"),
         ))
+        .event_names_like(["Merge Request Hook", "Merge Request Hook.open"])
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))

@@ -20,7 +20,7 @@ mod scheme;
 ///   token of a retry is a new one. If it is, a shorter [`tolerance`](Provider::tolerance) is safer.
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
 ///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
-/// - Groups: `jira:*`, as the event types have no dots.
+/// - Groups: `jira:*`.
 #[doc = include_str!("../facts/jira-connect.md")]
 ///
 /// The path that is signed is relative to the base URL of the app, and so is the path that the
@@ -31,7 +31,7 @@ pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
         .signature(JiraConnect, secrets)
         .delivery_id(Source::header(id))
         .event_type(Source::json(JsonPath::member("webhookEvent")))
-        .event_type_separator(':')
+        .event_names_like(["jira:issue_created", "comment_created"])
         .tolerance(Tolerance::two_sided(LEEWAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .body_limit(25 * crate::provider::MIB)

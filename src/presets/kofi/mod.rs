@@ -21,6 +21,7 @@ pub fn kofi(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Kofi::new(), secrets)
         .delivery_id(Source::signed_value(ID))
         .event_type(Source::signed_value(TYPE))
+        .event_names_like(["Shop Order"])
         .success_status(StatusCode::OK)
         .redelivery_window(7 * DAY)
 }

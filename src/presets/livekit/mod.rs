@@ -24,7 +24,7 @@ pub fn livekit(keys: impl Into<SecretSource<LiveKitKey>>) -> Provider {
         .signature(LiveKit::new(), keys.into().cast())
         .delivery_id(member("id"))
         .event_type(member("event"))
-        .event_type_separator(None)
+        .event_names_like(["room_started"])
         .tolerance(Tolerance::unlimited())
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .redelivery_window(HOUR)

@@ -30,7 +30,7 @@ pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Mailgun::new(), secrets)
         .delivery_id(event("id"))
         .event_type(event("event"))
-        .event_type_separator(None)
+        .event_names_like(["delivered", "list_member_uploaded"])
         .tolerance(Tolerance::past_only(24 * HOUR))
         .body_limit(25 * MIB)
         .redelivery_window(24 * HOUR)

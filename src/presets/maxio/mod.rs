@@ -21,6 +21,7 @@ pub fn maxio(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Maxio::new(), secrets)
         .delivery_id(Source::signed_value(ID))
         .event_type(Source::signed_value(EVENT))
+        .event_names_like(["payment_failure"])
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(15))
 }

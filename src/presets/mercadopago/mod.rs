@@ -34,6 +34,12 @@ pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
         .signature(MercadoPago::new(), secrets)
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like([
+            "payment",
+            "topic_merchant_order_wh",
+            "mp-connect",
+            "payment.created",
+        ])
         .payload_version(Source::json(JsonPath::member("api_version")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)

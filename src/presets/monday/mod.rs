@@ -32,6 +32,7 @@ pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Monday::new(), secrets)
         .delivery_id(event("triggerUuid"))
         .event_type(event("type"))
+        .event_names_like(["create_pulse"])
         .unsigned_handshake(challenge)
         .tolerance(Tolerance::unlimited())
         .success_status(StatusCode::OK)

@@ -22,4 +22,5 @@ pub fn netlify(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Netlify, secrets)
         .delivery_id(Source::receipt())
         .event_type(Source::header(HeaderName::from_static("x-netlify-event")))
+        .event_names_like(["deploy_created"])
 }

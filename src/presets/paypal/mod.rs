@@ -32,6 +32,10 @@ pub fn paypal(webhooks: impl Into<SecretSource<PayPalWebhook>>) -> Provider {
         .signature(PayPal, webhooks.into().cast())
         .delivery_id(member("id"))
         .event_type(member("event_type"))
+        .event_names_like([
+            "PAYMENT.PAYOUTS-ITEM.SUCCEEDED",
+            "BILLING_AGREEMENTS.AGREEMENT.CREATED",
+        ])
         .payload_version(member("resource_version"))
         .redelivery_window(30 * DAY)
 }

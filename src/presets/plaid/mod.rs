@@ -34,6 +34,11 @@ pub fn plaid(keys: impl Into<SecretSource<PlaidKeys>>) -> Provider {
         .delivery_id(Source::signed_value(TOKEN_ID))
         .event_type(Source::json(JsonPath::member("webhook_type")))
         .event_action(Source::json(JsonPath::member("webhook_code")))
+        .event_names_like([
+            "TRANSACTIONS",
+            "BANK_TRANSFERS",
+            "TRANSACTIONS.SYNC_UPDATES_AVAILABLE",
+        ])
         .tolerance(Tolerance::past_only(DAY))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)

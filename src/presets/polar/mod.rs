@@ -23,6 +23,7 @@ pub fn polar(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Polar::new(), secrets)
         .delivery_id(Source::header(ID))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["customer.state_changed"])
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(90 * DAY)

@@ -20,6 +20,7 @@ pub fn sumsub(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Sumsub, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("type")))
+        .event_names_like(["applicantReviewed"])
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
 }

@@ -26,6 +26,7 @@ pub fn wix(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
         .signature(Wix, keys.into().cast())
         .delivery_id(Source::signed_value(ID).or(Source::receipt()))
         .event_type(Source::signed_value(TYPE))
+        .event_names_like(["AppInstalled", "wix.contacts.v4.contact_created"])
         .tolerance(Tolerance::unlimited())
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_millis(1250))

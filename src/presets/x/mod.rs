@@ -30,6 +30,7 @@ pub fn x(secrets: impl Into<SecretSource>) -> Provider {
         .signature(X::new(), secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("data").then("event_type")))
+        .event_names_like(["spaces.start", "profile.update.profile_picture"])
         .unsigned_handshake(challenge)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(3))

@@ -233,7 +233,7 @@ async fn y1_types_that_a_sender_may_have_chosen_are_told_and_marked() {
     for (provider, handled) in [
         // The header is not signed. An action makes a difference where the table has one of the same type.
         (presets::github(secret()), ["push", "pull_request.closed"]),
-        (presets::stripe(tenants()), ["push", "pull_request"]),
+        (presets::stripe(tenants()), ["push", "pull"]),
     ] {
         let database = Database::new().await;
         let told = Told::default();

@@ -76,6 +76,9 @@ fn lines(entry: &Entry) -> Vec<String> {
     if let Some(version) = description.payload_version {
         lines.push(format!("- Version of the payload: {}.", place(version)));
     }
+    if description.event_type.is_some() {
+        lines.push(event_names(description.event_names));
+    }
     lines.push(match &facts.handshake {
         Some(handshake) => format!("- Handshake: {handshake}"),
         None => "- Handshake: none.".to_owned(),
@@ -98,6 +101,15 @@ fn lines(entry: &Entry) -> Vec<String> {
         facts.source, facts.checked
     ));
     lines
+}
+
+fn event_names(examples: &[String]) -> String {
+    let examples: Vec<_> = examples.iter().map(|name| format!("`{name}`")).collect();
+    match examples.split_last() {
+        Some((last, [])) => format!("- Names of events: like {last}."),
+        Some((last, rest)) => format!("- Names of events: like {} or {last}.", rest.join(", ")),
+        None => "- Names of events: those that the sender chooses.".to_owned(),
+    }
 }
 
 fn success(entry: &Entry) -> String {

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::Request;
+use http::request::Parts;
 use idempotent_webhook::presets::Preset;
 use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::{Provider, Secret};
@@ -27,4 +28,22 @@ pub fn a_secret_of(preset: &Preset) -> Secret {
     let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
     let case = accepted().find(signs).or_else(|| accepted().next());
     Secret::new(case.unwrap().secret.as_str()).unwrap()
+}
+
+/// What qualifies the event type of a request, where the preset says that it is.
+pub fn action_of(provider: &Provider, head: &Parts, body: &[u8]) -> Option<String> {
+    let source = provider.description().event_action?.to_string();
+    let text = match source.strip_prefix("$.") {
+        Some(path) => {
+            let body = serde_json::from_slice::<serde_json::Value>(body).ok()?;
+            let mut members = path.split('.');
+            let action = members.try_fold(&body, |value, member| value.get(member))?;
+            action.as_str()?.to_owned()
+        }
+        None => {
+            let name = source.strip_prefix("header ")?;
+            head.headers.get(name)?.to_str().ok()?.to_owned()
+        }
+    };
+    Some(text)
 }
