@@ -10,9 +10,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-CIO-Signature: <hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
 ///   `X-CIO-Timestamp` (second-hand).
 /// - Tolerance: 30 days, past only, which is the redelivery window; Customer.io states none.
-/// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as
-///   `sent`; `$.object_type` says of what.
-/// - Action: `$.object_type`, as in `opened.email`.
+/// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.object_type`, such as `email`.
+/// - Action: `$.metric`, as in `email.opened`.
 #[doc = include_str!("facts/customerio.md")]
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cio-signature"))
@@ -27,9 +26,14 @@ pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("customerio")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))
-        .event_type(Source::json(JsonPath::member("metric")))
-        .event_action(Source::json(JsonPath::member("object_type")))
-        .event_names_like(["sent", "sent.in_app"])
+        .event_type(Source::json(JsonPath::member("object_type")))
+        .event_action(Source::json(JsonPath::member("metric")))
+        .event_names_like([
+            "email",
+            "in_app",
+            "email.sent",
+            "in_app.cio_subscription_preferences_changed",
+        ])
         .tolerance(Tolerance::past_only(30 * DAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(4))

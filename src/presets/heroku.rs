@@ -9,7 +9,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.webhook_metadata.delivery.id`, covered by the signature. A delivery has several
 ///   attempts with ids of their own, so the digest of the body would be wrong. Event type:
 ///   `$.webhook_metadata.event.include`.
-/// - Groups: `api:*`, as the event types have no dots.
+/// - Action: `$.action`, as in `api:release.update`.
+/// - Groups: `api:*`.
 #[doc = include_str!("facts/heroku.md")]
 pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("heroku-webhook-hmac-sha256"));
@@ -25,6 +26,7 @@ pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
                 .then("event")
                 .then("include"),
         ))
-        .event_names_like(["api:addon-attachment"])
-        .and_event_names(&["dyno"])
+        .event_action(Source::json(JsonPath::member("action")))
+        .event_names_like(["api:addon-attachment", "api:addon-attachment.create"])
+        .and_event_names(&["dyno", "dyno.*"])
 }

@@ -11,14 +11,16 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. The unique id of the webhook is in
 ///   a header, which is not covered. `$.data.id` would be wrong: each event of an object has the same.
-///   Event type: `$.event`.
+///   Event type: `$.data.object`, such as `payment_order`.
+/// - Action: `$.event`, as in `payment_order.created`.
 #[doc = include_str!("facts/modern-treasury.md")]
 pub fn modern_treasury(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"));
     Provider::custom("modern-treasury")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
-        .event_type(Source::json(JsonPath::member("event")))
-        .event_names_like(["created", "partially_reconciled"])
+        .event_type(Source::json(JsonPath::member("data").then("object")))
+        .event_action(Source::json(JsonPath::member("event")))
+        .event_names_like(["payment_order", "payment_order.begin_processing"])
         .response_deadline(Duration::from_secs(5))
 }

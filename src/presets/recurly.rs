@@ -15,7 +15,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   seconds, but nothing says that a retry has a new time; a captured request is a duplicate.
 /// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
 ///   which is covered by the signature; `$.event_time` makes it unique. Event type:
-///   `$.event_type`; `$.object_type` says of what.
+///   `$.object_type`, such as `charge_invoice`.
+/// - Action: `$.event_type`, as in `charge_invoice.paid`.
 #[doc = include_str!("facts/recurly.md")]
 pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
@@ -25,8 +26,9 @@ pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("recurly")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
-        .event_type(Source::json(JsonPath::member("event_type")))
-        .event_names_like(["past_due"])
+        .event_type(Source::json(JsonPath::member("object_type")))
+        .event_action(Source::json(JsonPath::member("event_type")))
+        .event_names_like(["charge_invoice", "charge_invoice.past_due"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .response_deadline(Duration::from_secs(5))
 }

@@ -756,14 +756,50 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
         ),
         (
             presets::customerio(secret()),
-            "opened.email",
+            "email.opened",
             (
-                "opened",
+                "email",
                 r#"{"event_id":"a","object_type":"email","metric":"opened"}"#,
             ),
             (
-                "opened",
+                "push",
                 r#"{"event_id":"b","object_type":"push","metric":"opened"}"#,
+            ),
+        ),
+        (
+            presets::recurly(secret()),
+            "account.*",
+            (
+                "account",
+                r#"{"object_type":"account","event_type":"created"}"#,
+            ),
+            (
+                "subscription",
+                r#"{"object_type":"subscription","event_type":"created"}"#,
+            ),
+        ),
+        (
+            presets::modern_treasury(secret()),
+            "payment_order.created",
+            (
+                "payment_order",
+                r#"{"data":{"object":"payment_order"},"event":"created"}"#,
+            ),
+            (
+                "counterparty",
+                r#"{"data":{"object":"counterparty"},"event":"created"}"#,
+            ),
+        ),
+        (
+            presets::heroku(secret()),
+            "api:build.update",
+            (
+                "api:build",
+                r#"{"action":"update","webhook_metadata":{"delivery":{"id":"a"},"event":{"include":"api:build"}}}"#,
+            ),
+            (
+                "api:build",
+                r#"{"action":"create","webhook_metadata":{"delivery":{"id":"b"},"event":{"include":"api:build"}}}"#,
             ),
         ),
     ] {
@@ -781,7 +817,7 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
         assert_eq!(sent(wanted).await, "processed", "{endpoint}");
         assert_eq!(sent(ignored).await, "ignored", "{endpoint}");
     }
-    assert_rows!(database, claims: 9, effects: 9);
+    assert_rows!(database, claims: 12, effects: 12);
 }
 
 /// A handshake is answered, whatever the table has.

@@ -97,6 +97,28 @@ impl Case {
     }
 }
 
+/// V2: with the action, where a preset has one.
+#[test]
+fn an_event_has_the_name_that_its_case_expects() {
+    let mut asserted = 0;
+    for preset in presets::ALL {
+        for case in cases_of(preset) {
+            if let Some(expected) = &case.expect_event_name {
+                let found = case.event_name(preset);
+                assert_eq!(
+                    found.as_ref(),
+                    Some(expected),
+                    "{} {}",
+                    preset.name(),
+                    case.name
+                );
+                asserted += 1;
+            }
+        }
+    }
+    assert!(asserted > 20, "{asserted}");
+}
+
 /// The names of the cases and of foreign payloads.
 fn names_of(preset: &Preset) -> BTreeSet<String> {
     let cases = cases_of(preset);

@@ -142,6 +142,22 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
     with(&["doctor", "slack"]).is_error("the subscriptions of slack cannot be read");
     with(&["doctor", "strip"]).is_error("is it stripe?");
     with(&["doctor", "stripe", "--events", "invoice*"]).is_error("--events: \"invoice*\"");
+    for name in [
+        "ORDERS_CREATE",
+        "orders_create",
+        "Orders/Create",
+        "orders.create",
+    ] {
+        let run = with(&[
+            "doctor",
+            "shopify",
+            "--of",
+            "acme.myshopify.com",
+            "--events",
+            name,
+        ]);
+        run.is_error(&format!("--events: {name:?} is the name of no event"));
+    }
     with(&[
         "doctor",
         "stripe",

@@ -26,6 +26,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected.
 ///   A proxy that sets its own, as Envoy does at the edge, breaks each signature: let it keep the one that it
 ///   receives. `$.id`, the id of the notification, is not covered. Event type: `$.type`.
+/// - Action: `$.action`, which begins with the type: `payment.created`.
 #[doc = include_str!("../facts/mercadopago.md")]
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.
@@ -34,12 +35,14 @@ pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
         .signature(MercadoPago::new(), secrets)
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("type")))
+        .event_action(Source::json(JsonPath::member("action")))
         .event_names_like([
             "payment",
             "topic_merchant_order_wh",
             "mp-connect",
             "payment.created",
         ])
+        .and_event_names(&["mp-connect.*", "point_integration_wh.*"])
         .payload_version(Source::json(JsonPath::member("api_version")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)

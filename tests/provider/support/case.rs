@@ -44,6 +44,8 @@ pub struct Case {
     pub signature_valid: bool,
     pub expect_delivery_id: Option<String>,
     pub expect_event_type: Option<String>,
+    /// The event type with its action.
+    pub expect_event_name: Option<String>,
     /// The case of the same file that has the same delivery id.
     pub duplicate_of: Option<String>,
     /// None, if we have signed it.
