@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
 use idempotent_webhook::provider::VerifyError;
-use idempotent_webhook::provider::signature::{SignatureError, Tolerance};
+use idempotent_webhook::provider::signature::{Hmac, SignatureError, Tolerance};
 use idempotent_webhook::{Provider, Secret, Source, presets, testing};
 
 const BODY: &str = r#"{"id":"event-1"}"#;
@@ -73,6 +73,66 @@ fn a_required_header_must_be_there_once_with_its_value() {
         assert_eq!(refused(&[&format!("{value}2")]), malformed);
         assert_eq!(refused(&[&value.to_lowercase(), ""]), malformed);
         assert_eq!(refused(&[value, value]), malformed);
+    }
+}
+
+/// Hookdeck Outpost writes one prefix, and after a rotation several signatures.
+#[test]
+fn one_prefix_may_be_before_a_list() {
+    let header = HeaderName::from_static("x-outpost-signature");
+    let scheme = |time: bool| {
+        let scheme = Hmac::hex(header.clone()).first_prefix("v0=").separator(",");
+        match time {
+            true => scheme.timestamp_field("t="),
+            false => scheme,
+        }
+    };
+    let provider = |secret: &str, time: bool| {
+        Provider::custom("outpost")
+            .signature(scheme(time), Secret::new(secret).unwrap())
+            .delivery_id(Source::body_digest())
+    };
+    for time in [false, true] {
+        let (ours, other) = (provider("ours", time), provider("other", time));
+        let of = |provider: &Provider, secret: &str| {
+            let head = signed(provider, secret, BODY);
+            let value = head.headers[&header].to_str().unwrap().to_owned();
+            let (before, mac) = value.split_once("v0=").unwrap();
+            (head.clone(), before.to_owned(), mac.to_owned())
+        };
+        let (head, before, mac) = of(&ours, "ours");
+        let (_, _, other_mac) = of(&other, "other");
+        let malformed = Err(SignatureError::MalformedHeader(header.clone()));
+        for (list, expected) in [
+            (format!("v0={mac}"), Ok(())),
+            (format!("v0={other_mac},{mac}"), Ok(())),
+            (format!("v0={mac},{other_mac}"), Ok(())),
+            (format!("v0={other_mac},{other_mac},{mac}"), Ok(())),
+            (format!("v0={other_mac}"), Err(SignatureError::NoMatch)),
+            // What comes before the prefix is of another scheme.
+            (
+                format!("{mac},v0={other_mac}"),
+                Err(SignatureError::NoMatch),
+            ),
+            (
+                format!("v1={mac},v0={other_mac}"),
+                Err(SignatureError::NoMatch),
+            ),
+            (
+                format!("v0={other_mac},v1={mac}"),
+                Err(SignatureError::NoMatch),
+            ),
+            (
+                format!("v0={other_mac},v0={mac}"),
+                Err(SignatureError::NoMatch),
+            ),
+            (mac.clone(), malformed.clone()),
+            (String::new(), malformed),
+        ] {
+            let value = format!("{before}{list}");
+            let head = with(&head, &header, &[&value]);
+            assert_eq!(verify(&ours, &head, BODY), expected, "{value}");
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::provider::{Secret, SecretError};
 /// | `sha256=<hex>` | `Hmac::hex(header).prefix("sha256=")` |
 /// | `<base64>` | `Hmac::base64(header)` |
 /// | `v1=<hex>,v1=<hex>` | `Hmac::hex(header).prefix("v1=").separator(",")` |
+/// | `v0=<hex>,<hex>` | `Hmac::hex(header).first_prefix("v0=").separator(",")` |
 /// | `t=<time>,v1=<hex>,v1=<hex>` | `Hmac::hex(header).prefix("v1=").separator(",").timestamp_field("t=")` |
 /// | `<time>,<hex>,<hex>` | `Hmac::hex(header).separator(",").timestamp_field("")` |
 ///
@@ -47,6 +48,8 @@ pub struct Hmac {
     pub(super) encoding: Encoding,
     pub(super) prefix: Cow<'static, str>,
     pub(super) prefix_is_optional: bool,
+    /// Only the first signature has the prefix.
+    pub(super) prefix_is_once: bool,
     /// Between the items of a list. Empty: the value is one item.
     pub(super) separator: Cow<'static, str>,
     /// White space around items is skipped.
@@ -121,6 +124,7 @@ impl Hmac {
             encoding,
             prefix: Cow::Borrowed(""),
             prefix_is_optional: false,
+            prefix_is_once: false,
             separator: Cow::Borrowed(""),
             trimmed: false,
             list_separator: Cow::Borrowed(""),
@@ -235,6 +239,14 @@ impl Hmac {
     pub fn prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
         self.prefix = prefix.into();
         self
+    }
+
+    /// The text before the first signature of a list, such as the `v0=` of `v0=<hex>,<hex>`. The signatures after it have none.
+    /// Default: [`prefix`](Self::prefix) is before each.
+    #[must_use]
+    pub fn first_prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
+        self.prefix_is_once = true;
+        self.prefix(prefix)
     }
 
     /// The text that may be before each signature.

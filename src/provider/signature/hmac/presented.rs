@@ -95,12 +95,14 @@ impl Hmac {
         {
             items.next();
         }
-        items.filter_map(|item| {
+        let mut is_after_first = false;
+        items.filter_map(move |item| {
             let signature = match item.strip_prefix(&*self.prefix) {
-                Some(signature) => signature,
-                None if self.prefix_is_optional => item,
-                None => return None,
+                Some(signature) if !is_after_first => signature,
+                _ if self.prefix_is_optional || is_after_first => item,
+                _ => return None,
             };
+            is_after_first = self.prefix_is_once;
             self.encoding.decode(signature, self.hash.len())
         })
     }
