@@ -112,7 +112,7 @@
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. Of [tenants](TenantSecrets) that the lookup knows, from the first request on that this process has rejected; of a hundred by name, and `*` for those beyond |
 //! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the place of the secret that has verified a delivery, `0` to `9`, and `*` for later ones. Only where there are [several](Secrets) |
-//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has another version than is [expected](Provider::expect_version) |
+//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has another version than is [expected](Provider::expect_version), or another [mode](Provider::expect_livemode) |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |

@@ -224,7 +224,7 @@ impl State {
                  was found before may have changed."
             }
             Self::OtherVersion => {
-                "Over the last day, payloads had another version than is expected. They were handled all the same."
+                "Over the last day, payloads had another version or mode than is expected. They were handled all the same."
             }
             Self::Mixed => {
                 "Attempts failed or requests were rejected in this hour or the one before. Some have \

@@ -95,7 +95,7 @@
 //! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour |
 //! | `event type stopped` | a type that has a handler does not come any more ([which](crate::documentation::operating#event-types)) |
 //! | `new event type` | events are ignored of a type that never came before |
-//! | `other version` | payloads had another version than is [expected](crate::Provider::expect_version) |
+//! | `other version` | payloads had another version than is [expected](crate::Provider::expect_version), or another [mode](crate::Provider::expect_livemode) |
 //! | `subscription differs` | the provider's subscription is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects it |
 //! | `not compared` | for a day, the provider could not be asked for its subscription |
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and some succeeded |

@@ -22,5 +22,6 @@ pub fn modern_treasury(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("data").then("object")))
         .event_action(Source::json(JsonPath::member("event")))
         .event_names_like(["payment_order", "payment_order.begin_processing"])
+        .livemode(JsonPath::member("data").then("live_mode"))
         .response_deadline(Duration::from_secs(5))
 }

@@ -16,6 +16,8 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 ///   with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
 /// - Version: that of the endpoint, or else the account's default, which moves with an upgrade of the account. Thin
 ///   events have none.
+/// - Mode: `$.livemode`, which [can be expected](Provider::expect_livemode). A live endpoint for connected accounts
+///   [gets test events, too](crate::documentation::providers#stripe-connect).
 #[doc = include_str!("facts/stripe.md")]
 ///
 /// Each endpoint of an account has its own secret, and so have live and test mode. An API key, the id of an
@@ -32,6 +34,7 @@ pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
             "v2.core.account[requirements].updated",
         ])
         .payload_version(Source::json(JsonPath::member("api_version")))
+        .livemode(JsonPath::member("livemode"))
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .redelivery_window(30 * DAY)
 }

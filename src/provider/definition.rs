@@ -10,6 +10,7 @@ use super::answers::Answers;
 use super::custom::CustomProvider;
 use super::handshake::Handshakes;
 use super::identity::Identity;
+use super::json_path::JsonPath;
 use super::keys::KeySource;
 use super::public_url::PublicUrl;
 #[cfg(feature = "testing")]
@@ -202,6 +203,45 @@ impl Provider {
             panic!("not a usable version: {version:?} is {fault}");
         }
         self.identity = self.identity.with_expected_version(version);
+        self
+    }
+
+    /// Where the body says whether an event is a live one, by `true` or `false`, such as Stripe's `$.livemode`, so that
+    /// [one mode can be expected](Self::expect_livemode).
+    #[must_use]
+    pub fn livemode(mut self, path: JsonPath) -> Self {
+        self.identity = self.identity.with_livemode(path);
+        self
+    }
+
+    /// Whether the events of the endpoint are live ones, or those of a test.
+    ///
+    /// ```
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stripe = presets::stripe(Secret::new("whsec_…")?).expect_livemode(true);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Stripe sends the test events of connected accounts to a live endpoint, too, and signs them with its secret: see
+    /// [Stripe Connect](crate::documentation::providers#stripe-connect). A delivery of the other mode is handled as any other
+    /// one, and it is reported as [another version](Self::expect_version) is, as `test mode` or `live mode`. One that does not
+    /// say its mode is as expected.
+    ///
+    /// # Panics
+    ///
+    /// If the bodies of the provider do not say their mode, or nobody has said [where](Self::livemode).
+    #[must_use]
+    #[track_caller]
+    pub fn expect_livemode(mut self, is_live: bool) -> Self {
+        assert!(
+            self.identity.has_livemode(),
+            "the bodies of {} do not say whether they are live: if they do, say where, by `Provider::livemode`",
+            self.name
+        );
+        self.identity = self.identity.with_expected_livemode(is_live);
         self
     }
 
@@ -408,10 +448,15 @@ impl Provider {
     /// Whether the signature covers the version of the payload.
     pub(crate) fn signs_payload_version(&self) -> bool {
         let source = self.identity.version();
-        source.is_some_and(|source| source.is_signed(&*self.scheme))
+        match self.identity.expects_livemode() {
+            // It is in the body.
+            true => self.signs_body(),
+            false => source.is_some_and(|source| source.is_signed(&*self.scheme)),
+        }
     }
 
-    pub(crate) fn expected_versions(&self) -> &[Arc<str>] {
+    /// The versions and the mode that are expected.
+    pub(crate) fn expected_versions(&self) -> Vec<Arc<str>> {
         self.identity.expected_versions()
     }
 

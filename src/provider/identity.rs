@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::request::Parts;
 
 use super::handshake::{Handshake, HandshakeRule};
-use super::json_path::{ReadError, Reader};
+use super::json_path::{JsonPath, Match, ReadError, Reader};
 use super::signature::Signed;
 use super::source::{Source, Spaces, Unreadable};
 use crate::delivery::DeliveryId;
@@ -23,8 +23,13 @@ pub(crate) struct Identity {
     version: Option<Source>,
     /// Those that the application expects. The version is read if there is one.
     expected_versions: Vec<Arc<str>>,
+    /// Where the body says whether the event is a live one.
+    livemode: Option<JsonPath>,
+    /// What the application expects of that. It is read if there is anything.
+    expected_livemode: Option<bool>,
     handshake: Option<HandshakeRule>,
-    /// Reads the JSON paths of the id, the event type, the version if one is expected, and the challenge, in that order.
+    /// Reads the JSON paths of the id, the event type, the version if one is expected, the challenge and, if one is expected,
+    /// the mode, in that order.
     reader: Reader,
 }
 
@@ -33,7 +38,7 @@ pub(crate) enum Identified {
     Delivery {
         id: DeliveryId,
         event_type: Option<String>,
-        /// If it is another one than is expected.
+        /// The version or the mode, if it is another one than is expected.
         other_version: Option<String>,
     },
     Handshake(Handshake),
@@ -48,6 +53,8 @@ impl Identity {
             event_action: None,
             version: None,
             expected_versions: Vec::new(),
+            livemode: None,
+            expected_livemode: None,
             handshake: None,
         }
     }
@@ -77,13 +84,25 @@ impl Identity {
         self.with_reader()
     }
 
+    pub(super) fn with_livemode(mut self, livemode: JsonPath) -> Self {
+        self.livemode = Some(livemode);
+        self.with_reader()
+    }
+
+    pub(super) fn with_expected_livemode(mut self, expected: bool) -> Self {
+        self.expected_livemode = Some(expected);
+        self.with_reader()
+    }
+
     pub(super) fn with_handshake(mut self, rule: HandshakeRule) -> Self {
         self.handshake = Some(rule);
         self.with_reader()
     }
 
+    /// Without what is read only to be compared.
     fn without_version(mut self) -> Self {
         self.version = None;
+        self.livemode = None;
         self.with_reader()
     }
 
@@ -92,7 +111,7 @@ impl Identity {
         let version = self.expected_version_source();
         let sources = [Some(&self.id), self.event_type.as_ref(), version, challenge];
         let paths = sources.into_iter().flatten().flat_map(Source::json_paths);
-        self.reader = Reader::new(paths);
+        self.reader = Reader::new(paths.chain(self.expected_livemode_path()));
         self
     }
 
@@ -112,8 +131,33 @@ impl Identity {
         self.version.as_ref()
     }
 
-    pub(crate) fn expected_versions(&self) -> &[Arc<str>] {
-        &self.expected_versions
+    pub(crate) fn has_livemode(&self) -> bool {
+        self.livemode.is_some()
+    }
+
+    pub(crate) fn expects_livemode(&self) -> bool {
+        self.expected_livemode.is_some()
+    }
+
+    /// The versions and the mode.
+    pub(crate) fn expected_versions(&self) -> Vec<Arc<str>> {
+        let mode = self.expected_livemode.map(|is_live| mode(is_live).into());
+        self.expected_versions.iter().cloned().chain(mode).collect()
+    }
+
+    /// Where the mode is, if one is expected.
+    fn expected_livemode_path(&self) -> Option<&JsonPath> {
+        let path = self.livemode.as_ref();
+        path.filter(|_| self.expected_livemode.is_some())
+    }
+
+    /// The mode, if it is another one than is expected. One that cannot be read is as expected.
+    fn other_mode(&self, found: Option<Match>) -> Option<String> {
+        let is_live = match found {
+            Some(Match::Boolean(is_live)) => is_live,
+            Some(Match::Nothing | Match::Text(_) | Match::Other) | None => return None,
+        };
+        (self.expected_livemode? != is_live).then(|| mode(is_live).to_owned())
     }
 
     /// Where the version is, if one is expected.
@@ -155,19 +199,22 @@ impl Identity {
         body: &[u8],
         signed: &Signed,
     ) -> Result<Identified, IdentityError> {
-        let matches = if self.reader.is_empty() {
+        let mut matches = if self.reader.is_empty() {
             Vec::new()
         } else {
+            let is_compared =
+                self.expected_version_source().is_some() || self.expected_livemode_path().is_some();
             match self.reader.read(body) {
                 Ok(matches) => matches,
                 // If it is the version that is there twice, that is no reason to refuse.
-                Err(ReadError::Ambiguous) if self.expected_version_source().is_some() => {
+                Err(ReadError::Ambiguous) if is_compared => {
                     return self.clone().without_version().read(head, body, signed);
                 }
                 Err(_) if self.id.json_paths().is_empty() => Vec::new(),
                 Err(error) => return Err(IdentityError::of_body(error)),
             }
         };
+        let mode = self.expected_livemode_path().and_then(|_| matches.pop());
         let mut matches = matches.into_iter();
         let mut read = |source: &Source, spaces| {
             source.read(&head.headers, body, signed, spaces, &mut matches)
@@ -184,7 +231,9 @@ impl Identity {
             (Ok(Some(id)), event_type, _) => Ok(Identified::Delivery {
                 id: DeliveryId::new(id),
                 event_type,
-                other_version: version.filter(|version| self.is_other_version(version)),
+                other_version: self
+                    .other_mode(mode)
+                    .or(version.filter(|version| self.is_other_version(version))),
             }),
             (Ok(None), Some(event_type), Some(rule)) if event_type == rule.event_type => {
                 let source = &rule.challenge;
@@ -203,6 +252,14 @@ impl Identity {
                 Err(IdentityError::of_id(&self.id, fault).with_event_type(event_type))
             }
         }
+    }
+}
+
+/// How a mode is told.
+fn mode(is_live: bool) -> &'static str {
+    match is_live {
+        true => "live mode",
+        false => "test mode",
     }
 }
 
@@ -568,6 +625,55 @@ mod tests {
         let by_header = expecting(Source::header(ID));
         assert_eq!(of(&by_header, "{"), "a - -");
         assert_eq!(of(&by_header, r#"{"version":"3"}"#), "a - 3");
+        Ok(())
+    }
+
+    #[test]
+    fn y3_a_mode_is_read_beside_the_id_and_never_refused() -> Result<(), http::Error> {
+        let expecting = |is_live| {
+            Identity::new(json("$.id"))
+                .with_livemode(JsonPath::member("livemode"))
+                .with_version(json("$.version"))
+                .with_expected_version("1".into())
+                .with_expected_livemode(is_live)
+                .with_event_type(json("$.type"))
+                .with_handshake(HandshakeRule {
+                    event_type: "hello".into(),
+                    challenge: json("$.challenge"),
+                })
+        };
+        let head = head(&[])?;
+        let of = |is_live, body: &str| match expecting(is_live).read(
+            &head,
+            body.as_bytes(),
+            &Signed::new(),
+        ) {
+            Ok(Identified::Delivery { other_version, .. }) => other_version.unwrap_or("-".into()),
+            Ok(Identified::Handshake(handshake)) => handshake.challenge().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        for (body, live_is_expected, test_is_expected) in [
+            (r#"{"id":"a","livemode":true}"#, "-", "live mode"),
+            (r#"{"livemode": false ,"id":"a"}"#, "test mode", "-"),
+            (
+                r#"{"id":"a","livemode":false,"version":"2"}"#,
+                "test mode",
+                "2",
+            ),
+            // Nobody knows.
+            (r#"{"id":"a"}"#, "-", "-"),
+            (r#"{"id":"a","livemode":"false"}"#, "-", "-"),
+            (r#"{"id":"a","livemode":null}"#, "-", "-"),
+            (r#"{"id":"a","livemode":true,"livemode":false}"#, "-", "-"),
+            (
+                r#"{"type":"hello","challenge":"c","livemode":false}"#,
+                "c",
+                "c",
+            ),
+        ] {
+            assert_eq!(of(true, body), live_is_expected, "{body}");
+            assert_eq!(of(false, body), test_is_expected, "{body}");
+        }
         Ok(())
     }
 

@@ -308,7 +308,7 @@ impl Source {
             Kind::Json(_) => match matches.next() {
                 None | Some(Match::Nothing) => Ok(None),
                 Some(Match::Text(text)) => usable(text).map(Some),
-                Some(Match::Other) => Err(Fault::WrongType),
+                Some(Match::Boolean(_) | Match::Other) => Err(Fault::WrongType),
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
             Kind::BodyDigestWithout(member) => digest_without(member, body).map(Some),

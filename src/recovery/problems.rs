@@ -46,7 +46,7 @@ pub enum Problem {
     /// For a day, the provider could not be asked for its subscription of the endpoint: a key is wrong, or the API fails.
     NotCompared,
     /// Over the last day, payloads had another version than the provider is
-    /// [expected](crate::Provider::expect_version) to send. Where the signature does not cover the version, an attacker
+    /// [expected](crate::Provider::expect_version) to send, or another [mode](crate::Provider::expect_livemode). Where the signature does not cover the version, an attacker
     /// with a captured request can cause it.
     OtherVersion,
 }
@@ -119,7 +119,7 @@ impl Problem {
                 "the provider could not be asked for its subscription for a day, as with a wrong key: the log and \
                  the table `subscriptions` say why"
             }
-            Self::OtherVersion => "payloads have another version than is expected",
+            Self::OtherVersion => "payloads have another version or mode than is expected",
         }
     }
 

@@ -29,7 +29,7 @@ impl OtherVersions {
                 version,
                 expected = provider.expected_versions().join(", "),
                 is_signed = provider.signs_payload_version(),
-                "webhook of another version than is expected, and handled all the same (logged once)"
+                "webhook of another version than is expected, or of another mode, and handled all the same (logged once)"
             );
         }
     }

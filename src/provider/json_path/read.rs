@@ -20,7 +20,8 @@ pub(crate) enum Match {
     Nothing,
     /// A string, unescaped, or an integer, digit by digit as it was written.
     Text(String),
-    /// Anything else: an object, an array, `true`, `null`, a number that is not written as an
+    Boolean(bool),
+    /// Anything else: an object, an array, `null`, a number that is not written as an
     /// integer, or a string that is not valid Unicode.
     Other,
 }
@@ -185,6 +186,9 @@ fn classify(json: &str) -> Match {
     if json.starts_with('"') {
         return unescape(json).map_or(Match::Other, Match::Text);
     }
+    if let Ok(boolean) = json.trim().parse() {
+        return Match::Boolean(boolean);
+    }
     let digits = json.strip_prefix('-').unwrap_or(json);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         Match::Text(json.to_owned())
@@ -322,7 +326,8 @@ mod tests {
             (r#"{"id":""}"#, text("")),
             (r#"{"id":1.5}"#, Match::Other),
             (r#"{"id":1e3}"#, Match::Other),
-            (r#"{"id":true}"#, Match::Other),
+            (r#"{"id":true}"#, Match::Boolean(true)),
+            (r#"{"id": false }"#, Match::Boolean(false)),
             (r#"{"id":null}"#, Match::Other),
             (r#"{"id":{"id":1}}"#, Match::Other),
             (r#"{"id":["a"]}"#, Match::Other),

@@ -225,6 +225,54 @@ async fn y3_the_problem_is_told_once_and_is_over_when_the_version_is_expected() 
         .await;
 }
 
+/// Stripe signs the test events of connected accounts with the secret of the live endpoint.
+#[tokio::test]
+async fn y3_an_event_of_the_other_mode_is_handled_and_told() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let provider = presets::stripe(secret()).expect_livemode(true);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider);
+    let router = router(&layer);
+    let logged = logged(async {
+        for (id, livemode, outcome) in [
+            ("a", "true", "processed"),
+            ("b", "false", "processed"),
+            ("b", "false", "duplicate"),
+            ("c", "null", "processed"),
+        ] {
+            let body = format!(r#"{{"id":"{id}","livemode":{livemode},"type":"invoice.paid"}}"#);
+            let sent = send(&router, stripe_delivery(body).request()).await;
+            assert_eq!(sent.outcome, outcome, "{id}");
+        }
+    })
+    .await;
+    let told: Vec<&str> = logged.lines().filter(|line| line.contains(OTHER)).collect();
+    let [line] = told[..] else { panic!("{logged}") };
+    for field in [
+        "version=\"test mode\"",
+        "expected=\"live mode\"",
+        "is_signed=true",
+    ] {
+        assert!(line.contains(field), "{line}");
+    }
+    let count = "idempotent_webhook_other_version_total{endpoint=\"test\",provider=\"stripe\"} 2";
+    assert!(exporter.render().contains(count), "{}", exporter.render());
+    assert_rows!(database, claims: 3, effects: 3);
+    layer.drained().await;
+    assert_eq!(activity(&database).await, [("test mode".to_owned(), 2)]);
+    database
+        .until("(select settings -> 'expected_versions' = '[\"live mode\"]' from idempotent_webhook.endpoint_settings)")
+        .await;
+}
+
+#[test]
+#[should_panic(expected = "the bodies of github do not say whether they are live")]
+fn y3_a_provider_without_modes_can_expect_none() {
+    let _ = presets::github(secret()).expect_livemode(true);
+}
+
 #[test]
 #[should_panic(expected = "github has no version in its requests that could be \"2022-11-28\"")]
 fn y3_a_provider_without_a_version_can_expect_none() {

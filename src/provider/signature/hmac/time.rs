@@ -71,7 +71,9 @@ impl Hmac {
                 .parse(&text)
                 .map(Some)
                 .ok_or(SignatureError::NoTimestamp),
-            Some(Match::Nothing | Match::Other) | None => Err(SignatureError::NoTimestamp),
+            Some(Match::Nothing | Match::Boolean(_) | Match::Other) | None => {
+                Err(SignatureError::NoTimestamp)
+            }
         }
     }
 
