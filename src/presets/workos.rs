@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
@@ -24,4 +26,5 @@ pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
         .event_names_like(["user.created", "organization_domain.verified"])
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(5))
 }

@@ -82,7 +82,7 @@ impl Provider {
     ///
     /// The defaults are: method POST, a [tolerance](Self::tolerance) of 5 minutes on both sides,
     /// a [body limit](Self::body_limit) of 2 MiB, a
-    /// [response deadline](Self::response_deadline) of 10 seconds and a
+    /// [response deadline](Self::response_deadline) of 5 seconds and a
     /// [redelivery window](Self::redelivery_window) of 30 days.
     pub fn custom(name: impl Into<Arc<str>>) -> CustomProvider {
         CustomProvider { name: name.into() }
@@ -320,7 +320,7 @@ impl Provider {
     /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set. The metrics have it, for an
     /// [alert](crate::documentation::operating#metrics-and-alerts).
     ///
-    /// Default: that of the preset. Where the provider publishes none, one is assumed, of 10 seconds for most, and the
+    /// Default: that of the preset. Where the provider publishes none, one of 5 seconds is assumed, and the
     /// metrics have none.
     #[must_use]
     pub fn response_deadline(mut self, deadline: Duration) -> Self {

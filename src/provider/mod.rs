@@ -45,7 +45,7 @@ pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The deadline of a provider that publishes none.
-pub(crate) const ASSUMED_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const ASSUMED_DEADLINE: Duration = Duration::from_secs(5);
 
 /// With a longer tolerance, a retry may have the time of the first attempt.
 const LONGEST_TOLERANCE_OF_ATTEMPTS: Duration = Duration::from_secs(15 * 60);

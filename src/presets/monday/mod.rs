@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -35,6 +37,7 @@ pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
         .event_names_like(["create_pulse"])
         .unsigned_handshake(challenge)
         .tolerance(Tolerance::unlimited())
+        .response_deadline(Duration::from_secs(3 * 60))
         .success_status(StatusCode::OK)
         .redelivery_window(HOUR)
 }

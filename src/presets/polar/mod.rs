@@ -7,12 +7,11 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [Polar](https://polar.sh/docs/integrate/webhooks/delivery), which follows Standard Webhooks except
-/// for its secrets.
+/// [Polar](https://polar.sh/docs/integrate/webhooks/delivery), which follows Standard Webhooks.
 ///
-/// - Signature: `webhook-signature: v1,<base64>`, an HMAC-SHA256 of `<id>.<time>.<body>` under the
-///   secret as text, a `whsec_` before it included. Give it as Polar shows it, and not in base64. As
-///   in Polar's newest SDK, the key may also be what the text after `whsec_` is in base64.
+/// - Signature: `webhook-signature: v1,<base64>`, an HMAC-SHA256 of `<id>.<time>.<body>`. The key is what the secret after
+///   `whsec_` is in base64. Until September 2026 it was the secret as text, a `whsec_` before it included, and that is
+///   taken, too. Give the secret as Polar shows it.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Polar's SDKs.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("../facts/polar.md")]

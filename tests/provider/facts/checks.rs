@@ -73,22 +73,54 @@ fn y4_a_preset_says_truly_whether_the_deadline_is_known() {
     }
 }
 
+fn is_month(text: &str) -> bool {
+    let numbers = text.split_once('-').and_then(|(year, month)| {
+        let is_month = year.len() == 4 && month.len() == 2;
+        let month: u32 = month
+            .parse()
+            .ok()
+            .filter(|month| (1..=12).contains(month))?;
+        is_month.then_some((year.parse::<u32>().ok()?, month))
+    });
+    numbers.is_some()
+}
+
 #[test]
 fn each_entry_has_the_month_of_its_last_check() {
     for entry in entries() {
-        let month = entry
-            .facts
-            .checked
-            .split_once('-')
-            .and_then(|(year, month)| {
-                let is_month = year.len() == 4 && month.len() == 2;
-                let month: u32 = month
-                    .parse()
-                    .ok()
-                    .filter(|month| (1..=12).contains(month))?;
-                is_month.then_some((year.parse::<u32>().ok()?, month))
-            });
-        assert!(month.is_some(), "{}: {}", entry.name(), entry.facts.checked);
+        let checked = &entry.facts.checked;
+        assert!(is_month(checked), "{}: {checked}", entry.name());
+    }
+}
+
+/// `checked` alone says nothing of what somebody has looked at.
+#[test]
+fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
+    for entry in entries() {
+        let months = entry.facts.compared.iter().map(|compared| &compared.month);
+        for compared in &entry.facts.compared {
+            assert!(is_month(&compared.month), "{}", entry.name());
+            assert!(!compared.source.is_empty(), "{}", entry.name());
+        }
+        match months.max() {
+            Some(newest) => assert_eq!(*newest, entry.facts.checked, "{}", entry.name()),
+            None => assert!(
+                entry.facts.checked.as_str() <= "2026-11",
+                "{}",
+                entry.name()
+            ),
+        }
+    }
+}
+
+/// An outage of the handler is worse where the provider gives up first.
+#[test]
+fn a_deadline_that_nobody_publishes_is_assumed_to_be_short() {
+    for entry in entries() {
+        if entry.facts.deadline == Deadline::Assumed {
+            let deadline = entry.provider.description().response_deadline;
+            assert_eq!(deadline.as_secs(), 5, "{}", entry.name());
+        }
     }
 }
 

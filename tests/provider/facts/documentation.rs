@@ -8,8 +8,8 @@ use idempotent_webhook::presets;
 use super::statuses::{RedeliveredAfter, Statuses};
 use super::table::place;
 use super::{
-    Basis, Deadline, Entry, FACTS, Likely, SwitchedOff, compare_or_write, entries, in_days,
-    in_seconds, path,
+    Basis, Compared, Deadline, Entry, FACTS, Likely, SwitchedOff, compare_or_write, entries,
+    in_days, in_seconds, path,
 };
 
 #[test]
@@ -100,6 +100,19 @@ fn lines(entry: &Entry) -> Vec<String> {
         "- Basis: {basis}. Source: <{}>, checked in {}.",
         facts.source, facts.checked
     ));
+    lines.extend(facts.compared.iter().map(|compared| {
+        let Compared {
+            source,
+            kind,
+            month,
+        } = compared;
+        let kind = kind.as_str();
+        let source = match source.starts_with("https://") {
+            true => format!("<{source}>"),
+            false => source.clone(),
+        };
+        format!("- Compared in {month} with {kind}: {source}.")
+    }));
     lines
 }
 

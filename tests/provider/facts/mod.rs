@@ -39,8 +39,11 @@ struct Facts {
     /// The answers that have another effect on that than the others.
     counts: Option<String>,
     deadline: Deadline,
-    /// The month in which it was compared with the source, such as `2026-11`.
+    /// The month in which it was last compared with a source, such as `2026-11`.
     checked: String,
+    /// With what it was compared, as far as somebody has noted it.
+    #[serde(default)]
+    compared: Vec<Compared>,
     #[serde(default)]
     body_limit_is_published: bool,
     handshake: Option<String>,
@@ -50,6 +53,42 @@ struct Facts {
     /// Further sentences.
     #[serde(default)]
     notes: Vec<String>,
+}
+
+/// A comparison of the facts with a source.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Compared {
+    /// Its address, or the name and the version of a package.
+    source: String,
+    kind: Kind,
+    /// Such as `2026-11`.
+    month: String,
+}
+
+/// What the facts were compared with.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    /// The provider's own pages.
+    Documentation,
+    /// A copy or a quotation of them.
+    Copy,
+    /// The source of the sender, where it is public, or of the provider's SDK.
+    Code,
+    /// Code or pages of somebody else.
+    SecondHand,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Documentation => "the documentation",
+            Self::Copy => "a copy of the documentation",
+            Self::Code => "the provider's code",
+            Self::SecondHand => "third parties",
+        }
+    }
 }
 
 /// What the signature that the preset verifies is known from.
