@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Sends, records, replays and verifies webhooks, for 152 providers.
+/// Sends, records, replays and verifies webhooks, for 162 providers.
 #[derive(Parser)]
 #[command(name = "webhook", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Arguments {

@@ -60,6 +60,7 @@ mod anthropic;
 #[cfg(feature = "x509")]
 mod apple_app_store;
 mod asana;
+mod attio;
 mod auth0_log_streams;
 mod authorize_net;
 mod awardee;
@@ -73,11 +74,13 @@ mod box_com;
 mod braintree;
 mod brevo;
 mod brex;
+mod btcpay;
 mod buildkite;
 mod cal;
 mod calendly;
 mod cashfree;
 mod chargebee;
+mod chatwoot;
 mod checkout;
 #[cfg(feature = "p256")]
 mod circle;
@@ -85,6 +88,7 @@ mod circleci;
 mod clerk;
 mod clickup;
 mod cloudevents;
+mod cloudflare_notifications;
 mod cloudflare_stream;
 #[cfg(feature = "sha1")]
 mod cloudinary;
@@ -113,6 +117,8 @@ mod fireblocks;
 mod flutterwave;
 mod forgejo;
 mod front;
+mod gemini;
+mod ghost;
 mod gitea;
 mod github;
 #[cfg(feature = "p256")]
@@ -197,6 +203,7 @@ mod shippo;
 mod shopify;
 mod shopware;
 mod slack;
+mod sonarqube;
 mod square;
 mod squarespace;
 mod standard_webhooks;
@@ -204,10 +211,12 @@ mod stripe;
 mod sumsub;
 mod supabase_auth;
 mod svix;
+mod tally;
 mod telegram;
 #[cfg(feature = "ed25519")]
 mod telnyx;
 mod terraform_cloud;
+mod todoist;
 #[cfg(feature = "sha1")]
 mod trello;
 #[cfg(feature = "sha1")]
@@ -218,6 +227,7 @@ mod vapi;
 #[cfg(feature = "sha1")]
 mod vercel;
 mod veriff;
+mod viber;
 mod vonage;
 mod webflow;
 mod websub;
@@ -357,6 +367,7 @@ presets! {
     anthropic = "anthropic";
     apple_app_store of AppStoreApp = "apple-app-store", needs "x509";
     asana = "asana";
+    attio = "attio";
     auth0_log_streams = "auth0-log-streams";
     authorize_net = "authorize-net";
     awardee = "awardee";
@@ -368,17 +379,20 @@ presets! {
     braintree of BraintreeKeys = "braintree", needs "sha1";
     brevo = "brevo";
     brex = "brex";
+    btcpay = "btcpay";
     buildkite = "buildkite";
     cal = "cal";
     calendly = "calendly";
     cashfree = "cashfree";
     chargebee = "chargebee";
+    chatwoot = "chatwoot";
     checkout = "checkout";
     circle of CircleKeys = "circle", needs "p256";
     circleci = "circleci";
     clerk = "clerk";
     clickup = "clickup";
     cloudevents = "cloudevents";
+    cloudflare_notifications = "cloudflare-notifications";
     cloudflare_stream = "cloudflare-stream";
     cloudinary = "cloudinary", needs "sha1";
     coinbase = "coinbase";
@@ -402,6 +416,8 @@ presets! {
     flutterwave = "flutterwave";
     forgejo = "forgejo";
     front = "front";
+    gemini = "gemini";
+    ghost = "ghost";
     gitea = "gitea";
     github = "github";
     github_secret_scanning = "github-secret-scanning", needs "p256";
@@ -473,6 +489,7 @@ presets! {
     shopify = "shopify";
     shopware = "shopware";
     slack = "slack";
+    sonarqube = "sonarqube";
     square = "square";
     squarespace = "squarespace";
     standard_webhooks = "standard-webhooks";
@@ -480,9 +497,11 @@ presets! {
     sumsub = "sumsub";
     supabase_auth = "supabase-auth";
     svix = "svix";
+    tally = "tally";
     telegram = "telegram";
     telnyx = "telnyx", needs "ed25519";
     terraform_cloud = "terraform-cloud";
+    todoist = "todoist";
     trello = "trello", needs "sha1";
     twilio = "twilio", needs "sha1";
     twitch = "twitch";
@@ -490,6 +509,7 @@ presets! {
     vapi = "vapi";
     vercel = "vercel", needs "sha1";
     veriff = "veriff";
+    viber = "viber";
     vonage = "vonage";
     webflow = "webflow";
     websub = "websub";

@@ -1,0 +1,21 @@
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
+
+/// [BTCPay Server](https://docs.btcpayserver.org/Development/Webhooks/).
+///
+/// - Signature: `BTCPay-Sig: sha256=<hex>`, an HMAC-SHA256 of the body under the secret of the webhook.
+/// - Tolerance: any age, as no time is signed.
+/// - Delivery id: `$.originalDeliveryId`, which a redelivery has of the first delivery, or else `$.deliveryId`, both covered by
+///   the signature. `$.deliveryId` alone would be wrong: each redelivery has its own. Event type: `$.type`.
+#[doc = include_str!("facts/btcpay.md")]
+pub fn btcpay(secrets: impl Into<SecretSource>) -> Provider {
+    let member = |name| Source::json(JsonPath::member(name));
+    let scheme = Hmac::hex(HeaderName::from_static("btcpay-sig")).prefix("sha256=");
+    Provider::custom("btcpay")
+        .signature(scheme, secrets)
+        .delivery_id(member("originalDeliveryId").or(member("deliveryId")))
+        .event_type(member("type"))
+        .event_names_like(["InvoiceSettled"])
+}
