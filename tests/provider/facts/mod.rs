@@ -6,6 +6,7 @@
 mod checks;
 mod documentation;
 mod retry;
+mod source;
 mod statuses;
 mod table;
 
