@@ -122,7 +122,8 @@ async fn f1_one_time_is_enough_for_keys_that_are_asked_one_after_the_other() {
     });
     let provider = Provider::custom("acme")
         .signature(OneByOne, keys)
-        .delivery_id(Source::json("$.id".parse().unwrap()));
+        .delivery_id(Source::json("$.id".parse().unwrap()))
+        .response_deadline(Duration::from_secs(10));
     let before = Instant::now();
     let (head, ()) = Request::post("/").body(()).unwrap().into_parts();
     let verified = provider.verify_fetching(&head, b"{}", SystemTime::now());
