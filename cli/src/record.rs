@@ -26,6 +26,7 @@ use idempotent_webhook::{OUTCOME_HEADER, Provider as Preset, Secret, VerifiedWeb
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::spawn_blocking;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -84,7 +85,7 @@ list of what was replaced, and of what was to be kept or replaced and is not in 
 
 A file names its provider, for which "webhook replay" signs it anew.
 
-A body that is compressed, or neither JSON nor a form, is not recorded. It is answered
+A body that is compressed, larger than 2 MiB, or neither JSON nor a form, is not recorded. It is answered
 with 415 or, of a provider that takes it for final, with the status after which it delivers again."#;
 
 /// How many requests are read at once, each of which may be as large as the provider's largest. Further ones wait.
@@ -312,12 +313,6 @@ impl Recording {
     }
 
     fn written(&self, request: &Request<Bytes>) -> (StatusCode, Received) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        // The answer to the last one may not have left yet.
-        if *left == Some(0) {
-            let refused = Received::Refused("all files are written".to_owned());
-            return (StatusCode::SERVICE_UNAVAILABLE, refused);
-        }
         let capture = match self.pseudonyms.capture(&self.provider, request) {
             Ok(capture) => capture,
             Err(error) => {
@@ -325,6 +320,12 @@ impl Recording {
                 return (StatusCode::UNSUPPORTED_MEDIA_TYPE, refused);
             }
         };
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        // The answer to the last one may not have left yet.
+        if *left == Some(0) {
+            let refused = Received::Refused("all files are written".to_owned());
+            return (StatusCode::SERVICE_UNAVAILABLE, refused);
+        }
         match capture.write_to(&self.folder) {
             Ok(file) => {
                 *left = left.map(|left| left - 1);
@@ -368,7 +369,9 @@ impl Service<Request<Full<Bytes>>> for Recorder {
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await;
             let request = Request::from_parts(head, body.to_bytes());
-            Ok(recording.write(&request))
+            // A large body takes longer than the thread that serves has.
+            let written = spawn_blocking(move || recording.write(&request)).await;
+            Ok(written.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)))
         })
     }
 }

@@ -5,6 +5,7 @@ mod name;
 mod permutation;
 mod pseudonyms;
 mod text;
+mod timestamp;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,6 +16,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
+#[cfg(feature = "dashboard")]
+pub(crate) use pseudonyms::MAX_BODY;
 pub use pseudonyms::Pseudonyms;
 
 use crate::random::random;
@@ -166,7 +169,7 @@ impl Capture {
     }
 
     /// Writes it into a new file of this folder, which is made if it is not there, and returns its path. The file is named
-    /// after the event type: `invoice.paid.http`, or `invoice.paid-2.http` if that is there. Before it is
+    /// after the event type in lower case: `invoice.paid.http`, or `invoice.paid-2.http` if that is there. Before it is
     /// whole, it may be there and empty.
     ///
     /// # Errors
@@ -191,9 +194,11 @@ impl Capture {
     fn file_name(&self) -> String {
         let event_type = self.event_type.as_deref().unwrap_or_default();
         let plain = |char: char| match char {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => char,
+            'a'..='z' | '0'..='9' | '.' | '_' | '-' => char,
             _ => '_',
         };
+        // In lower case, since other file systems take `Invoice.Paid` and `invoice.paid` for the same.
+        let event_type = event_type.to_ascii_lowercase();
         let name: String = event_type.chars().take(100).map(plain).collect();
         match name.trim_matches('.') {
             "" => "capture".to_owned(),

@@ -7,90 +7,398 @@ const STRUCTURE: [&str; 25] = [
     "status", "timezone", "topic", "type", "unit", "version", "zone",
 ];
 
-/// Numbers of these, if it is the last word, tell one person or thing from another.
-const IDENTIFIER: [&str; 16] = [
-    "code",
-    "digits",
-    "four",
-    "gid",
-    "id",
-    "key",
-    "last",
-    "last4",
-    "name",
-    "no",
-    "number",
-    "pin",
-    "ref",
-    "reference",
-    "uid",
-    "uuid",
+/// Numbers of these are amounts, counts and versions, also as a text.
+const AMOUNT: [&str; 45] = [
+    "amount",
+    "attempt",
+    "balance",
+    "bytes",
+    "cent",
+    "cost",
+    "count",
+    "counter",
+    "decimal",
+    "discount",
+    "duration",
+    "earnings",
+    "fee",
+    "gross",
+    "index",
+    "installment",
+    "instalment",
+    "length",
+    "limit",
+    "net",
+    "num",
+    "offset",
+    "page",
+    "paid",
+    "percent",
+    "percentage",
+    "position",
+    "price",
+    "quantity",
+    "qty",
+    "rate",
+    "ratio",
+    "refund",
+    "refunded",
+    "remaining",
+    "retries",
+    "revision",
+    "seconds",
+    "segment",
+    "shipping",
+    "size",
+    "subtotal",
+    "tax",
+    "tip",
+    "total",
 ];
 
-/// Numbers of these are about a person or a place, or secret.
-const PERSONAL: [&str; 59] = [
+/// Numbers of these may be a Unix time.
+const TIME: [&str; 63] = [
+    "anchor",
+    "at",
+    "attempt",
+    "began",
+    "begin",
+    "bounced",
+    "canceled",
+    "cancelled",
+    "changed",
+    "clicked",
+    "closed",
+    "completed",
+    "created",
+    "date",
+    "datetime",
+    "deleted",
+    "delivered",
+    "due",
+    "emitted",
+    "end",
+    "ended",
+    "epoch",
+    "exp",
+    "expiration",
+    "expire",
+    "expires",
+    "expiry",
+    "finished",
+    "iat",
+    "instant",
+    "issued",
+    "millis",
+    "modified",
+    "ms",
+    "nbf",
+    "occurred",
+    "opened",
+    "paid",
+    "period",
+    "processed",
+    "published",
+    "pushed",
+    "received",
+    "removed",
+    "scheduled",
+    "seen",
+    "sent",
+    "since",
+    "start",
+    "started",
+    "stopped",
+    "submitted",
+    "tdate",
+    "time",
+    "timestamp",
+    "triggered",
+    "ts",
+    "unix",
+    "until",
+    "updated",
+    "utc",
+    "valid",
+    "when",
+];
+
+/// Numbers of these, if it is the last word, tell one person or thing from another.
+const IDENTIFIER: [&str; 34] = [
+    "barcode",
+    "cid",
+    "code",
+    "digits",
+    "extension",
+    "first4",
+    "first6",
+    "first8",
+    "four",
+    "gid",
+    "hash",
+    "id",
+    "identifier",
+    "iid",
+    "key",
+    "last4",
+    "mask",
+    "mcc",
+    "name",
+    "no",
+    "num",
+    "number",
+    "oid",
+    "pid",
+    "ref",
+    "reference",
+    "rid",
+    "serial",
+    "sid",
+    "tid",
+    "uid",
+    "uuid",
+    "vid",
+    "wid",
+];
+
+/// Words that end as `userid` does, and are none.
+const NO_IDENTIFIER: [&str; 8] = [
+    "android", "avoid", "covid", "hybrid", "invalid", "prepaid", "unpaid", "valid",
+];
+
+/// A number of one of these, if it is the last word, says which one.
+const PERSON: [&str; 49] = [
+    "account",
+    "admin",
+    "agent",
+    "applicant",
+    "assignee",
+    "attendee",
+    "author",
+    "beneficiary",
+    "buyer",
+    "candidate",
+    "cardholder",
+    "child",
+    "client",
+    "contact",
+    "creator",
+    "customer",
+    "donor",
+    "driver",
+    "guardian",
+    "guest",
+    "holder",
+    "invitee",
+    "lead",
+    "manager",
+    "member",
+    "merchant",
+    "organizer",
+    "owner",
+    "participant",
+    "partner",
+    "passenger",
+    "payee",
+    "payer",
+    "person",
+    "player",
+    "profile",
+    "recipient",
+    "requester",
+    "reviewer",
+    "seller",
+    "sender",
+    "spouse",
+    "staff",
+    "student",
+    "subscriber",
+    "tenant",
+    "user",
+    "vendor",
+    "visitor",
+];
+
+/// Numbers of these, and in these, are about a person or a place, or secret.
+const PERSONAL: [&str; 78] = [
+    "aadhaar",
     "address",
-    "age",
+    "authorization",
+    "bank",
     "bic",
     "bin",
+    "bsn",
+    "card",
+    "cep",
+    "city",
+    "cnpj",
+    "coord",
+    "coordinate",
+    "cpf",
+    "cpr",
+    "curp",
+    "cvc",
+    "cvv",
+    "dni",
+    "ein",
+    "email",
+    "employee",
+    "fingerprint",
+    "geo",
+    "geolocation",
+    "gps",
+    "house",
+    "iban",
+    "iccid",
+    "iin",
+    "imei",
+    "imsi",
+    "ip",
+    "lat",
+    "latitude",
+    "license",
+    "lng",
+    "location",
+    "login",
+    "lon",
+    "long",
+    "longitude",
+    "mail",
+    "meid",
+    "nhs",
+    "nie",
+    "nif",
+    "nin",
+    "nino",
+    "otp",
+    "pan",
+    "passcode",
+    "password",
+    "patient",
+    "pesel",
+    "pin",
+    "pincode",
+    "plate",
+    "plz",
+    "postal",
+    "postalcode",
+    "postcode",
+    "routing",
+    "rut",
+    "secret",
+    "signature",
+    "sin",
+    "src",
+    "street",
+    "swift",
+    "tin",
+    "token",
+    "vin",
+    "zip",
+    "zipcode",
+    "dst",
+    "door",
+    "apartment",
+];
+
+/// A number of one of these is one that can be called.
+const PHONE: [&str; 14] = [
+    "callee",
+    "caller",
+    "cell",
+    "cellphone",
+    "fax",
+    "landline",
+    "mobile",
+    "msisdn",
+    "phone",
+    "phonenumber",
+    "sms",
+    "tel",
+    "telephone",
+    "whatsapp",
+];
+
+/// The same, if it is the whole name.
+const PHONE_NAMES: [&[&str]; 9] = [
+    &["destination"],
+    &["from"],
+    &["originator"],
+    &["recipient"],
+    &["recipient", "id"],
+    &["sender"],
+    &["to"],
+    &["wa", "id"],
+    &["wa", "number"],
+];
+
+/// Nothing stays of these, and in these: they say what a person is.
+const SENSITIVE: [&str; 24] = [
+    "age",
     "birth",
     "birthdate",
     "birthday",
     "born",
-    "card",
-    "city",
-    "coordinates",
-    "cvc",
-    "cvv",
+    "dateofbirth",
     "diagnosis",
     "disability",
     "dob",
-    "ein",
-    "email",
-    "employee",
     "ethnicity",
-    "fax",
-    "fingerprint",
     "gender",
     "health",
-    "iban",
-    "iin",
-    "imei",
     "income",
-    "ip",
-    "lat",
-    "latitude",
-    "lng",
-    "login",
-    "lon",
-    "longitude",
-    "mail",
     "marital",
-    "mobile",
-    "msisdn",
     "nationality",
-    "otp",
-    "passcode",
     "passport",
-    "password",
-    "patient",
-    "phone",
-    "postal",
-    "postcode",
+    "pregnancy",
+    "pronoun",
+    "race",
     "religion",
     "salary",
-    "secret",
     "sex",
-    "signature",
     "ssn",
-    "street",
-    "tel",
-    "token",
-    "zip",
-    "zipcode",
+    "wage",
 ];
 
-const BIRTH: [&str; 5] = ["birth", "birthdate", "birthday", "born", "dob"];
+/// Nor of these: an application or a person has written into them.
+const WRITTEN: [&[&str]; 15] = [
+    &["client", "state"],
+    &["custom"],
+    // As one word.
+    &["custom", "attributes"],
+    &["custom", "data"],
+    &["custom", "fields"],
+    &["evidence"],
+    &["metadata"],
+    &["merge", "fields"],
+    &["tax", "id"],
+    &["tax", "ids"],
+    &["traits"],
+    &["unique", "args"],
+    &["user", "attributes"],
+    &["user", "properties"],
+    &["user", "variables"],
+];
+
+/// A value that is called so is whatever somebody has given.
+const GIVEN: [&str; 12] = [
+    "answer", "body", "comment", "content", "input", "message", "note", "remark", "response",
+    "text", "value", "values",
+];
+
+/// These say nothing of a value: it is one of what their parent is named for.
+const WRAPPER: [&str; 10] = [
+    "after", "before", "current", "display", "new", "old", "original", "previous", "raw", "value",
+];
+
+const BIRTH: [&str; 6] = [
+    "birth",
+    "birthdate",
+    "birthday",
+    "born",
+    "dateofbirth",
+    "dob",
+];
 
 const SECRET: [&str; 8] = [
     "hmac",
@@ -103,7 +411,7 @@ const SECRET: [&str; 8] = [
     "token",
 ];
 
-/// The words of a name.
+/// The words of a name, in lower case: `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` have the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Name {
     words: Vec<String>,
@@ -112,31 +420,45 @@ pub(super) struct Name {
 impl Name {
     pub(super) fn new(name: &str) -> Self {
         let mut words: Vec<String> = Vec::new();
-        let mut is_in_word = false;
-        let mut was_lower = false;
-        for character in name.chars() {
-            let begins = !is_in_word || was_lower && character.is_uppercase();
-            is_in_word = character.is_alphanumeric();
-            was_lower = character.is_lowercase() || character.is_numeric();
-            if !is_in_word {
+        let mut before = ' ';
+        let mut characters = name.chars().peekable();
+        while let Some(character) = characters.next() {
+            let next = characters.peek().copied().unwrap_or(' ');
+            if !character.is_alphanumeric() {
+                before = ' ';
                 continue;
             }
-            if begins {
-                words.push(String::new());
+            let begins = before == ' '
+                || character.is_uppercase() && !before.is_uppercase()
+                // `XMLBody`, but not `userIDs`.
+                || character.is_uppercase() && next.is_lowercase() && next != 's';
+            match words.last_mut() {
+                // `last_4`.
+                Some(word) if before == ' ' && character.is_ascii_digit() => word.push(character),
+                Some(word) if !begins => word.extend(character.to_lowercase()),
+                _ => words.push(character.to_lowercase().collect()),
             }
-            if let Some(word) = words.last_mut() {
-                word.extend(character.to_lowercase());
-            }
-        }
-        // `last_4`, `line1`.
-        while words.len() > 1 && words.last().is_some_and(|word| is_number(word)) {
-            words.pop();
+            before = character;
         }
         Self { words }
     }
 
     fn has(&self, known: &[&str]) -> bool {
         self.words.iter().any(|word| is_one_of(word, known))
+    }
+
+    fn ends_with(&self, known: &[&str]) -> bool {
+        self.words.last().is_some_and(|word| is_one_of(word, known))
+    }
+
+    fn is(&self, words: &[&str]) -> bool {
+        self.words.iter().eq(words)
+    }
+
+    /// Whether these words follow each other, or are written as one: `customfields`.
+    fn contains(&self, words: &[&str]) -> bool {
+        let is_there = |found: &[String]| found.iter().eq(words);
+        self.words.windows(words.len()).any(is_there) || self.words.contains(&words.concat())
     }
 
     pub(super) fn is_of_structure(&self) -> bool {
@@ -146,7 +468,7 @@ impl Name {
             Some(code) if code == "code" => words.next(),
             last => last,
         };
-        let is_about_person = self.has(&PERSONAL) && !self.is_version();
+        let is_about_person = self.is_personal() && !self.is_version();
         last.is_some_and(|word| is_one_of(word, &STRUCTURE)) && !is_about_person
     }
 
@@ -155,14 +477,70 @@ impl Name {
     }
 
     pub(super) fn is_version(&self) -> bool {
-        self.words.last().is_some_and(|word| word == "version")
+        // `specversion`.
+        let last = self.words.last();
+        last.is_some_and(|word| word.ends_with("version"))
     }
 
-    /// Whether a number may tell whom or what it is about.
+    fn is_personal(&self) -> bool {
+        self.has(&PERSONAL) || self.has(&PHONE) || self.has(&SENSITIVE)
+    }
+
+    /// Whether a number may tell whom or what it is about. If it does, so does a number in what is called so.
     pub(super) fn is_identifying(&self) -> bool {
-        let last = self.words.last();
-        let is_identifier = last.is_some_and(|word| is_one_of(word, &IDENTIFIER));
-        !self.is_of_structure() && (self.has(&PERSONAL) || is_identifier)
+        !self.is_of_structure() && (self.is_personal() || self.is_identifier())
+    }
+
+    fn is_identifier(&self) -> bool {
+        // `userid`.
+        let is_joined = |word: &String| {
+            word.len() > 4 && word.ends_with("id") && !NO_IDENTIFIER.contains(&word.as_str())
+        };
+        self.ends_with(&IDENTIFIER) || self.words.last().is_some_and(is_joined)
+    }
+
+    /// Whether it names a person, of whom a number may be the id. In the plural that is a count, but in an array.
+    pub(super) fn is_person(&self, is_in_array: bool) -> bool {
+        let is_one = |word: &String| PERSON.contains(&word.as_str());
+        self.words.last().is_some_and(is_one) || is_in_array && self.ends_with(&PERSON)
+    }
+
+    pub(super) fn is_amount(&self) -> bool {
+        let is_expiry =
+            self.has(&["exp", "expiry", "expiration"]) && self.ends_with(&["month", "year"]);
+        let is_of_one = self.has(&AMOUNT) && !self.is_identifying() && !self.is_person(false);
+        // `card_count`.
+        let is_amount = self.ends_with(&["amount", "count", "fee", "price", "segment", "total"]);
+        !self.has(&SENSITIVE) && (is_expiry || is_of_one || is_amount || self.is_version())
+    }
+
+    pub(super) fn is_time(&self) -> bool {
+        self.has(&TIME) && !self.has(&BIRTH) && !self.is_identifier()
+    }
+
+    /// Whether digits are a phone number, if they are as many.
+    pub(super) fn is_phone(&self) -> bool {
+        let is_one = self.has(&PHONE) && !self.ends_with(&["id"]);
+        is_one || PHONE_NAMES.iter().any(|words| self.is(words))
+    }
+
+    /// Whether nothing of it stays, nor of what is in it.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.has(&SENSITIVE) || WRITTEN.iter().any(|words| self.contains(words))
+    }
+
+    pub(super) fn is_answer(&self) -> bool {
+        self.ends_with(&["answer"])
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        // In the plural the others are counts.
+        let is_one = |word: &String| GIVEN.contains(&word.as_str());
+        self.words.last().is_some_and(is_one)
+    }
+
+    pub(super) fn is_wrapper(&self) -> bool {
+        !self.words.is_empty() && self.words.iter().all(|word| is_one_of(word, &WRAPPER))
     }
 
     pub(super) fn is_birth(&self) -> bool {
@@ -174,17 +552,16 @@ impl Name {
     }
 }
 
-/// Also in the plural.
+/// Also in the plural, and with a number behind it: `line2`.
 fn is_one_of(word: &str, known: &[&str]) -> bool {
-    let is_plural = |end| {
-        word.strip_suffix(end)
-            .is_some_and(|word| known.contains(&word))
+    let is_known = |word: &str| {
+        let is_plural = |end| {
+            word.strip_suffix(end)
+                .is_some_and(|word| known.contains(&word))
+        };
+        known.contains(&word) || is_plural("s") || is_plural("es")
     };
-    known.contains(&word) || is_plural("s") || is_plural("es")
-}
-
-fn is_number(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_digit())
+    is_known(word) || is_known(word.trim_end_matches(|char: char| char.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -199,45 +576,174 @@ mod tests {
     }
 
     #[test]
+    fn a_name_has_the_same_words_in_each_spelling() {
+        for (spellings, words) in [
+            (
+                &[
+                    "dateOfBirth",
+                    "date_of_birth",
+                    "Date-Of-Birth",
+                    "DATE_OF_BIRTH",
+                ][..],
+                &["date", "of", "birth"][..],
+            ),
+            (
+                &["customerIds", "customerIDs", "customer_ids"],
+                &["customer", "ids"],
+            ),
+            (
+                &["userIDNumber", "user-id-number"],
+                &["user", "id", "number"],
+            ),
+            (&["last4", "last_4"], &["last4"]),
+        ] {
+            for name in spellings {
+                assert_eq!(Name::new(name).words, words, "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn a_name_says_what_its_value_is() {
-        for name in [
-            "status",
-            "event_types",
-            "paymentMethod",
-            "currency_code",
-            "X-GitHub-Event",
-        ] {
-            assert!(Name::new(name).is_of_structure(), "{name}");
-        }
-        for name in [
-            "name",
-            "billing_address_state",
-            "card_brand_token",
-            "code",
-            "postal_code",
-        ] {
-            assert!(!Name::new(name).is_of_structure(), "{name}");
-        }
-        for name in [
-            "id",
-            "customerId",
-            "order_number",
-            "last_4",
-            "ssn_last_4",
-            "zip_code",
-            "ids",
-        ] {
-            assert!(Name::new(name).is_identifying(), "{name}");
-        }
-        for name in [
-            "amount",
-            "status_code",
-            "quantity",
-            "created_at",
-            "exp_month",
-            "paid",
-        ] {
-            assert!(!Name::new(name).is_identifying(), "{name}");
-        }
+        let all = |names: &[&str], is: fn(&Name) -> bool| {
+            for name in names {
+                assert!(is(&Name::new(name)), "{name}");
+            }
+        };
+        all(
+            &[
+                "status",
+                "event_types",
+                "paymentMethod",
+                "currency_code",
+                "X-GitHub-Event",
+            ],
+            Name::is_of_structure,
+        );
+        all(
+            &[
+                "name",
+                "billing_address_state",
+                "card_brand_token",
+                "code",
+                "postal_code",
+                "genderType",
+            ],
+            |name| !name.is_of_structure(),
+        );
+        all(
+            &[
+                "id",
+                "customerId",
+                "order_number",
+                "last_4",
+                "first6",
+                "ssn_last_4",
+                "zip_code",
+                "ids",
+                "zipCode",
+                "mask",
+                "pinCode",
+                "plz",
+                "cep",
+                "coords",
+                "address2",
+                "hs_object_id",
+            ],
+            Name::is_identifying,
+        );
+        all(
+            &[
+                "amount",
+                "status_code",
+                "quantity",
+                "created_at",
+                "exp_month",
+                "paid",
+            ],
+            |name| !name.is_identifying(),
+        );
+        all(
+            &[
+                "amount_paid",
+                "totalPrice",
+                "NumMedia",
+                "card_count",
+                "exp_year",
+                "price",
+                "tax_rate",
+                "payload_version",
+            ],
+            Name::is_amount,
+        );
+        all(
+            &[
+                "tax_id",
+                "price_id",
+                "discountCode",
+                "body",
+                "salary_amount",
+                "customer",
+                "card_amount_ref",
+                "account_num",
+                "postal_index",
+            ],
+            |name| !name.is_amount(),
+        );
+        all(
+            &[
+                "created",
+                "updatedAt",
+                "next_payment_attempt",
+                "event_ts",
+                "period_end",
+                "expires",
+            ],
+            Name::is_time,
+        );
+        all(
+            &[
+                "cpr",
+                "customer",
+                "birth_time",
+                "last_seen_id",
+                "update",
+                "account",
+            ],
+            |name| !name.is_time(),
+        );
+        all(
+            &[
+                "customFields",
+                "custom-data",
+                "customfields",
+                "taxIds",
+                "tax_id",
+                "public_metadata",
+                "dob",
+                "dateOfBirth",
+                "dateofbirth",
+                "user-variables",
+                "salary",
+            ],
+            Name::is_replaced,
+        );
+        all(
+            &["customer", "taxes", "identity", "customs", "page"],
+            |name| !name.is_replaced(),
+        );
+        all(&["customer", "created_by_user", "Account"], |name| {
+            name.is_person(false)
+        });
+        all(&["customers", "users"], |name| {
+            name.is_person(true) && !name.is_person(false)
+        });
+        all(
+            &["from", "wa_id", "phone_number", "mobilePhone", "MSISDN"],
+            Name::is_phone,
+        );
+        all(&["from_date", "token", "id", "phone_number_id"], |name| {
+            !name.is_phone()
+        });
     }
 }

@@ -3,11 +3,12 @@
 //! A text of a shape is a number with a digit for each place, each digit with a base of its own: 26 for a letter. A Feistel
 //! network adds to one half of the digits what a MAC makes of the other half, and so on in turn. Each round can be
 //! undone, so different texts get different ones, also if there are few. Only the key says which.
+//!
+//! One digit has no halves, and a constant that is added to it would show how far two letters are apart. So it is split
+//! into two digits of about the root of its base. What they make beyond the base is permuted again.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-
-use crate::random::random;
 
 const ROUNDS: u8 = 8;
 
@@ -27,43 +28,125 @@ impl Permutation {
         Self(Hmac::new_from_slice(key).expect("a key"))
     }
 
-    /// The keys of the hashers of the standard library are from the operating system.
+    /// With a key of the operating system's random numbers.
+    #[expect(clippy::expect_used, reason = "no system that Rust runs on is without")]
     pub(super) fn random() -> Self {
-        let words = [random(), random(), random(), random()];
-        Self::new(&words.map(u64::to_be_bytes).concat())
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).expect("random numbers of the operating system");
+        Self::new(&key)
     }
 
     /// Replaces the digits. Each `shape` has a permutation of its own.
     pub(super) fn apply(&self, shape: &[u32], digits: &mut [Digit]) {
-        let (left, right) = digits.split_at_mut(digits.len() / 2);
-        for round in 0..ROUNDS {
-            match round % 2 {
-                0 => self.shift(round, shape, left, right),
-                _ => self.shift(round, shape, right, left),
-            }
-        }
-    }
-
-    /// Adds to the digits of one half what follows from the other half.
-    fn shift(&self, round: u8, shape: &[u32], seen: &[Digit], changed: &mut [Digit]) {
-        let mut mac = self.0.clone().chain_update([round]);
+        let mut shaped = self.0.clone();
         for code in shape {
-            mac.update(&code.to_be_bytes());
+            shaped.update(&code.to_be_bytes());
         }
         // A shape has no such code.
-        mac.update(&u32::MAX.to_be_bytes());
-        for digit in seen {
-            mac.update(&digit.value.to_be_bytes());
+        shaped.update(&u32::MAX.to_be_bytes());
+        match digits {
+            [] => {}
+            [single] => apply_to_one(&shaped, single),
+            digits => permute(&shaped, digits),
         }
-        let stream = Self::new(&mac.finalize().into_bytes());
-        for (block, digits) in (0_u64..).zip(changed.chunks_mut(8)) {
-            let mac = stream.0.clone().chain_update(block.to_be_bytes());
-            let bytes = mac.finalize().into_bytes();
-            for (digit, bytes) in digits.iter_mut().zip(bytes.chunks_exact(4)) {
-                let added = bytes
-                    .iter()
-                    .fold(0, |word: u32, byte| word << 8 | u32::from(*byte));
-                digit.value = (digit.value + added % digit.base) % digit.base;
+    }
+}
+
+fn apply_to_one(shaped: &Hmac<Sha256>, digit: &mut Digit) {
+    let lower = digit.base.isqrt().max(2);
+    let upper = digit.base.div_ceil(lower);
+    loop {
+        let of = |value, base| Digit { value, base };
+        let mut halves = [
+            of(digit.value / lower, upper),
+            of(digit.value % lower, lower),
+        ];
+        permute(shaped, &mut halves);
+        let [first, second] = halves;
+        digit.value = first.value * lower + second.value;
+        // A permutation of more comes back into the base, from where it left.
+        if digit.value < digit.base {
+            break;
+        }
+    }
+}
+
+fn permute(shaped: &Hmac<Sha256>, digits: &mut [Digit]) {
+    let (left, right) = digits.split_at_mut(digits.len() / 2);
+    for round in 0..ROUNDS {
+        match round % 2 {
+            0 => shift(shaped, round, left, right),
+            _ => shift(shaped, round, right, left),
+        }
+    }
+}
+
+/// Adds to the digits of one half what follows from the other half.
+fn shift(shaped: &Hmac<Sha256>, round: u8, seen: &[Digit], changed: &mut [Digit]) {
+    let mut mac = shaped.clone().chain_update([round]);
+    for digit in seen {
+        mac.update(&digit.value.to_be_bytes());
+    }
+    let first = mac.finalize().into_bytes();
+    let (start, rest) = changed.split_at_mut(changed.len().min(8));
+    add(start, &first);
+    if rest.is_empty() {
+        return;
+    }
+    let stream = Permutation::new(&first);
+    for (block, digits) in (0_u64..).zip(rest.chunks_mut(8)) {
+        let mac = stream.0.clone().chain_update(block.to_be_bytes());
+        add(digits, &mac.finalize().into_bytes());
+    }
+}
+
+fn add(digits: &mut [Digit], bytes: &[u8]) {
+    for (digit, bytes) in digits.iter_mut().zip(bytes.chunks_exact(4)) {
+        let added = bytes
+            .iter()
+            .fold(0, |word: u32, byte| word << 8 | u32::from(*byte));
+        digit.value = (digit.value + added % digit.base) % digit.base;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn of_one(key: u32, value: u32, base: u32) -> u32 {
+        let mut digits = [Digit { value, base }];
+        Permutation::new(&key.to_be_bytes()).apply(&[0], &mut digits);
+        digits[0].value
+    }
+
+    #[test]
+    fn one_digit_is_permuted_within_its_base() {
+        for base in [2, 9, 10, 16, 26, 64, 256] {
+            for key in 0..10 {
+                let all: BTreeSet<u32> = (0..base).map(|value| of_one(key, value, base)).collect();
+                assert_eq!(all, (0..base).collect(), "{key} {base}");
+            }
+        }
+        assert!(of_one(0, 0x51ff, 0x5200) < 0x5200);
+    }
+
+    /// With each key another one, or else one of two letters would say which the other one is.
+    #[test]
+    fn how_far_two_digits_are_apart_follows_from_the_key_alone() {
+        for base in [9, 10, 26] {
+            let mut distances: Vec<u32> = vec![0; base as usize];
+            let keys = 200 * base;
+            for key in 0..keys {
+                let distance = base + of_one(key, 5, base) - of_one(key, 2, base);
+                distances[(distance % base) as usize] += 1;
+            }
+            assert_eq!(distances[0], 0);
+            let mean = keys / (base - 1);
+            for (distance, count) in distances.iter().enumerate().skip(1) {
+                let is_usual = (mean / 2..mean * 2).contains(count);
+                assert!(is_usual, "{base}: {count} of {keys} are {distance} apart");
             }
         }
     }

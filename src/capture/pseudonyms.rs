@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::json::{Value, read};
 use super::name::Name;
 use super::permutation::Permutation;
-use super::text::{Texts, number_stays, text_stays};
+use super::text::{About, Texts};
 use super::{Capture, CaptureError};
 use crate::presets::by_name;
 use crate::provider::Provider;
@@ -34,19 +34,8 @@ const NEVER: [&str; 13] = [
     "traceparent",
 ];
 
-/// Members of which nothing stays: an application or a person has written into them, or they say which person it is.
-const REPLACED: [&str; 10] = [
-    "birthdate",
-    "birthday",
-    "custom_data",
-    "custom_fields",
-    "date_of_birth",
-    "dob",
-    "evidence",
-    "metadata",
-    "tax_id",
-    "tax_ids",
-];
+/// The largest body of which there is a capture, in bytes. It takes a third of a second.
+pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
 
 /// As deep as `serde_json` reads.
 const DEEPEST: usize = 128;
@@ -56,7 +45,7 @@ const DEEPEST: usize = 128;
 /// # What stays
 ///
 /// Of the path, `webhooks`, `hooks`, `api` and the like, a version, and the name of a preset. Of the headers, the content
-/// type, and those with the delivery id or the event type. Of the body, a JSON document or a form, all members, in their
+/// type, and those with the delivery id, the event type or the version. Of the body, a JSON document or a form, all members, in their
 /// order, and these values:
 ///
 /// - the event type, booleans, `null`, empty texts, and the commit of zeros that is none;
@@ -65,33 +54,43 @@ const DEEPEST: usize = 128;
 ///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
 ///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts
 ///   as well, as in `currency_code`;
-/// - a time with its date, and a date since 2015, but no date of birth;
-/// - a number of up to seven digits or a Unix time, also as a text, unless its member is named for an identifier (`id`,
-///   `number`, `code` and the like), a person or a place (`phone`, `zip`, `latitude` and the like).
+/// - a time with its date since 2010, and a date since 2015, but no date of birth;
+/// - a number of up to seven digits, unless its member, or one that it is in, is named for an identifier (`id`, `number`,
+///   `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
+/// - a number in a text if the member is named for an amount, a count or a version: `total_price`, `NumMedia`;
+/// - a Unix time from 2010 to 2035 if the member is named for a time: `created`, `expires_at`.
 ///
-/// Nothing but the event type stays of `metadata`, `custom_fields`, `custom_data`, `evidence`, `tax_id` and `dob`, or what else is called so,
-/// unless it is [kept](Self::keep).
+/// Names are compared word by word: `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` are the same. A `value` is one of
+/// what its parent is named for: `{"total": {"value": 4200}}` stays. Any other `value`, `text`, `body`, `answer`, `content`
+/// and the like is replaced: `{"name": "zip", "value": "94103"}`. Of `answers`, each `type` stays.
+///
+/// Nothing but the event type stays of `metadata`, `evidence`, `tax_id`, of what is called `custom`, and of what says who a person
+/// is, such as `date_of_birth`, `gender`, `health` and `salary`, unless it is [kept](Self::keep).
 ///
 /// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case. The
 /// same word gets the same pseudonym wherever it is, another one gets another one, and punctuation stays. So a UUID stays
-/// a UUID, and ids still join. `evt_1NG8Du2eZvKYlo2C` keeps its prefix. The domain of a mail address or URL ends in
-/// `.example`, and a phone number begins with `+999`: nobody has them. JSON within a text, in base64 as well, is
-/// read likewise. A name of a member that looks like an id or an address is replaced, too.
+/// a UUID, a date a date, and ids still join. `evt_1NG8Du2eZvKYlo2C` and `cs_test_a1B2c3D4e5F6g7` keep their prefix. Mail
+/// addresses, URLs, and hosts within a text end in `.example`. A phone number begins with `+999`, or with `999` if it has no
+/// `+`. Nobody has them, so a test that really sends reaches nobody. JSON within a text, in base64 as well, is read
+/// likewise. A name of a member that looks like an id or an address is replaced, too.
+///
+/// A phone number without `+` is known by its member (`phone`, `msisdn`, `from`), by its scheme (`tel:`), or by how it is
+/// written (`0151-2345678`, `(415) 555-0123`).
 ///
 /// What your handler compares and this does not know, such as `billing_scheme`, is [kept](Self::keep) by name.
 ///
 /// # What has no capture
 ///
-/// A body that is compressed, or neither JSON nor a form, such as the JSON Web Token of Wix and the multipart form of
-/// Dropbox Sign. A text that is signed by itself, as Apple's, and XML in base64, as Braintree's.
+/// A body that is compressed, larger than 2 MiB, or neither JSON nor a form, such as the JSON Web Token of Wix and the
+/// multipart form of Dropbox Sign. A text that is signed by itself, as Apple's, and XML in base64, as Braintree's.
 ///
 /// Some need a name to be [kept](Self::keep): `TopicArn` and `SigningCertURL` of AWS SNS, and `x-event-type` of Coinbase and
 /// Hook0, a header that only the signature names.
 ///
 /// # The key
 ///
-/// The pseudonyms follow from a key, which is random for each `new`. Without it they cannot be told from guesses, by
-/// trying out names either. What they do show is the shape of a text, and which ones are the same. **A capture is
+/// The pseudonyms follow from a key, which is random for each `new`. Without it a pseudonym, of a single letter as well, shows
+/// nothing but its length, its alphabet and which other ones are the same. **A capture is
 /// pseudonymous, not anonymous**: amounts, times, countries and states stay, and may together tell of a person. Read each
 /// one before it leaves your hands, and [replace](Self::replace) what your own members say.
 ///
@@ -273,7 +272,9 @@ enum Rule {
     Keep,
     Replace,
     /// Only the event type stays.
-    ReplaceButType,
+    ReplaceButEventType,
+    /// And what a member called `type` says.
+    ReplaceButTypes,
     /// It depends on the value.
     Judge,
 }
@@ -286,6 +287,11 @@ struct Place {
     /// Of the member that it is the value of, or in.
     name: Name,
     rule: Rule,
+    /// By the names of what it is in.
+    is_identifying: bool,
+    /// It is whatever somebody has given.
+    is_given: bool,
+    is_in_array: bool,
 }
 
 impl Place {
@@ -295,6 +301,9 @@ impl Place {
             depth: 0,
             name: Name::default(),
             rule: Rule::Judge,
+            is_identifying: false,
+            is_given: false,
+            is_in_array: false,
         }
     }
 
@@ -302,7 +311,35 @@ impl Place {
         Self {
             path: format!("{}[]", self.path),
             depth: self.depth + 1,
+            is_in_array: true,
             ..self.clone()
+        }
+    }
+
+    /// A member of it, by what its name says.
+    fn member(&self, name: &str, path: String, rule: Rule) -> Self {
+        let name = Name::new(name);
+        Self {
+            path,
+            depth: self.depth + 1,
+            rule,
+            is_identifying: self.is_identifying || self.name.is_identifying(),
+            is_given: name.is_given(),
+            is_in_array: false,
+            name: if name.is_wrapper() {
+                self.name.clone()
+            } else {
+                name
+            },
+        }
+    }
+
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            is_identifying: self.is_identifying,
+            is_given: self.is_given,
+            is_in_array: self.is_in_array,
         }
     }
 }
@@ -344,12 +381,8 @@ impl Writer<'_> {
 
     fn header(&mut self, name: &HeaderName, text: &str) -> String {
         let name = name.as_str();
-        let place = Place {
-            path: format!("header {name}"),
-            depth: 0,
-            name: Name::new(name),
-            rule: self.rule(name, name, Rule::Judge),
-        };
+        let rule = self.rule(name, name, Rule::Judge);
+        let place = Place::root("").member(name, format!("header {name}"), rule);
         self.text(&place, text)
     }
 
@@ -386,6 +419,9 @@ impl Writer<'_> {
             && encoding != "identity"
         {
             return Err(CaptureError::new("its body is compressed"));
+        }
+        if body.len() > MAX_BODY {
+            return Err(CaptureError::new("its body is larger than 2 MiB"));
         }
         let text = std::str::from_utf8(body)
             .map_err(|_| CaptureError::new("its body is no text in UTF-8"))?;
@@ -482,12 +518,8 @@ impl Writer<'_> {
             _ => format!("['{name}']"),
         };
         let path = format!("{}{step}", parent.path);
-        let place = Place {
-            rule: self.rule(name, &path, parent.rule),
-            name: Name::new(name),
-            depth: parent.depth + 1,
-            path,
-        };
+        let rule = self.rule(name, &path, parent.rule);
+        let place = parent.member(name, path, rule);
         if is_data && place.rule != Rule::Keep {
             self.found.insert(place.path.clone());
             let texts = &self.pseudonyms.texts;
@@ -508,8 +540,12 @@ impl Writer<'_> {
             Rule::Replace
         } else if is_kept {
             Rule::Keep
-        } else if inherited == Rule::Judge && REPLACED.contains(&name) {
-            Rule::ReplaceButType
+        } else if inherited == Rule::Judge {
+            match Name::new(name) {
+                name if name.is_replaced() => Rule::ReplaceButEventType,
+                name if name.is_answer() => Rule::ReplaceButTypes,
+                _ => Rule::Judge,
+            }
         } else {
             inherited
         }
@@ -518,12 +554,12 @@ impl Writer<'_> {
     fn number(&mut self, place: &Place, number: &str) -> String {
         let stays = match place.rule {
             Rule::Keep => true,
-            Rule::Replace | Rule::ReplaceButType => false,
-            Rule::Judge => number_stays(&place.name, number),
+            Rule::Replace | Rule::ReplaceButEventType | Rule::ReplaceButTypes => false,
+            Rule::Judge => place.about().number_stays(number),
         };
         let replaced = match stays {
             true => number.to_owned(),
-            false => self.pseudonyms.texts.number(number),
+            false => self.pseudonyms.texts.number_of(&place.name, number),
         };
         self.note(place, number, &replaced);
         replaced
@@ -540,8 +576,11 @@ impl Writer<'_> {
         let stays = match place.rule {
             Rule::Keep => true,
             Rule::Replace => false,
-            Rule::ReplaceButType => is_event_type(),
-            Rule::Judge => is_event_type() || text_stays(&place.name, text),
+            Rule::ReplaceButEventType => is_event_type(),
+            Rule::ReplaceButTypes => {
+                is_event_type() || place.name.is_type() && place.about().text_stays(text)
+            }
+            Rule::Judge => is_event_type() || place.about().text_stays(text),
         };
         if stays {
             return text.to_owned();

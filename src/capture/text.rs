@@ -4,12 +4,16 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::name::Name;
 use super::permutation::{Digit, Permutation};
+use super::timestamp::{Date, Timestamp};
 
 /// The domain of [RFC 2606](https://www.rfc-editor.org/rfc/rfc2606) that nobody has.
 const NOBODYS: &str = ".example";
 
 /// A country code that no country has.
-const NOWHERE: &str = "+999";
+const NOWHERE: &str = "999";
+
+/// After these and a colon is the number of a phone.
+const PHONE_SCHEMES: [&str; 5] = ["callto", "sms", "tel", "viber", "whatsapp"];
 
 /// The longest word that can be one of structure.
 const LONGEST_WORD: usize = 64;
@@ -18,11 +22,23 @@ const LONGEST_WORD: usize = 64;
 const RANDOM_PART: usize = 14;
 const DIGITS_OF_RANDOM_PART: usize = 3;
 
+/// The longest prefix of an id, which is too short for most names.
+const LONGEST_PREFIX: usize = 5;
+
 /// From so many digits on, a number counts as an id, unless it is a time.
 const ID_DIGITS: usize = 8;
 
-/// 2001 to 2033, in seconds since 1970.
-const UNIX_SECONDS: std::ops::Range<u64> = 1_000_000_000..2_000_000_000;
+/// The most digits of an amount.
+const AMOUNT_DIGITS: usize = 12;
+
+/// From 2010 to the end of 2035, in seconds since 1970.
+const UNIX_SECONDS: std::ops::Range<u64> = 1_262_304_000..2_082_758_400;
+
+/// How many digits a phone number has.
+const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
+
+/// The shortest part of a word that may be random, with letters of both cases and a digit.
+const RANDOM_WORD: usize = 12;
 
 /// The largest values of the integers that programs read.
 const MAX_INTEGERS: [u128; 4] = [
@@ -32,33 +48,68 @@ const MAX_INTEGERS: [u128; 4] = [
     u64::MAX as u128,
 ];
 
-/// Whether a text says nothing of anybody.
-pub(super) fn text_stays(name: &Name, text: &str) -> bool {
-    matches!(text, "" | "true" | "false" | "null")
-        // The commit that is none.
-        || text.len() == 40 && text.bytes().all(|byte| byte == b'0')
-        || name.is_of_structure() && is_word(name, text)
-        || is_time(text) && !name.is_birth()
-        || is_number(text) && number_stays(name, text)
+/// What is known of a value beside itself.
+pub(super) struct About<'a> {
+    pub(super) name: &'a Name,
+    /// By the names of what it is in.
+    pub(super) is_identifying: bool,
+    /// It is what somebody has given, whatever that is.
+    pub(super) is_given: bool,
+    pub(super) is_in_array: bool,
 }
 
-/// Whether a number does: an amount, a count or a time.
-pub(super) fn number_stays(name: &Name, number: &str) -> bool {
-    let digits = number.bytes().filter(u8::is_ascii_digit).count();
-    !name.is_identifying() && (digits < ID_DIGITS || is_unix_time(number))
+impl About<'_> {
+    /// Whether a text says nothing of anybody.
+    pub(super) fn text_stays(&self, text: &str) -> bool {
+        let name = self.name;
+        let has_time = Timestamp::read(text).is_some_and(|time| time.is_recent());
+        matches!(text, "" | "true" | "false" | "null")
+            // The commit that is none.
+            || text.len() == 40 && text.bytes().all(|byte| byte == b'0')
+            || name.is_of_structure() && is_word(name, text) && !(self.is_given && is_number(text))
+            || has_time && !name.is_birth() && (!self.is_given || name.is_time())
+            || is_number(text) && self.is_amount_or_time(text)
+    }
+
+    /// Whether a number does: an amount, a count or a time.
+    pub(super) fn number_stays(&self, number: &str) -> bool {
+        let is_identifying = self.is_given
+            || self.is_identifying
+            || self.name.is_identifying()
+            || self.name.is_person(self.is_in_array);
+        self.is_amount_or_time(number) || !is_identifying && number_of_digits(number) < ID_DIGITS
+    }
+
+    fn is_amount_or_time(&self, number: &str) -> bool {
+        self.name.is_amount() && number_of_digits(number) <= AMOUNT_DIGITS
+            || self.name.is_time() && is_unix_time(number)
+    }
+}
+
+fn number_of_digits(text: &str) -> usize {
+    text.bytes().filter(u8::is_ascii_digit).count()
 }
 
 fn is_word(name: &Name, text: &str) -> bool {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
     // `2025-03-31.basil`.
     let most = if name.is_version() { 8 } else { 3 };
     text.len() <= LONGEST_WORD
-        && digits <= most
+        && number_of_digits(text) <= most
         && !text.contains("//")
+        && !text.split(['_', '-', '.', ':', '/']).any(is_random)
         && (name.is_type() || !is_capitalized(text))
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-./:".contains(&byte))
+}
+
+/// As the part of an id is: `1IkvozFFYxHXGyKxpLVmZO9x`.
+fn is_random(part: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
+    part.len() >= RANDOM_WORD
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
 }
 
 /// As a name is, such as `Ada`.
@@ -77,56 +128,12 @@ fn is_number(text: &str) -> bool {
     are_digits(whole) && are_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// In seconds, or a thousandth of them. Ids of 16 and 19 digits look like times in smaller units.
+/// In seconds, or a thousandth, a millionth or a billionth of them.
 fn is_unix_time(number: &str) -> bool {
     let whole = number.split('.').next().unwrap_or_default();
     let seconds = whole.get(..10).and_then(|seconds| seconds.parse().ok());
-    [10, 13].contains(&whole.len())
+    [10, 13, 16, 19].contains(&whole.len())
         && seconds.is_some_and(|seconds| UNIX_SECONDS.contains(&seconds))
-}
-
-/// A date and a time of ISO 8601, or a date that is too young to be a birthday of most people.
-fn is_time(text: &str) -> bool {
-    let Some((date, time)) = split_date(text) else {
-        return false;
-    };
-    match time {
-        "" => date.year >= 2015,
-        time => {
-            date.year >= 2001
-                && time.len() <= 30
-                && time.starts_with(['T', ' '])
-                && time
-                    .get(1..3)
-                    .is_some_and(|hour| hour.parse::<u8>().is_ok())
-                && time
-                    .chars()
-                    .all(|char| char.is_ascii_digit() || "T:.+-Z UTC".contains(char))
-        }
-    }
-}
-
-struct Date {
-    year: u32,
-    month: u32,
-    day: u32,
-}
-
-fn split_date(text: &str) -> Option<(Date, &str)> {
-    let (date, time) = text.split_at_checked(10)?;
-    let mut parts = date.split('-');
-    let mut part = |length| {
-        let part = parts.next().filter(|part| part.len() == length)?;
-        let are_digits = part.bytes().all(|byte| byte.is_ascii_digit());
-        are_digits.then(|| part.parse().ok()).flatten()
-    };
-    let date = Date {
-        year: part(4)?,
-        month: part(2)?,
-        day: part(2)?,
-    };
-    let is_one = (1..=12).contains(&date.month) && (1..=31).contains(&date.day);
-    is_one.then_some((date, time))
 }
 
 /// Replaces texts by other texts of the same shape.
@@ -140,27 +147,37 @@ impl Texts {
 
     /// Each word for another one, with all that is between them.
     pub(super) fn text(&self, name: &Name, text: &str) -> String {
-        if let Some((date, rest)) = split_date(text) {
-            return self.date(&date) + &self.words(name, rest);
-        }
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ipv6Addr::from(self.octets(address.octets())).to_string();
         }
-        if let Some(number) = phone_number(text) {
-            return NOWHERE.to_owned() + &self.shaped(number, place);
+        if name.is_phone() && is_phone_number(text) {
+            return self.phone(text);
         }
         self.words(name, text)
     }
 
+    /// The number of a phone, which has to be one that nobody has, or another number.
+    pub(super) fn number_of(&self, name: &Name, number: &str) -> String {
+        match name.is_phone() && is_phone_number(number) {
+            true => self.phone(number),
+            false => self.number(number),
+        }
+    }
+
     /// A number for another one of as many digits, which a program can read if it reads this one.
-    pub(super) fn number(&self, number: &str) -> String {
+    fn number(&self, number: &str) -> String {
         let mantissa = number.find(['e', 'E']).unwrap_or(number.len());
         let (mantissa, exponent) = number.split_at(mantissa);
         let (sign, mantissa) = match mantissa.strip_prefix('-') {
             Some(mantissa) => ("-", mantissa),
             None => ("", mantissa),
         };
-        let replaced = sign.to_owned() + &self.digits(mantissa) + exponent;
+        let mut digits = self.digits(mantissa);
+        // `-0` is no integer.
+        if sign == "-" && digits == "0" && mantissa != "0" {
+            digits = self.digits(&digits);
+        }
+        let replaced = sign.to_owned() + &digits + exponent;
         // `1.7e308` may get digits with which it is none.
         match replaced.parse::<f64>() {
             Ok(read) if read.is_finite() => replaced,
@@ -171,19 +188,26 @@ impl Texts {
     fn words(&self, name: &Name, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;
-        while !rest.is_empty() {
-            let end = rest.find(|char| !is_in_word(char)).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            let is_scheme = after.starts_with("://") && word.len() <= 10 && !word.contains('@');
-            let is_host = replaced.ends_with("://");
-            match is_scheme {
-                true => replaced.push_str(word),
-                false => replaced.push_str(&self.word(name, word, is_host)),
-            }
-            let next = after.find(is_in_word).unwrap_or(after.len());
-            let (between, after) = after.split_at(next);
-            replaced.push_str(between);
-            rest = after;
+        while let Some(first) = rest.chars().next() {
+            let (found, new) = if let Some(found) = phone_number_at(rest, &replaced) {
+                (found, self.phone(found))
+            } else if let Some((time, found)) = Timestamp::at(rest) {
+                (found, self.timestamp(&time))
+            } else if is_in_word(first) {
+                let end = rest.find(|char| !is_in_word(char)).unwrap_or(rest.len());
+                let (word, after) = rest.split_at(end);
+                let is_scheme = after.starts_with("://") && word.len() <= 10 && !word.contains('@')
+                    || after.starts_with(':') && PHONE_SCHEMES.contains(&word);
+                match is_scheme {
+                    true => (word, word.to_owned()),
+                    false => (word, self.word(name, word, replaced.ends_with("://"))),
+                }
+            } else {
+                let between = rest.split_at(first.len_utf8()).0;
+                (between, between.to_owned())
+            };
+            replaced.push_str(&new);
+            rest = rest.strip_prefix(found).unwrap_or_default();
         }
         replaced
     }
@@ -197,12 +221,52 @@ impl Texts {
         let mail = word.split_once('@').filter(|(user, _)| !user.is_empty());
         let replaced = if let Some((user, host)) = mail {
             self.shaped(user, place) + "@" + &self.shaped(host, place) + NOBODYS
-        } else if is_host && word.parse::<Ipv4Addr>().is_err() {
+        } else if is_host && word.parse::<Ipv4Addr>().is_err() || is_host_name(word) {
             self.shaped(word, place) + NOBODYS
         } else {
             self.bare_word(name, word)
         };
         replaced + end
+    }
+
+    /// As its digits are replaced wherever they are, with what nobody has before them.
+    fn phone(&self, number: &str) -> String {
+        let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+        let replaced = self.digits(&digits);
+        let mut digits = replaced.chars();
+        let new = |char: char| match char.is_ascii_digit() {
+            true => digits.next().unwrap_or(char),
+            false => char,
+        };
+        let (plus, bare) = match number.strip_prefix('+') {
+            Some(bare) => ("+", bare),
+            None => ("", number),
+        };
+        plus.to_owned() + NOWHERE + &bare.chars().map(new).collect::<String>()
+    }
+
+    /// A time of another day.
+    fn timestamp(&self, Timestamp { date, time }: &Timestamp<'_>) -> String {
+        let Some(time) = time else {
+            return self.date(date);
+        };
+        let digit = |value, base| Digit { value, base };
+        let second = time.second.map(|second| digit(second, 60));
+        let mut digits = vec![digit(time.hour, 24), digit(time.minute, 60)];
+        digits.extend(second);
+        self.0.apply(&[24], &mut digits);
+        let digits: Vec<_> = digits
+            .iter()
+            .map(|digit| format!("{:02}", digit.value))
+            .collect();
+        let fraction = self.shaped(time.fraction, place);
+        format!(
+            "{}{}{}{fraction}{}",
+            self.date(date),
+            time.separator,
+            digits.join(":"),
+            time.zone
+        )
     }
 
     fn bare_word(&self, name: &Name, word: &str) -> String {
@@ -233,14 +297,14 @@ impl Texts {
         self.at_places(&places)
     }
 
-    /// Digits. The first one is zero if it was. A number and the same one as a text have the same.
+    /// Digits. The first of several is zero if it was. A number and the same one as a text have the same.
     fn digits(&self, digits: &str) -> String {
         const FIRST: Place = Place {
             alphabet: Alphabet::From('1'),
             base: 9,
         };
         let mut places: Vec<_> = digits.chars().map(|char| (char, place(char))).collect();
-        if let Some((first, place)) = places.first_mut() {
+        if let [(first, place), _, ..] = places.as_mut_slice() {
             *place = (*first != '0').then_some(FIRST);
         }
         let mut replaced = self.at_places(&places);
@@ -418,26 +482,108 @@ fn is_of_one_case(word: &str) -> bool {
     !(has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase))
 }
 
-/// `evt_1NG8Du2eZvKYlo2C`, `cs_test_a1B2...`: random enough to be no name.
+/// `evt_1NG8Du2eZvKYlo2C`, `cs_test_a1B2...`: random enough to be no name, behind what is too short to be one.
 fn is_prefixed_id(prefix: &str, rest: &str) -> bool {
-    let digits = rest.bytes().filter(u8::is_ascii_digit).count();
-    prefix
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    let kind = ["_live", "_test"]
+        .iter()
+        .find_map(|mode| prefix.strip_suffix(mode))
+        .unwrap_or(prefix);
+    let digits = number_of_digits(rest);
+    (1..=LONGEST_PREFIX).contains(&kind.len())
+        && kind.bytes().all(|byte| byte.is_ascii_lowercase())
         && rest.len() >= RANDOM_PART
         && (digits >= DIGITS_OF_RANDOM_PART || digits > 0 && !is_of_one_case(rest))
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// What follows the `+` of a phone number.
-fn phone_number(text: &str) -> Option<&str> {
-    let number = text.strip_prefix('+')?;
-    let digits = number.bytes().filter(u8::is_ascii_digit).count();
-    let is_one = digits >= 7
-        && number
+/// `shop.example.com`, and what looks like it.
+fn is_host_name(word: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label
+                .chars()
+                .all(|char| char.is_alphanumeric() || char == '-')
+    };
+    word.rsplit_once('.').is_some_and(|(labels, last)| {
+        last.len() >= 2 && last.chars().all(char::is_alphabetic) && labels.split('.').all(is_label)
+    })
+}
+
+/// Whether a text is nothing but digits, as many as a phone number has, and what is between them.
+fn is_phone_number(text: &str) -> bool {
+    PHONE_DIGITS.contains(&number_of_digits(text))
+        && text
             .bytes()
-            .all(|byte| byte.is_ascii_digit() || b" -().".contains(&byte));
-    is_one.then_some(number)
+            .all(|byte| byte.is_ascii_digit() || b" -+().,/".contains(&byte))
+}
+
+/// A phone number at the beginning of a text: one with a `+` or after a scheme such as `tel:`, or one with a group of
+/// digits as numbers of a country have them, `0151-2345678` and `(415) 555-0123`.
+fn phone_number_at<'a>(text: &'a str, before: &str) -> Option<&'a str> {
+    let is_begin = before
+        .chars()
+        .next_back()
+        .is_none_or(|char| !is_in_word(char));
+    if !is_begin || !text.starts_with(|char: char| char.is_ascii_digit() || "+(".contains(char)) {
+        return None;
+    }
+    let is_international = text.starts_with('+')
+        || PHONE_SCHEMES.iter().any(|scheme| {
+            let before = before.strip_suffix(':');
+            before.is_some_and(|before| before.ends_with(scheme))
+        });
+    // How many digits each group has, and where it ends.
+    let mut groups: Vec<(usize, usize)> = Vec::new();
+    let mut end = 0;
+    for (i, char) in text.char_indices() {
+        if !char.is_ascii_digit() {
+            let is_between = i == 0 && char == '+' || "(-./) ".contains(char);
+            if !is_between || i >= end + 2 {
+                break;
+            }
+            continue;
+        }
+        let has_all = digits_in(&groups) >= *PHONE_DIGITS.end();
+        match groups.last_mut() {
+            Some(group) if end == i => *group = (group.0 + 1, i + 1),
+            _ if has_all => break,
+            _ => groups.push((1, i + 1)),
+        }
+        end = i + 1;
+        if !is_international && is_american(&groups) {
+            break;
+        }
+    }
+    while digits_in(&groups) > *PHONE_DIGITS.end() {
+        groups.pop();
+    }
+    let (_, end) = *groups.last()?;
+    let (number, after) = text.split_at(end);
+    let mut after = after.chars();
+    let goes_on = after.next().is_some_and(|char| {
+        is_in_word(char) && (!".-+".contains(char) || after.next().is_some_and(is_in_word))
+    });
+    let is_national = || match groups.as_slice() {
+        // `0.123456789` is none.
+        [(first, _), _, ..] if number.trim_start_matches('(').starts_with('0') => {
+            *first > 1 && digits_in(&groups) > 8
+        }
+        _ => is_american(&groups),
+    };
+    let is_number = is_international || !goes_on && is_national();
+    (is_number && PHONE_DIGITS.contains(&digits_in(&groups))).then_some(number)
+}
+
+fn digits_in(groups: &[(usize, usize)]) -> usize {
+    groups.iter().map(|(digits, _)| digits).sum()
+}
+
+/// `415-555-0123`, also with the country's code before it.
+fn is_american(groups: &[(usize, usize)]) -> bool {
+    matches!(
+        groups,
+        [(3, _), (3, _), (4, _)] | [(1, _), (3, _), (3, _), (4, _)]
+    )
 }
 
 /// The number of the first integers that have a number of so many digits as their maximum and that this one is one of.

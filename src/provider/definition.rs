@@ -488,12 +488,13 @@ impl Provider {
         }))
     }
 
-    /// The headers with the delivery id, the event type and what qualifies it.
+    /// The headers with the delivery id, the event type and what qualifies it, and the version of the payload.
     pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
         let sources = [
             Some(self.identity.id()),
             self.identity.event_type(),
             self.identity.event_action(),
+            self.identity.version(),
         ];
         sources.into_iter().flatten().flat_map(Source::headers)
     }
@@ -507,8 +508,8 @@ impl Provider {
         }
     }
 
-    /// Whether a header is known for the provider: it has the signature, the delivery id or the event type,
-    /// or the signature covers it.
+    /// Whether a header is known for the provider: it has the signature, the delivery id, the event type or the
+    /// version, or the signature covers it.
     pub(crate) fn is_known_for(&self, name: &HeaderName) -> bool {
         self.signature_header().as_ref() == Some(name)
             || self.scheme.signed_headers().contains(name)

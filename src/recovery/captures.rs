@@ -1,6 +1,7 @@
 //! Captures of kept requests.
 
 use sqlx::{PgPool, Row};
+use tokio::task::spawn_blocking;
 
 use super::operator::{Filter, Scope, newest};
 use super::rehearsal::TO_REHEARSE;
@@ -29,7 +30,13 @@ pub(crate) async fn captures(
         let Some(row) = row.await? else { continue };
         let event_type: Option<String> = row.try_get("event_type")?;
         captures.push(match kept_request_of(&row)? {
-            Ok(request) => pseudonyms.of_kept(&request, event_type),
+            Ok(request) => {
+                let pseudonyms = pseudonyms.clone();
+                // A large body takes longer than a thread that serves has.
+                let made = spawn_blocking(move || pseudonyms.of_kept(&request, event_type));
+                let ended = |_| Err(CaptureError::new("the runtime has ended"));
+                made.await.unwrap_or_else(ended)
+            }
             Err(_unreadable) => Err(CaptureError::new("what was kept of it cannot be read")),
         });
     }

@@ -80,13 +80,17 @@ fn z3_what_is_structure_stays() {
         ("period_end", "2026-01-31"),
         ("total_price", "199.00"),
         ("sent", "1750000000"),
+        ("thread_ts", "1750000000.083113"),
+        ("NumMedia", "2"),
+        ("TaxRate", "0.19"),
+        ("specversion", "1.0"),
         ("anything", ""),
         ("paid", "true"),
         ("before", "0000000000000000000000000000000000000000"),
     ] {
         assert_eq!(text(name, value), value, "{name}");
     }
-    let body = r#"{"amount":4200,"created":1750000000,"ms":1750000000123,"rate":1.50,"paid":true,"tax":null}"#;
+    let body = r#"{"amount":4200,"created":1750000000,"updatedMs":1750000000123,"rate":1.50,"paid":true,"tax":null}"#;
     let capture = captured(body);
     assert_eq!(capture.replaced(), [""; 0]);
     assert_eq!(body_of(&capture).replace([' ', '\n'], ""), body);
@@ -99,10 +103,20 @@ fn z3_each_other_text_and_number_is_replaced_by_one_of_its_shape() {
         ("city", "berlin"),
         ("status", "gone to Berlin"),
         ("billing_scheme", "per_unit"),
-        ("phone", "(030) 1234567"),
         ("zip", "10115"),
         ("last4", "4242"),
         ("card", "4242 4242 4242 4242"),
+        ("sex", "M"),
+        ("cpr", "1403851234"),
+        ("Body", "482913"),
+        ("first6", "424242"),
+        ("mask", "4242"),
+        ("pincode", "560001"),
+        ("plz", "10115"),
+        ("cep", "01310"),
+        ("payment_method", "card_1IkvozFFYxHXGyKxpLVmZO9x"),
+        ("clientState", "SecretClientState-7f3a1c"),
+        ("created_at", "2004-05-01T12:34:56.789+02:00"),
         ("date_of_birth", "2001-02-03"),
         ("born", "1815-12-10"),
         ("order", "450789469123"),
@@ -113,9 +127,33 @@ fn z3_each_other_text_and_number_is_replaced_by_one_of_its_shape() {
         assert_ne!(replaced, value, "{name}");
         assert_eq!(shape(&replaced), shape(value), "{name}");
     }
-    let capture = captured(r#"{"id":279147437,"phone":4915112345678,"lat":52.5200,"code":482913}"#);
-    assert_eq!(capture.replaced(), ["$.code", "$.id", "$.lat", "$.phone"]);
-    for original in ["279147437", "4915112345678", "52.52", "482913"] {
+    let capture = captured(
+        r#"{"id":279147437,"phone":4915112345678,"lat":52.5200,"code":482913,"customer":1234567,"vid":251,
+            "coords":[52.5,13.4],"users":[1234568],"account":1751234567}"#,
+    );
+    let replaced = [
+        "$.account",
+        "$.code",
+        "$.coords[]",
+        "$.customer",
+        "$.id",
+        "$.lat",
+        "$.phone",
+        "$.users[]",
+        "$.vid",
+    ];
+    assert_eq!(capture.replaced(), replaced);
+    for original in [
+        "279147437",
+        "4915112345678",
+        "52.5",
+        "13.4",
+        "482913",
+        "1234567",
+        "1234568",
+        "251",
+        "1751234567",
+    ] {
         assert!(!body_of(&capture).contains(original), "{original}");
     }
 }
@@ -175,7 +213,20 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
     assert!(text("id", "evt_1NG8Du2eZvKYlo2C").starts_with("evt_"));
     assert!(text("id", "cs_test_a1B2c3D4e5F6g7H8").starts_with("cs_test_"));
     assert!(!text("client_secret", "pi_1_secret_Dm43xiq1k0ywrRRjD").contains("secret"));
+    assert!(text("id", "sk_live_a1B2c3D4e5F6g7H8").starts_with("sk_live_"));
     assert!(!text("login", "ada_lovelace_1815").contains("ada_"));
+    let login = text("login", "ada_lovelace_1815a1b2c3d4e5");
+    assert!(
+        !login.contains("lovelace") && !login.contains("ada"),
+        "{login}"
+    );
+    let born = text("birth_time", "1815-12-10T04:05:06.789+01:00");
+    assert!(born.starts_with("18") && born.ends_with("+01:00"), "{born}");
+    assert_eq!(
+        text("sent", &born.replacen("18", "20", 1)).len(),
+        born.len()
+    );
+    assert_eq!(shape(&born), shape("1815-12-10T04:05:06.789+01:00"));
     let mail = text("email", "ada.lovelace+orders@mail.example.com");
     assert!(mail.ends_with(".example"), "{mail}");
     assert_eq!(mail.split('@').count(), 2);
@@ -214,6 +265,123 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
         names.chars().count(),
         "Crème brûlée 抹茶 김치".chars().count()
     );
+}
+
+/// Whatever a number is called, it is about what it is in.
+#[test]
+fn z3_what_is_identifying_comes_down_from_parents() {
+    let body = r#"{
+        "hs_object_id": {"value": "1251", "versions": [{"value": "1252", "timestamp": 1567710175801}]},
+        "zip": {"value": "94103", "unit": 94104},
+        "dateOfBirth": {"year": 1979, "month": 8501, "day": 8302},
+        "address": {"latitude": 52.52041, "door": 1701, "country": "GB"},
+        "customFields": {"kind": "vip", "since": "2026-01-31"},
+        "fields": [{"name": "zip", "value": 94105}, {"question": "Born?", "answer": "2016-05-03"}],
+        "answers": [
+            {"type": "date", "date": "2016-05-04"},
+            {"type": "choice", "choice": {"status": "male"}},
+            {"type": "number", "number": 3301}
+        ],
+        "amount": {"value": "10.00", "currency": "EUR"},
+        "status": {"old": "open", "new": "closed"}
+    }"#;
+    let capture = captured(body);
+    let written = body_of(&capture);
+    for hidden in [
+        "\"1251\"",
+        "\"1252\"",
+        "94103",
+        "94104",
+        "94105",
+        "1979",
+        "8501",
+        "8302",
+        "52.52041",
+        "1701",
+        "vip",
+        "2026-01-31",
+        "2016-05-03",
+        "2016-05-04",
+        "male",
+        "3301",
+    ] {
+        assert!(body.contains(hidden), "{hidden}");
+        assert!(!written.contains(hidden), "{hidden}: {written}");
+    }
+    let read = json_of(&capture);
+    assert_eq!(read["amount"], json!({"value": "10.00", "currency": "EUR"}));
+    assert_eq!(read["status"], json!({"old": "open", "new": "closed"}));
+    assert_eq!(read["address"]["country"], "GB");
+    assert_eq!(read["answers"][1]["type"], "choice");
+    assert_eq!(
+        read["hs_object_id"]["versions"][0]["timestamp"],
+        1567710175801_u64
+    );
+}
+
+#[test]
+fn z3_phone_numbers_hosts_and_dates_are_found_within_a_text() {
+    let sentence = "Call +49 151 23456789 or 0151-2345678 or (415) 555-0123, not tel:4915123456788. \
+                    See shop.lovelace.org, or write to ada@lovelace.org; born 1979-05-03, sent whatsapp:+14155550123.";
+    let replaced = text("note", sentence);
+    let found = |part: &str| replaced.contains(part);
+    let words: Vec<&str> = replaced.split([' ', ';', ',']).collect();
+    assert_eq!(words[1].get(..4), Some("+999"), "{replaced}");
+    assert_eq!(words[5].get(..3), Some("999"), "{replaced}");
+    assert!(words[7].starts_with("999("), "{replaced}");
+    assert!(found("tel:999") && found("whatsapp:+999"), "{replaced}");
+    assert_eq!(replaced.matches(".example").count(), 2, "{replaced}");
+    let date = text("birth_date", "1979-05-03");
+    assert!(found(&date), "{date}: {replaced}");
+    // The same word has the same pseudonym, wherever it is.
+    let phone = text("phone", "+49 151 23456789");
+    let host = text("url", "https://shop.lovelace.org/").replace("https://", "");
+    let mail = text("email", "ada@lovelace.org");
+    for same in [&*phone, host.trim_end_matches('/'), &mail] {
+        assert!(found(same), "{same}: {replaced}");
+    }
+    let digits = |text: &str| text.replace([' ', '+'], "");
+    assert_eq!(digits(&phone), text("wa_id", "4915123456789"));
+    assert_eq!(
+        digits(&phone),
+        text("from", "+4915123456789").replace('+', "")
+    );
+    let capture = captured(r#"{"phone": 4915123456789}"#);
+    assert_eq!(json_of(&capture)["phone"].to_string(), digits(&phone));
+    // What is a date at its begin, and nothing else.
+    let date = text("updated", "2024-05-01 0151-2345678");
+    assert!(
+        !date.contains("2345678") && !date.contains("2024-05-01"),
+        "{date}"
+    );
+    assert!(date.contains(" 999"), "{date}");
+    let uuid = text("id", "00000000-1234-1234-1234-000000000000");
+    assert_eq!(uuid.len(), 36);
+    // These are none.
+    for (name, value) in [
+        ("order", "123-456-78901"),
+        ("rate", "0.1234567890123"),
+        ("after", "+12"),
+        ("phone_number_id", "106540352242922"),
+    ] {
+        assert_eq!(shape(&text(name, value)), shape(value), "{name}");
+    }
+}
+
+/// By as many keys as there are, or else a guess about one of two letters is one about both.
+#[test]
+fn z3_one_letter_shows_nothing_but_that_it_is_one() {
+    let mut after_f = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        let capture = Pseudonyms::new().capture(&stripe(), &post(r#"{"a":"F","b":"M","c":"F"}"#));
+        let read = json_of(&capture.unwrap());
+        let letter = |name: &str| read[name].as_str().unwrap().as_bytes()[0];
+        assert_eq!(letter("a"), letter("c"));
+        assert!(letter("a").is_ascii_uppercase() && letter("a") != letter("b"));
+        after_f.insert((26 + letter("b") - letter("a")) % 26);
+    }
+    // Of 25. Fewer than 20 come once in a million times.
+    assert!(after_f.len() > 19, "{after_f:?}");
 }
 
 #[test]
@@ -369,8 +537,23 @@ fn z3_only_headers_that_are_needed_stay_and_no_signature() {
     assert!(received.uri().path().starts_with("/github/"));
     assert_eq!(
         capture.replaced(),
-        ["header x-github-delivery", "path", "query.token"]
+        ["header x-github-delivery", "path", "query.token", "query.x"]
     );
+}
+
+/// A handler may read the payload by it.
+#[test]
+fn z3_the_header_with_the_version_stays() {
+    let cal = presets::cal(Secret::new("a secret").unwrap());
+    let request = Request::post("/webhooks")
+        .header("x-cal-webhook-version", "2021-10-20")
+        .header("x-cal-signature-256", "00")
+        .body(Bytes::from(r#"{"triggerEvent":"BOOKING_CREATED"}"#))
+        .unwrap();
+    let capture = keyed().capture(&cal, &request).unwrap();
+    let received = capture.into_received();
+    assert_eq!(received.headers()["x-cal-webhook-version"], "2021-10-20");
+    assert_eq!(received.headers().len(), 1);
 }
 
 #[test]
@@ -393,6 +576,8 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
         .headers_mut()
         .insert("content-encoding", HeaderValue::from_static("gzip"));
     assert_eq!(refused(&request), "its body is compressed");
+    let large = format!(r#"{{"a":"{}"}}"#, "b".repeat(2 * 1024 * 1024));
+    assert_eq!(refused(&post(large)), "its body is larger than 2 MiB");
     let deep = "[".repeat(200) + &"]".repeat(200);
     assert_eq!(refused(&post(deep)), "its JSON is nested too deep");
     // Far deeper, and it does not end the process.
@@ -635,7 +820,10 @@ fn z3_the_event_type_of_a_custom_provider_stays_wherever_it_is() {
     assert_eq!(capture.replaced(), ["$.note", "$.nr"]);
     let folder = tempfile::tempdir().unwrap();
     let file = capture.write_to(folder.path()).unwrap();
-    assert!(file.ends_with("Order_Completed.http"));
+    assert!(file.ends_with("order_completed.http"));
+    // Another file system would take a capital for the same.
+    let body = r#"{"nr":"a-1","what":"order completed"}"#;
+    let capture = keyed().capture(&provider, &post(body)).unwrap();
     let second = capture.write_to(folder.path()).unwrap();
-    assert!(second.ends_with("Order_Completed-2.http"));
+    assert!(second.ends_with("order_completed-2.http"));
 }

@@ -259,6 +259,31 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
     assert_eq!(recorder.files().len(), 1);
 }
 
+/// The command has one thread that serves.
+#[test]
+fn z3_a_large_delivery_holds_up_no_other_one() {
+    let github = preset("github", SECRET);
+    let mut recorder = Recorder::start("github", &[]);
+    // Hundreds of thousands of words, each of which has a pseudonym.
+    let words: String = (0..250_000).map(|number| format!("{number:06} ")).collect();
+    let push = delivery(&github).event_type("push");
+    let large = push.body(format!(r#"{{"note":"{words}"}}"#));
+    let large = recorder.bytes(&large.request());
+    let mut stream = TcpStream::connect(&recorder.address).unwrap();
+    stream.write_all(&large).unwrap();
+    let ping = delivery(&github).event_type("ping").body("{}");
+    for _ in 0..3 {
+        assert_eq!(recorder.send(&ping.request()), 200);
+        let line = recorder.line();
+        assert!(line.contains("ping"), "{line}");
+        recorder.line();
+    }
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+    assert!(recorder.line().ends_with("push.http"));
+}
+
 #[test]
 fn z3_members_are_kept_and_replaced_by_name_and_a_key_is_for_several_runs() {
     let stripe = preset("stripe", SECRET);

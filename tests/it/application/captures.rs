@@ -287,3 +287,31 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
     assert_eq!(export(&Filter::new(), 10).await, [""; 0]);
     assert_eq!(app.database.rows().await, before);
 }
+
+/// Or else an export holds up the requests of its thread.
+#[test]
+fn z3_pseudonyms_are_made_on_a_thread_that_serves_nothing() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let app = TestApp::keeping_all(|keep| keep.processed_for(DAY), write_effect).await;
+        let push = github_delivery().id("d-1").body(r#"{"n":"d-1"}"#);
+        assert_eq!(app.send(push.request()).await.outcome, "processed");
+        let archive = Filter::new().state(KeptState::Processed);
+        let (endpoint, pseudonyms) = (endpoint(&app), Pseudonyms::new());
+
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held.recv());
+        let export = endpoint.captures(&archive, 10, &pseudonyms);
+        tokio::pin!(export);
+        let pause = Duration::from_secs(1);
+        assert!(tokio::time::timeout(pause, &mut export).await.is_err());
+        drop(release);
+        assert!(busy.await.unwrap().is_err());
+        assert_eq!(export.await.unwrap().len(), 1);
+    });
+}

@@ -10,6 +10,7 @@ use super::super::super::params::Params;
 use super::super::super::{Access, Shared};
 use super::stored::{self, Delivery, body};
 use super::{file, look};
+use crate::capture::MAX_BODY;
 use crate::testing::Pseudonyms;
 
 const NOT_KEPT: PageError = PageError::not_found("Its request is not kept.");
@@ -18,12 +19,8 @@ const NOT_READABLE: PageError = PageError::not_found(
     "It has no capture: what its body says cannot be read, and so cannot be replaced by pseudonyms.",
 );
 
-/// The longest body of which the page makes a capture, in bytes.
-const MAX_BODY: usize = 1024 * 1024;
-
-const TOO_LARGE: PageError = PageError::not_found(
-    "Its body is larger than 1 MiB. `Endpoint::captures` makes a capture of it.",
-);
+const TOO_LARGE: PageError =
+    PageError::not_found("It has no capture: its body is larger than 2 MiB.");
 
 /// With pseudonyms of its own.
 pub(in crate::dashboard) async fn read(
