@@ -264,8 +264,8 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
 fn z3_a_large_delivery_holds_up_no_other_one() {
     let github = preset("github", SECRET);
     let mut recorder = Recorder::start("github", &[]);
-    // Hundreds of thousands of words, each of which has a pseudonym.
-    let words: String = (0..250_000).map(|number| format!("{number:06} ")).collect();
+    // Tens of thousands of words, each of which has a pseudonym.
+    let words: String = (0..30_000).map(|number| format!("{number:06} ")).collect();
     let push = delivery(&github).event_type("push");
     let large = push.body(format!(r#"{{"note":"{words}"}}"#));
     let large = recorder.bytes(&large.request());
@@ -391,7 +391,7 @@ fn z3_any_event_type_becomes_a_name_that_is_safe_in_a_shell_and_on_windows() {
     for (event_type, file) in [
         ("-rf", "_-rf.http"),
         ("con", "_con.http"),
-        ("Aux.created", "_Aux.created.http"),
+        ("Aux.created", "_aux.created.http"),
         ("lpt1", "_lpt1.http"),
         ("console", "console.http"),
         ("../../a", "_.._a.http"),
