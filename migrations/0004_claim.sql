@@ -52,7 +52,7 @@ $$;
 -- is kept in the same way. While another attempt works on the delivery it waits, for as long as `lock_timeout` allows.
 --
 -- `take` is the number of the take if the attempt is one at a kept delivery. It fails if the delivery was discarded,
--- forgotten or taken by another attempt since. `false` would be taken for a duplicate, although nothing was processed.
+-- forgotten or taken by another attempt since, and at once if it is 0, the number of a rehearsal. `false` would be taken for a duplicate, although nothing was processed.
 create function idempotent_webhook.claim(
     endpoint text, tenant text, delivery_id text, event_type text, take bigint default null
 )
@@ -71,6 +71,9 @@ begin
     ) is not true then
         raise exception 'endpoint and delivery id need 1 to 255 bytes, and the tenant is a text that may be empty'
             using errcode = 'invalid_parameter_value';
+    end if;
+    if claim.take = 0 then
+        raise exception 'this is a rehearsal, which claims nothing' using errcode = 'object_not_in_prerequisite_state';
     end if;
     perform pg_advisory_xact_lock(
         hashtextextended(claim.delivery_id, hashtextextended(claim.tenant, hashtextextended(claim.endpoint, 0)))

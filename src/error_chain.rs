@@ -52,6 +52,19 @@ impl<'a> ErrorChain<'a> {
         false
     }
 
+    /// Whether the connection was lost, or another transaction was in the way.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_of_the_moment(&self) -> bool {
+        self.errors()
+            .filter_map(sqlx_error)
+            .any(crate::transaction::is_of_the_moment)
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    pub(crate) fn is_of_the_moment(&self) -> bool {
+        false
+    }
+
     /// The message of Postgres as sqlx writes it, with the line, and without.
     #[cfg(feature = "postgres")]
     fn of_postgres(&self) -> Option<(String, String)> {

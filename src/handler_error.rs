@@ -70,6 +70,8 @@ pub(crate) struct FailureReason {
     pub(crate) text: String,
     /// What happens next to the delivery.
     pub(crate) next: Next,
+    /// It says nothing of the handler: a lost connection, or other transactions that were in the way.
+    pub(crate) is_of_the_moment: bool,
 }
 
 impl FailureReason {
@@ -77,6 +79,7 @@ impl FailureReason {
         Self {
             text: text.to_string(),
             next: Next::Scheduled,
+            is_of_the_moment: false,
         }
     }
 }
@@ -148,7 +151,9 @@ impl<E: Into<BoxError>> From<E> for HandlerError {
                  make the pool larger"
             ));
         }
-        Self::new(chain)
+        let mut new = Self::new(&chain);
+        new.reason.is_of_the_moment = chain.is_of_the_moment();
+        new
     }
 }
 

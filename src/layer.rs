@@ -496,6 +496,9 @@ impl IdempotentWebhook {
     /// Default: off. A rehearsal of the endpoint is refused.
     pub fn rehearsable(mut self) -> Self {
         self.0.is_rehearsable = true;
+        if let Some(keeper) = &self.0.keeper {
+            keeper.served.set(self.0.served_settings(&keeper.settings));
+        }
         self
     }
 

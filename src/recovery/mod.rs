@@ -38,7 +38,7 @@ pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retrie
 pub use problems::{EndpointChange, Problem};
 pub(crate) use quota::{Quota, QuotaLimits};
 pub(crate) use reconciled_lists::ReconciledList;
-pub(crate) use rehearsal::{Refused, RehearsalAttempt, RehearsalResult};
+pub(crate) use rehearsal::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 pub use rehearsal::{
     RefusedEndpoint, Rehearsal, RehearsalReport, RehearsedDelivery, RehearsedType,
 };

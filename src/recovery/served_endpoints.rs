@@ -46,6 +46,7 @@ pub(crate) struct ServedSettings {
     /// The longest time that an attempt takes.
     pub(crate) longest_attempt: Duration,
     pub(crate) dead_report: DeadReport,
+    pub(crate) is_rehearsable: bool,
 }
 
 impl Served {
@@ -69,6 +70,10 @@ impl Served {
 
     pub(super) fn longest_attempt(&self) -> Duration {
         self.lock_settings().longest_attempt
+    }
+
+    pub(super) fn is_rehearsable(&self) -> bool {
+        self.lock_settings().is_rehearsable
     }
 
     pub(super) fn dead_report(&self) -> DeadReport {

@@ -14,7 +14,7 @@ use super::telemetry;
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 use crate::event_types::Wanted;
-use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, Take};
+use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, RehearsalAttempt, Take};
 use crate::settings::Settings;
 use crate::verification::{Authentic, identified};
 
@@ -48,14 +48,14 @@ pub(super) enum Origin {
     /// It is kept, and recovery runs it again.
     Recovered(RecoveryAttempt),
     /// It is kept, and is rehearsed: rolled back, and not recorded.
-    Rehearsed,
+    Rehearsed(RehearsalAttempt),
 }
 
 impl Origin {
     /// Which attempt at a kept delivery it is.
     pub(super) fn take(&self) -> Option<&Take> {
         match self {
-            Self::Received(_) | Self::Rehearsed => None,
+            Self::Received(_) | Self::Rehearsed(_) => None,
             Self::KeptFirst(take) | Self::Accepted { take, .. } => Some(take),
             Self::Recovered(attempt) => Some(attempt.take()),
         }
@@ -65,7 +65,7 @@ impl Origin {
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,
-            Self::Recovered(_) | Self::Rehearsed => AttemptBy::Recovery,
+            Self::Recovered(_) | Self::Rehearsed(_) => AttemptBy::Recovery,
         }
     }
 
@@ -73,13 +73,13 @@ impl Origin {
     pub(super) fn is_request(&self) -> bool {
         match self {
             Self::Received(_) | Self::KeptFirst(_) => true,
-            Self::Accepted { .. } | Self::Recovered(_) | Self::Rehearsed => false,
+            Self::Accepted { .. } | Self::Recovered(_) | Self::Rehearsed(_) => false,
         }
     }
 
     /// Whether it is rolled back whatever the handler answers, and is neither recorded nor measured.
     pub(super) fn is_rehearsal(&self) -> bool {
-        matches!(self, Self::Rehearsed)
+        matches!(self, Self::Rehearsed(_))
     }
 }
 

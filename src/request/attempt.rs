@@ -8,6 +8,7 @@ use super::admitted::{Admitted, Origin};
 use super::answer::{Answer, Suspicion};
 use super::error_text::error_text;
 use super::failure::Failure;
+use super::rehearse::rehearse_rollback;
 use super::telemetry;
 use super::test_kit::RollBack;
 use crate::delivery::Delivery;
@@ -57,6 +58,9 @@ impl Admitted {
                 Ok(response) => self.commit(tx, response).await,
                 Err(answer) => {
                     let answer = explain(answer, tx.was_extracted);
+                    if self.origin.is_rehearsal() {
+                        return rehearse_rollback(tx, answer).await;
+                    }
                     tx.roll_back().await;
                     answer
                 }
@@ -154,10 +158,13 @@ impl Admitted {
             object_wait: self.object_wait(),
             longest_idle: self.settings.longest_attempt(),
             take: match self.origin {
-                Origin::Rehearsed => Some(NO_TAKE),
+                Origin::Rehearsed(_) => Some(NO_TAKE),
                 _ => self.origin.take().map(|take| take.takes),
             },
-            is_rehearsal: self.origin.is_rehearsal(),
+            rehearsed: match &self.origin {
+                Origin::Rehearsed(rehearsal) => Some(rehearsal.read().clone()),
+                _ => None,
+            },
             version: self.settings.version.clone(),
         }
     }

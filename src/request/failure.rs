@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::panic;
+use crate::recovery::NOT_REHEARSABLE;
 use crate::transaction::{CommitError, DatabaseError};
 
 /// Why an attempt failed. Nothing was committed, or the result is unknown; a retry settles it.
@@ -48,6 +49,8 @@ pub(super) enum Failure {
     OtherEndpoint(Arc<str>),
     /// The handler says that it has committed a rehearsal by another driver.
     RehearsalCommitted,
+    /// The handler has ended the transaction of a rehearsal.
+    RehearsalLeft,
     /// The runtime is shutting down.
     Cancelled,
 }
@@ -78,6 +81,7 @@ impl Failure {
             | Self::NotRehearsable
             | Self::OtherEndpoint(_)
             | Self::RehearsalCommitted
+            | Self::RehearsalLeft
             | Self::Commit(CommitError::Aborted | CommitError::TransactionReplaced) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -178,15 +182,17 @@ impl fmt::Display for Failure {
                 "the handler has called `LateClaim::committed`, and the delivery is not claimed: its \
                  transaction was rolled back, or did not call `idempotent_webhook.claim`",
             ),
-            Self::NotRehearsable => f.write_str(
-                "its layer is not `rehearsable`, by which one says that a rollback undoes what its handlers do",
-            ),
+            Self::NotRehearsable => f.write_str(NOT_REHEARSABLE),
             Self::OtherEndpoint(endpoint) => write!(
                 f,
                 "its path leads to the layer of another endpoint, `{endpoint}`"
             ),
             Self::RehearsalCommitted => f.write_str(
                 "the handler commits by another driver (`LateClaim::committed`), which cannot be rolled back",
+            ),
+            Self::RehearsalLeft => f.write_str(
+                "the handler has ended the transaction of its rehearsal: what it has written after that may be \
+                 committed",
             ),
             Self::Cancelled => f.write_str("the runtime shut down"),
         }

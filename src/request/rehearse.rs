@@ -9,40 +9,55 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_service::Service;
-use tracing::debug;
+use tracing::{Instrument, debug, error};
 
 use super::admitted::{Admitted, Origin};
 use super::answer::{Answer, Suspicion};
 use super::failure::Failure;
 use super::record_result::Attempted;
 use super::service::read_kept;
+use crate::handler_error::FailureReason;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::settings::Settings;
-use crate::transaction::{ClaimedTx, DedupeTx};
+use crate::transaction::{ClaimedTx, CommitError, DedupeTx, RehearsalError};
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
-/// Unlike an attempt, it needs no task of its own: if it is dropped, its connection is closed, and nothing is lost.
+/// It has a task of its own, as an attempt has: a middleware that gives up before the handler ends does not end it. It is
+/// aborted with the rehearsal. Then its connection is closed, and nothing is lost.
 pub(super) async fn rehearse<S, B, R>(
-    settings: &Arc<Settings>,
+    settings: Arc<Settings>,
     rehearsal: RehearsalAttempt,
     inner: S,
     request: Request<B>,
 ) -> Answer<R, S::Error>
 where
-    S: Service<Request<B>, Response = Response<R>>,
-    B: Body<Data = Bytes> + From<Bytes>,
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+    B: Body<Data = Bytes> + From<Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
-    R: 'static,
+    R: Send + 'static,
 {
-    let answer = match admit(settings, &rehearsal, request).await {
-        Ok((admitted, request)) => admitted.claim_and_handle(inner, request).await,
-        Err(answer) => answer,
-    };
-    let result = result_of(&answer);
-    debug!(?result, "webhook rehearsed");
-    rehearsal.end(result);
-    answer
+    let of_layer = rehearsal.clone();
+    let task = tokio::spawn(
+        async move {
+            let answer = match admit(&settings, &of_layer, request).await {
+                Ok((admitted, request)) => admitted.claim_and_handle(inner, request).await,
+                Err(answer) => answer,
+            };
+            let result = result_of(&answer);
+            if let Answer::Failed(failure @ Failure::RehearsalLeft) = &answer {
+                error!(reason = %failure, "webhook rehearsal may have written");
+            }
+            debug!(?result, "webhook rehearsed");
+            of_layer.end(result);
+            answer
+        }
+        .in_current_span(),
+    );
+    rehearsal.begin(task.abort_handle());
+    task.await.unwrap_or_else(|_| Failure::Cancelled.into())
 }
 
 /// Reads a request, which has no signature.
@@ -70,7 +85,7 @@ where
         return Err(Failure::Nested.into());
     }
     let authentic = read_kept(verification, delivery, &head, body).await?;
-    let origin = Origin::Rehearsed;
+    let origin = Origin::Rehearsed(rehearsal.clone());
     Ok(Admitted::new(settings, head, authentic, origin, began))
 }
 
@@ -82,8 +97,10 @@ impl Admitted {
         mut response: Response<R>,
     ) -> Answer<R, E> {
         let suspicion = self.suspicion(&tx);
-        if let Err(error) = tx.rehearse_commit().await {
-            return Failure::Commit(error).into();
+        match tx.rehearse_commit().await {
+            Ok(()) => {}
+            Err(RehearsalError::NotCommitted(error)) => return Failure::Commit(error).into(),
+            Err(RehearsalError::Left) => return Failure::RehearsalLeft.into(),
         }
         if let Some(suspicion) = suspicion {
             response.extensions_mut().insert(suspicion);
@@ -92,14 +109,42 @@ impl Admitted {
     }
 }
 
+/// Rolls back after a handler that has failed. Returns its answer, unless it has ended the transaction.
+pub(super) async fn rehearse_rollback<R, E>(tx: ClaimedTx, answer: Answer<R, E>) -> Answer<R, E> {
+    match tx.rehearse_rollback().await {
+        Ok(()) => answer,
+        // The connection was lost: the answer would not say so.
+        Err(RehearsalError::NotCommitted(error)) => Failure::Commit(error).into(),
+        Err(RehearsalError::Left) => Failure::RehearsalLeft.into(),
+    }
+}
+
 fn result_of<R, E>(answer: &Answer<R, E>) -> Result<RehearsalResult, Refused> {
+    let not_run = RehearsalResult::not_run;
     Ok(match answer {
-        Answer::Failed(failure @ (Failure::NotRehearsable | Failure::RehearsalCommitted)) => {
-            return Err(Refused(failure.to_string()));
+        Answer::Failed(
+            failure @ (Failure::NotRehearsable
+            | Failure::RehearsalCommitted
+            | Failure::RehearsalLeft),
+        ) => return Err(Refused(failure.to_string())),
+        Answer::Failed(Failure::Superseded) => RehearsalResult::Changed,
+        Answer::Failed(failure @ Failure::NoHandler(_)) => {
+            RehearsalResult::Ignored(failure.to_string())
         }
-        Answer::Failed(failure) if !failure.is_an_attempt() => {
-            RehearsalResult::NotRun(failure.to_string())
+        // The path leads to another layer, or to two.
+        Answer::Failed(failure @ (Failure::OtherEndpoint(_) | Failure::Nested)) => {
+            RehearsalResult::unreached(failure.to_string())
         }
+        Answer::Failed(failure) if !failure.is_an_attempt() => not_run(failure.to_string()),
+        Answer::Failed(Failure::LateClaim(error)) if error.is_of_the_moment() => {
+            not_run_if_again(answer)
+        }
+        Answer::Failed(Failure::Commit(CommitError::Database(error)))
+            if error.is_of_the_moment() =>
+        {
+            not_run_if_again(answer)
+        }
+        Answer::RolledBack(response) if is_of_the_moment(response) => not_run_if_again(answer),
         Answer::Processed(response) => RehearsalResult::Processed {
             suspicion: response
                 .extensions()
@@ -108,13 +153,24 @@ fn result_of<R, E>(answer: &Answer<R, E>) -> Result<RehearsalResult, Refused> {
         },
         answer => match Attempted::of(answer) {
             Attempted::Failed(failed) => RehearsalResult::Failed(failed.reason().to_owned()),
-            Attempted::NotBegun(Some(failed)) => {
-                RehearsalResult::NotRun(failed.reason().to_owned())
-            }
+            Attempted::NotBegun(Some(failed)) => not_run(failed.reason().to_owned()),
             Attempted::NotBegun(None)
             | Attempted::Processed
             | Attempted::Duplicate
-            | Attempted::Replayed => RehearsalResult::NotRun("another attempt was running".into()),
+            | Attempted::Replayed => not_run("another attempt was running".into()),
         },
     })
+}
+
+fn is_of_the_moment<R>(response: &Response<R>) -> bool {
+    let reason: Option<&FailureReason> = response.extensions().get();
+    reason.is_some_and(|reason| reason.is_of_the_moment)
+}
+
+/// What has failed for a reason that says nothing of the handler, if it is the same once more.
+fn not_run_if_again<R, E>(answer: &Answer<R, E>) -> RehearsalResult {
+    match Attempted::of(answer) {
+        Attempted::Failed(failed) => RehearsalResult::Interrupted(failed.reason().to_owned()),
+        _ => RehearsalResult::not_run("Postgres was away".into()),
+    }
 }

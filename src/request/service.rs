@@ -87,7 +87,7 @@ where
         let response = async move {
             let answer = if let Some(rehearsal) = rehearsal {
                 // Boxed, or each request would have room for it.
-                Box::pin(rehearse(&settings, rehearsal, inner, request)).await
+                Box::pin(rehearse(settings.clone(), rehearsal, inner, request)).await
             } else {
                 match admit(&settings, request).await {
                     Ok((admitted, request)) => {

@@ -130,6 +130,7 @@ impl Settings {
         ServedSettings {
             longest_attempt: self.longest_attempt(),
             dead_report: self.dead_report(keep),
+            is_rehearsable: self.is_rehearsable,
         }
     }
 

@@ -12,12 +12,14 @@ use super::look_up::Known;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::row_keys::keyed;
 use super::slot::ClaimedTx;
-use super::store::{BEGIN, BEGIN_CLAIM, MAX_CONNECTIONS, Store};
+use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
 const CLAIM: &str = include_str!("claim.sql");
 const REHEARSE: &str = include_str!("rehearse.sql");
+const REFUSE_COMMITS: &str = include_str!("refuse_commits.sql");
+const AS_READ: &str = include_str!("as_read.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
@@ -43,11 +45,19 @@ pub(crate) struct ClaimRequest {
     /// The number of its take, if it is a kept delivery that was taken. The claim is refused if another attempt has taken it
     /// since.
     pub(crate) take: Option<i64>,
-    /// Whether it is rolled back whatever its handler answers. A rehearsal takes the lock of the claim and writes nothing, so
-    /// that a delivery that was processed is rehearsed as well.
-    pub(crate) is_rehearsal: bool,
+    /// What was read of the kept delivery if it is rehearsed: rolled back whatever its handler answers. A rehearsal takes the
+    /// lock of the claim and writes nothing, so that a delivery that was processed is rehearsed as well.
+    pub(crate) rehearsed: Option<AsRead>,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
+}
+
+/// What a rehearsal has read of a kept delivery, before it had the lock.
+#[derive(Clone, Debug)]
+pub(crate) struct AsRead {
+    pub(crate) state: String,
+    /// The number of its last take.
+    pub(crate) takes: i64,
 }
 
 /// Why a delivery is not claimed.
@@ -59,7 +69,7 @@ pub(crate) enum NotClaimed {
     InFlight,
     /// The same for another delivery of its object.
     ObjectInFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since. Or, with a
+    /// It was kept, and was discarded, forgotten or taken by another attempt since: of a rehearsal, since it was read. Or, with a
     /// late claim, whether an operator has it processed again is not what its handler was told.
     Superseded,
     Failed(DatabaseError),
@@ -144,11 +154,10 @@ impl Store {
         request: &ClaimRequest,
         deadline: Instant,
     ) -> Result<ClaimedTx, NotClaimed> {
-        let begin = match request.is_rehearsal {
-            true => BEGIN,
-            false => BEGIN_CLAIM,
+        let mut connection = match &request.rehearsed {
+            Some(_) => self.begin_rehearsal().await?,
+            None => self.begin().await?,
         };
-        let mut connection = self.begin(begin).await?;
         let not_claimed = match self.claim_in(&mut connection, request, deadline).await {
             Ok(Begun { id, is_reprocessed }) => {
                 return Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed));
@@ -200,7 +209,7 @@ impl Store {
         deadline: Instant,
     ) -> Result<Begun, NotClaimed> {
         let delivery = &request.delivery;
-        let settings = if request.is_rehearsal {
+        let settings = if request.rehearsed.is_some() {
             self.settings_for_rehearsal(connection).await?
         } else {
             self.pool_settings(connection, delivery).await?
@@ -217,7 +226,7 @@ impl Store {
                 object,
                 deadline,
                 &idle_timeout,
-                !request.is_rehearsal,
+                request.rehearsed.is_none(),
             );
             if !locked.await? {
                 return Err(NotClaimed::ObjectInFlight);
@@ -229,17 +238,18 @@ impl Store {
             idle_timeout: &idle_timeout,
             enable_seqscan: &settings.enable_seqscan,
         };
-        match request.is_rehearsal {
-            true => self.rehearse(connection, delivery, limits).await,
-            false => self.insert(connection, request, limits).await,
+        match &request.rehearsed {
+            Some(read) => self.rehearse(connection, delivery, read, limits).await,
+            None => self.insert(connection, request, limits).await,
         }
     }
 
-    /// Takes the lock of the claim, and writes nothing.
+    /// Takes the lock of the claim, and writes nothing. No commit succeeds after it.
     async fn rehearse(
         &self,
         connection: &mut TxConnection,
         delivery: &Delivery,
+        read: &AsRead,
         limits: Limits<'_>,
     ) -> Result<Begun, NotClaimed> {
         let wait = time_until(limits.deadline);
@@ -253,6 +263,20 @@ impl Store {
         );
         let row = locked.await.map_err(NotClaimed::after_wait)?;
         let id = row.try_get(0).map_err(DatabaseError::Sqlx)?;
+        let is_as_read = with_timeout(self.timeout, async {
+            sqlx::raw_sql(REFUSE_COMMITS)
+                .execute(&mut **connection)
+                .await?;
+            keyed(AS_READ, delivery)
+                .bind(&read.state)
+                .bind(read.takes)
+                .fetch_one(&mut **connection)
+                .await?
+                .try_get(0)
+        });
+        if !is_as_read.await? {
+            return Err(NotClaimed::Superseded);
+        }
         Ok(Begun {
             id: TransactionId(id),
             is_reprocessed: delivery.is_reprocessed(),

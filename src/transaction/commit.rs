@@ -26,6 +26,19 @@ const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text
 /// Checks what is deferred to the commit.
 const CHECK_CONSTRAINTS: &str = "set constraints all immediate";
 
+/// Ends whatever transaction a rehearsal is in, and what a session would keep behind a PgBouncer. Returns whether the
+/// transaction of the claim was committed.
+fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "rollback; reset default_transaction_read_only;
+         select pg_xact_status('{}'::xid8) = 'committed', pg_advisory_unlock_all()::text",
+        id.0
+    ))
+}
+
+/// To the savepoint of `refuse_commits.sql`, which only the transaction of the claim has.
+const ROLL_BACK_TO_BEGIN: &str = "rollback to savepoint idempotent_webhook_rehearsal";
+
 /// Rolls back and returns the nonce. Begins an empty transaction, since sqlx still counts one.
 fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
@@ -48,6 +61,15 @@ pub(crate) enum CommitError {
     /// The claim's transaction has ended, or a savepoint is open.
     TransactionReplaced,
     Database(DatabaseError),
+}
+
+/// Why a rehearsal is not one of a delivery that would be processed.
+#[derive(Debug)]
+pub(crate) enum RehearsalError {
+    /// A commit would have failed.
+    NotCommitted(CommitError),
+    /// The handler has ended the transaction of the claim. What it has written after that may be committed.
+    Left,
 }
 
 impl CommitError {
@@ -93,27 +115,62 @@ impl ClaimedTx {
         }
     }
 
-    /// Does what precedes a commit, and rolls back: what the commit would refuse is refused, but for what Postgres sees at
+    /// Does what precedes a commit, and rolls back: what the commit would refuse is refused, except what Postgres sees at
     /// the commit only, such as a conflict of serializable transactions.
-    pub(crate) async fn rehearse_commit(self) -> Result<(), CommitError> {
+    pub(crate) async fn rehearse_commit(self) -> Result<(), RehearsalError> {
+        let timeout = self.timeout;
+        self.end_rehearsal(async |connection: &mut TxConnection| {
+            if Manager::get_transaction_depth(connection) != CLAIM_DEPTH {
+                // A savepoint is open.
+                return Err(CommitError::TransactionReplaced);
+            }
+            let checked = sqlx::raw_sql(CHECK_CONSTRAINTS).execute(&mut **connection);
+            CommitError::of(with_timeout(timeout, checked).await.map(|_| true))
+        })
+        .await
+    }
+
+    /// Rolls back a rehearsal whose handler has failed.
+    pub(crate) async fn rehearse_rollback(self) -> Result<(), RehearsalError> {
+        match self.end_rehearsal(async |_| Ok(())).await {
+            // Its handler has failed, as it says.
+            Err(RehearsalError::NotCommitted(CommitError::Aborted)) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    /// Ends a rehearsal, after these checks if its transaction is still that of the claim.
+    async fn end_rehearsal(
+        self,
+        check: impl AsyncFnOnce(&mut TxConnection) -> Result<(), CommitError>,
+    ) -> Result<(), RehearsalError> {
         let Self {
             mut connection,
             id,
             timeout,
             ..
         } = self;
-        let checked = with_timeout(timeout, async {
-            let is_the_claims = connection.is_in(id).await?;
-            if is_the_claims {
-                sqlx::raw_sql(CHECK_CONSTRAINTS)
-                    .execute(&mut *connection)
-                    .await?;
+        let id = &id;
+        let is_the_claims = with_timeout(timeout, connection.is_of(id)).await;
+        let checked = match CommitError::of(is_the_claims) {
+            Err(CommitError::TransactionReplaced) => Err(RehearsalError::Left),
+            Err(CommitError::Aborted) => {
+                let has_savepoint = sqlx::raw_sql(ROLL_BACK_TO_BEGIN).execute(&mut *connection);
+                match with_timeout(timeout, has_savepoint).await {
+                    Err(error) if error.is_of_savepoint() => Err(RehearsalError::Left),
+                    _ => Err(RehearsalError::NotCommitted(CommitError::Aborted)),
+                }
             }
-            Ok(is_the_claims)
-        })
-        .await;
-        connection.roll_back(timeout).await;
-        CommitError::of(checked)
+            Err(error) => Err(RehearsalError::NotCommitted(error)),
+            Ok(()) => check(&mut connection)
+                .await
+                .map_err(RehearsalError::NotCommitted),
+        };
+        let was_committed = connection.end_rehearsal(id, timeout).await;
+        match was_committed {
+            true => Err(RehearsalError::Left),
+            false => checked,
+        }
     }
 
     /// Rolls back and waits for it, so that the next attempt can claim the delivery at once.
@@ -128,13 +185,37 @@ impl TxConnection {
         if Manager::get_transaction_depth(self) != CLAIM_DEPTH {
             return Ok(false);
         }
+        self.is_of(&claim).await
+    }
+
+    /// The same where a savepoint may be open.
+    async fn is_of(&mut self, claim: &TransactionId) -> sqlx::Result<bool> {
         let nonce = Nonce::new();
         read_pending(self).await?;
         let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
             .bind(&nonce.0)
             .fetch_one(&mut **self)
             .await?;
-        Ok(current == Some(claim.0 + &nonce.0))
+        Ok(current == Some(format!("{}{}", claim.0, nonce.0)))
+    }
+
+    /// Rolls back, waits for it, and closes the connection, whose session is read-only. Returns whether the transaction
+    /// of the claim was committed.
+    async fn end_rehearsal(mut self, claim: &TransactionId, timeout: Duration) -> bool {
+        let ended = with_timeout(timeout, async {
+            read_pending(&mut self).await?;
+            let row = sqlx::raw_sql(end_rehearsal(claim))
+                .fetch_one(&mut *self)
+                .await?;
+            row.try_get::<Option<bool>, _>(0)
+        });
+        match ended.await {
+            Ok(was_committed) => was_committed == Some(true),
+            Err(error) => {
+                tracing::debug!(%error, "could not roll back, closing the connection");
+                false
+            }
+        }
     }
 
     /// Rolls back and waits for it.
@@ -143,6 +224,12 @@ impl TxConnection {
     /// later. It is also closed if sqlx is out of step with Postgres, or counts another depth
     /// than that of the claim.
     pub(super) async fn roll_back(mut self, timeout: Duration) {
+        if self.is_of_rehearsal {
+            // Of a transaction that there is not: nothing of it is committed.
+            let none = TransactionId("0".to_owned());
+            self.end_rehearsal(&none, timeout).await;
+            return;
+        }
         let intact = Manager::get_transaction_depth(&self) == CLAIM_DEPTH;
         let nonce = Nonce::new();
         let rolled_back = with_timeout(timeout, async {

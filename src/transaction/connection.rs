@@ -20,6 +20,8 @@ pub(super) struct TxConnection {
     connection: Option<PoolConnection<Postgres>>,
     /// Held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
+    /// Its session is one that only a rehearsal may have.
+    pub(super) is_of_rehearsal: bool,
 }
 
 /// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8` on
@@ -44,6 +46,7 @@ impl TxConnection {
             let mut connection = Self {
                 connection: Some(acquire(pool, deadline).await?),
                 permit: None,
+                is_of_rehearsal: false,
             };
             let begun = Manager::begin(&mut connection, Some(begin.clone()));
             match with_deadline(deadline, begun).await {
@@ -62,6 +65,11 @@ impl TxConnection {
 
     pub(super) fn with_permit(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
         self.permit = permit;
+        self
+    }
+
+    pub(super) fn of_rehearsal(mut self) -> Self {
+        self.is_of_rehearsal = true;
         self
     }
 

@@ -25,15 +25,15 @@ mod store;
 
 pub use after_commit::WorkResult;
 pub(crate) use batch::{DELETED_BYTES, first_within};
-pub(crate) use claim::{ClaimRequest, DuplicateOf, NotClaimed};
-pub(crate) use commit::CommitError;
+pub(crate) use claim::{AsRead, ClaimRequest, DuplicateOf, NotClaimed};
+pub(crate) use commit::{CommitError, RehearsalError};
 pub use dedupe_tx::DedupeTx;
 pub use late_claim::{BeginError, LateClaim};
 pub(crate) use pending_claim::PendingClaim;
 #[cfg(feature = "dashboard")]
 pub(crate) use pg_error::is_query_canceled;
 pub(crate) use pg_error::{
-    DatabaseError, is_conflict, is_lock_timeout, is_not_migrated, with_timeout,
+    DatabaseError, is_conflict, is_lock_timeout, is_not_migrated, is_of_the_moment, with_timeout,
 };
 pub use recency::Recency;
 pub(crate) use row_keys::{RowKeys, keyed};

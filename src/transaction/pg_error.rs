@@ -19,6 +19,9 @@ const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
 const ACTIVE_TRANSACTION: &str = "25001";
+const NO_ACTIVE_TRANSACTION: &str = "25P01";
+/// There is no savepoint of the name.
+const INVALID_SAVEPOINT: &str = "3B001";
 const UNDEFINED_TABLE: &str = "42P01";
 const QUERY_CANCELED: &str = "57014";
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
@@ -81,6 +84,11 @@ impl DatabaseError {
         self.sqlx().is_some_and(is_conflict)
     }
 
+    /// See the function of this name. Also without an answer.
+    pub(crate) fn is_of_the_moment(&self) -> bool {
+        self.sqlx().is_none_or(is_of_the_moment)
+    }
+
     /// Whether Postgres refuses the values of the statement, on whatever connection.
     pub(crate) fn is_about_the_data(&self) -> bool {
         self.sqlx()
@@ -102,6 +110,11 @@ impl DatabaseError {
     /// Whether an earlier statement of the transaction had failed.
     pub(crate) fn is_aborted_transaction(&self) -> bool {
         self.is(&[IN_FAILED_TRANSACTION])
+    }
+
+    /// Whether the transaction has no savepoint of the name, or there is no transaction.
+    pub(super) fn is_of_savepoint(&self) -> bool {
+        self.is(&[INVALID_SAVEPOINT, NO_ACTIVE_TRANSACTION])
     }
 
     /// Whether it may be due to the connection: it is lost, or was left with other settings,
@@ -199,6 +212,11 @@ pub(crate) fn is_query_canceled(error: &sqlx::Error) -> bool {
 /// Whether it only failed because of a concurrent transaction.
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
+}
+
+/// Whether it says nothing of the statement: a conflict, a lock that another transaction holds, or a lost connection.
+pub(crate) fn is_of_the_moment(error: &sqlx::Error) -> bool {
+    is_conflict(error) || is_lock_timeout(error) || is_connection_lost(error)
 }
 
 /// Whether beginning is worth a retry on another connection: this one is lost, or was left with

@@ -34,25 +34,16 @@ const REGISTER: &str = "
 
 /// The settings that claims change: `lock_timeout` as `show` prints it, the limit of idle transactions in milliseconds, and
 /// `enable_seqscan`.
-macro_rules! settings {
-    () => {
-        "
-        select
-            current_setting('lock_timeout'),
-            (
-                select setting
-                from pg_settings
-                where name = 'idle_in_transaction_session_timeout'
-            ),
-            current_setting('enable_seqscan')
-        "
-    };
-}
-
-const SETTINGS: &str = settings!();
-
-/// The same in a transaction that may write from now on, whatever the pool's default is.
-const SETTINGS_FOR_REHEARSAL: &str = concat!("set transaction read write; ", settings!());
+const SETTINGS: &str = "
+    select
+        current_setting('lock_timeout'),
+        (
+            select setting
+            from pg_settings
+            where name = 'idle_in_transaction_session_timeout'
+        ),
+        current_setting('enable_seqscan')
+";
 
 /// How often a process that claims deliveries registers its window.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -110,7 +101,7 @@ impl Store {
         &self,
         connection: &mut TxConnection,
     ) -> Result<PoolSettings, DatabaseError> {
-        let settings = sqlx::raw_sql(SETTINGS_FOR_REHEARSAL).fetch_one(&mut **connection);
+        let settings = sqlx::raw_sql(SETTINGS).fetch_one(&mut **connection);
         Ok(PoolSettings::read(
             &with_timeout(self.timeout, settings).await?,
         )?)
@@ -121,7 +112,7 @@ impl Store {
         if self.registered().is_some() {
             return Ok(());
         }
-        let mut connection = self.begin(BEGIN_CLAIM).await?;
+        let mut connection = self.begin().await?;
         self.register(&mut connection, delivery).await?;
         connection.roll_back(self.timeout).await;
         Ok(())

@@ -13,7 +13,7 @@ use super::pg_error::{DatabaseError, Manager};
 /// Begins a transaction of the crate's own statements.
 ///
 /// At `read committed`, whatever the default: at a higher level, concurrent changes of one row would fail. `not deferrable`
-/// is as in [`BEGIN`](super::store::BEGIN).
+/// is as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
 ///
 /// Postgres keeps the plan of a prepared statement, also one that it has made while a table was empty: to read all of it,
 /// or all of an index, or to sort what it finds, cost nothing then. With these settings it looks each key up, and reads lists

@@ -15,17 +15,26 @@ use super::pg_error::{DatabaseError, with_deadline};
 use super::registration::PoolSettings;
 use super::short_tx::{ShortTx, begin_own};
 
-/// Begins a transaction, or fails on a connection that is already in one.
+/// Begins the transaction of a claim, or fails on a connection that is already in a transaction.
 ///
 /// In an open transaction Postgres only warns about a plain `begin`, and the commit would include
 /// what was done in it before. `not deferrable` is the default, but setting it is an error once the
 /// transaction has run a query.
-pub(super) const BEGIN: &str = "begin not deferrable";
-
-/// Begins the transaction of a claim. `claim.sql` gives the handler its own setting back.
 ///
-/// Without it, Postgres would read all that is kept at each claim, if it has planned `claim.sql` while nothing was kept.
+/// Without `enable_seqscan`, Postgres would read all that is kept at each claim, if it has planned `claim.sql` while nothing
+/// was kept. `claim.sql` gives the handler its own setting back.
 pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seqscan = off";
+
+/// Begins the transaction of a rehearsal. The transactions after it are read-only, whatever the handler does to end this
+/// one: its session is closed with it. All in one message, so that a PgBouncer has the same session for it.
+///
+/// A `set` before a `begin` in one message is rolled back with it, so this one is committed before.
+const BEGIN_REHEARSAL: &str = "
+    begin not deferrable;
+    set default_transaction_read_only = on;
+    commit;
+    begin read write not deferrable
+";
 
 /// On how many connections a step is tried, if it may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
@@ -206,8 +215,17 @@ impl Store {
         self.timeout / 2
     }
 
-    /// Begins a transaction with this statement, on a connection that is in none.
-    pub(super) async fn begin(&self, begin: &'static str) -> Result<TxConnection, DatabaseError> {
+    /// Begins the transaction of a claim, on a connection that is in none.
+    pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
+        self.begin_by(BEGIN_CLAIM).await
+    }
+
+    /// The same for a rehearsal.
+    pub(super) async fn begin_rehearsal(&self) -> Result<TxConnection, DatabaseError> {
+        Ok(self.begin_by(BEGIN_REHEARSAL).await?.of_rehearsal())
+    }
+
+    async fn begin_by(&self, begin: &'static str) -> Result<TxConnection, DatabaseError> {
         let deadline = self.deadline();
         let permit = self.limit.permits.clone().acquire_owned();
         let Ok(permit) = tokio::time::timeout_at(deadline, permit).await else {

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
 use crate::delivery::Delivery;
+use crate::transaction::AsRead;
 
 /// In the extensions of a request that is rolled back whatever the handler answers. It was verified when it was kept. No
 /// request from outside can have it: extensions do not come over the wire, and the type is private.
@@ -12,7 +16,11 @@ pub(crate) struct RehearsalAttempt(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     delivery: Delivery,
+    read: AsRead,
+    /// That of the layer, once it was reached.
+    task: OnceLock<AbortHandle>,
     result: OnceLock<Result<RehearsalResult, Refused>>,
+    has_ended: Notify,
 }
 
 /// The result of a rehearsal, as the layer has it.
@@ -22,19 +30,61 @@ pub(crate) enum RehearsalResult {
     Processed { suspicion: Option<String> },
     /// It would fail, for this reason.
     Failed(String),
-    /// It says nothing of the handler, for this reason.
-    NotRun(String),
+    /// It has failed for a reason that says nothing of the handler, such as a deadlock.
+    Interrupted(String),
+    /// The version has no handler for its type.
+    Ignored(String),
+    /// It says nothing of the handler, for this reason. Without a layer that was reached, it says that requests will not
+    /// reach one either.
+    NotRun { reason: String, is_unreached: bool },
+    /// What is kept of it has changed since it was read.
+    Changed,
 }
+
+impl RehearsalResult {
+    pub(crate) fn not_run(reason: String) -> Self {
+        Self::NotRun {
+            reason,
+            is_unreached: false,
+        }
+    }
+
+    pub(crate) fn unreached(reason: String) -> Self {
+        Self::NotRun {
+            reason,
+            is_unreached: true,
+        }
+    }
+}
+
+/// Why an endpoint is not rehearsed whose layer does not say that it may be.
+pub(crate) const NOT_REHEARSABLE: &str =
+    "its layer is not `rehearsable`, by which one says that a rollback undoes what its handlers do";
 
 /// Why no delivery of the endpoint is to be rehearsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused(pub(crate) String);
 
+/// Aborts what the layer does when it is dropped.
+pub(super) struct AbortOnDrop(RehearsalAttempt);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        let AbortOnDrop(RehearsalAttempt(inner)) = self;
+        if let Some(task) = inner.task.get() {
+            task.abort();
+        }
+    }
+}
+
 impl RehearsalAttempt {
-    pub(super) fn new(delivery: Delivery) -> Self {
+    pub(super) fn new(delivery: Delivery, read: AsRead) -> Self {
         Self(Arc::new(Inner {
             delivery,
+            read,
+            task: OnceLock::new(),
             result: OnceLock::new(),
+            has_ended: Notify::new(),
         }))
     }
 
@@ -42,14 +92,36 @@ impl RehearsalAttempt {
         &self.0.delivery
     }
 
+    /// What was read of it, before it has a lock.
+    pub(crate) fn read(&self) -> &AsRead {
+        &self.0.read
+    }
+
+    /// The layer has begun, in this task.
+    pub(crate) fn begin(&self, task: AbortHandle) {
+        // There is one layer. Another one is within its task.
+        let _ = self.0.task.set(task);
+    }
+
     /// The layer has reached the end of it.
     pub(crate) fn end(&self, result: Result<RehearsalResult, Refused>) {
         // There is one result.
         let _ = self.0.result.set(result);
+        self.0.has_ended.notify_one();
     }
 
-    /// `None` if no layer has ended it.
-    pub(super) fn result(&self) -> Option<Result<RehearsalResult, Refused>> {
-        self.0.result.get().cloned()
+    pub(super) fn abort_on_drop(&self) -> AbortOnDrop {
+        AbortOnDrop(self.clone())
+    }
+
+    /// Waits for the layer, even if a middleware has answered before it. `None` if no layer was reached.
+    pub(super) async fn result(&self) -> Option<Result<RehearsalResult, Refused>> {
+        self.0.task.get()?;
+        loop {
+            if let Some(result) = self.0.result.get() {
+                return Some(result.clone());
+            }
+            self.0.has_ended.notified().await;
+        }
     }
 }

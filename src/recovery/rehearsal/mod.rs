@@ -1,11 +1,12 @@
 //! Rehearsals: kept deliveries are run through a router, and rolled back, by `rehearse_commit` in `transaction/commit.rs`.
 
 mod attempt;
+mod display;
 mod report;
 mod run;
 mod settings;
 
-pub(crate) use attempt::{Refused, RehearsalAttempt, RehearsalResult};
+pub(crate) use attempt::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 pub use report::{RefusedEndpoint, RehearsalReport, RehearsedDelivery, RehearsedType};
 #[cfg(feature = "testing")]
 pub(super) use run::TO_REHEARSE;

@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::attempt::RehearsalResult;
+use super::settings::Rehearsal;
 use crate::delivery::Delivery;
 
 /// What [`Recovery::rehearse`](crate::Recovery::rehearse) has found.
+///
+/// It is printed for a terminal: a line for each event type, below it the deliveries that are listed, by reason, and at the
+/// end whether it [passes](Self::passed), and if not, why.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RehearsalReport {
     /// Each event type of each endpoint of which something was rehearsed, by name.
     pub types: Vec<RehearsedType>,
-    /// The endpoints that were not rehearsed to the end.
+    /// The endpoints that were not rehearsed, or not to the end.
     pub refused: Vec<RefusedEndpoint>,
+    /// The error of Postgres that has ended the rehearsal before its end.
+    pub error: Option<String>,
 }
 
 /// What was rehearsed of an event type of an endpoint.
@@ -31,11 +37,17 @@ pub struct RehearsedType {
     pub processed_now: usize,
     /// Those that were not processed yet, and would fail now.
     pub fails_again: Vec<RehearsedDelivery>,
+    /// Those for whose type the new version has no handler.
+    pub ignored_now: Vec<RehearsedDelivery>,
+    /// Whether that is [expected](crate::recovery::Rehearsal::expect_ignored).
+    pub is_ignored_on_purpose: bool,
     /// Those of which it says nothing: Postgres was away, another attempt was running, or no layer was reached.
     pub not_run: Vec<RehearsedDelivery>,
     /// Those of the ones above that would be processed, and whose handler has done what the layer warns of. One that has
     /// not taken its transaction may have written past it.
     pub suspicious: Vec<RehearsedDelivery>,
+    /// How many of those that were not run have reached no layer.
+    unreached: usize,
 }
 
 /// A delivery that was rehearsed, and why it is listed.
@@ -50,7 +62,7 @@ pub struct RehearsedDelivery {
     pub reason: String,
 }
 
-/// An endpoint that was not rehearsed to the end.
+/// An endpoint that was not rehearsed, or not to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedEndpoint {
@@ -58,9 +70,28 @@ pub struct RefusedEndpoint {
     pub endpoint: String,
     /// Why not.
     pub reason: String,
+    /// Whether that is [expected](crate::recovery::Rehearsal::expect_refused).
+    pub is_expected: bool,
 }
 
 impl RehearsalReport {
+    /// Whether the new version may be deployed, as far as a rehearsal can say. That is so if
+    ///
+    /// - nothing that was processed before would fail now;
+    /// - each endpoint was rehearsed, unless that it is refused is
+    ///   [expected](crate::recovery::Rehearsal::expect_refused);
+    /// - no type is ignored, unless that is [expected](crate::recovery::Rehearsal::expect_ignored);
+    /// - each delivery has reached the layer of its endpoint;
+    /// - of each type with deliveries that were not run, because Postgres was away or other transactions held what they
+    ///   need, others were run;
+    /// - no error has ended the rehearsal.
+    ///
+    /// Where nothing is kept, as before a first deploy, nothing is against it. The report says in its last lines why it
+    /// has not passed.
+    pub fn passed(&self) -> bool {
+        self.objections().is_empty()
+    }
+
     /// Whether something that was processed before would fail now.
     pub fn has_broken(&self) -> bool {
         self.types.iter().any(|of| !of.fails_now.is_empty())
@@ -70,16 +101,63 @@ impl RehearsalReport {
     pub fn rehearsed(&self) -> usize {
         self.types.iter().map(RehearsedType::rehearsed).sum()
     }
+
+    /// What is against a deploy.
+    pub(super) fn objections(&self) -> Vec<String> {
+        let mut objections = Vec::new();
+        for of in &self.types {
+            let mut object = |count: usize, what: &str| {
+                if count > 0 {
+                    objections.push(format!("{} of {} {what}", count, of.name()));
+                }
+            };
+            object(of.fails_now.len(), "would fail that were processed before");
+            if !of.is_ignored_on_purpose {
+                object(
+                    of.ignored_now.len(),
+                    "would be ignored, which is not expected",
+                );
+            }
+            object(of.unreached, "have reached no layer of their endpoint");
+            if of.rehearsed() == 0 {
+                let not_run = of.not_run.len() - of.unreached;
+                object(not_run, "were not run, and no other one was");
+            }
+        }
+        for refused in self.refused.iter().filter(|of| !of.is_expected) {
+            objections.push(format!("`{}` was not rehearsed", refused.endpoint));
+        }
+        if self.error.is_some() {
+            objections.push("an error has ended it".to_owned());
+        }
+        objections
+    }
 }
 
 /// What has been found so far, by endpoint and event type.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
+#[derive(Debug)]
+pub(super) struct Findings<'a> {
+    rehearsal: &'a Rehearsal,
     types: BTreeMap<(String, Option<String>), RehearsedType>,
     refused: Vec<RefusedEndpoint>,
+    error: Option<String>,
 }
 
-impl Findings {
+impl<'a> Findings<'a> {
+    pub(super) fn new(rehearsal: &'a Rehearsal) -> Self {
+        Self {
+            rehearsal,
+            types: BTreeMap::new(),
+            refused: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Whether no delivery was rehearsed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
     /// Adds the result of a delivery.
     pub(super) fn add(
         &mut self,
@@ -90,7 +168,22 @@ impl Findings {
         let endpoint = delivery.endpoint().to_owned();
         let event_type = delivery.event_type().map(str::to_owned);
         let key = (endpoint.clone(), event_type.clone());
-        let new = || RehearsedType::new(endpoint, event_type);
+        let is_ignored_on_purpose = self
+            .rehearsal
+            .is_ignored_on_purpose(&endpoint, event_type.as_deref());
+        let new = || RehearsedType {
+            endpoint,
+            event_type,
+            processed_again: 0,
+            fails_now: Vec::new(),
+            processed_now: 0,
+            fails_again: Vec::new(),
+            ignored_now: Vec::new(),
+            is_ignored_on_purpose,
+            not_run: Vec::new(),
+            suspicious: Vec::new(),
+            unreached: 0,
+        };
         let of_type = self.types.entry(key).or_insert_with(new);
         let because = |reason| RehearsedDelivery {
             delivery_id: delivery.id().to_string(),
@@ -109,42 +202,53 @@ impl Findings {
                 true => of_type.fails_now.push(because(reason)),
                 false => of_type.fails_again.push(because(reason)),
             },
-            RehearsalResult::NotRun(reason) => of_type.not_run.push(because(reason)),
+            RehearsalResult::Ignored(reason) => of_type.ignored_now.push(because(reason)),
+            RehearsalResult::NotRun {
+                reason,
+                is_unreached,
+            } => {
+                of_type.unreached += usize::from(is_unreached);
+                of_type.not_run.push(because(reason));
+            }
+            RehearsalResult::Interrupted(reason) => of_type.not_run.push(because(reason)),
+            RehearsalResult::Changed => {}
         }
     }
 
-    /// The endpoint is not rehearsed to the end.
+    /// The endpoint is not rehearsed, or not to the end.
     pub(super) fn refuse(&mut self, endpoint: &str, reason: String) {
         self.refused.push(RefusedEndpoint {
             endpoint: endpoint.to_owned(),
             reason,
+            is_expected: self.rehearsal.is_refusal_expected(endpoint),
         });
+    }
+
+    /// An error has ended the rehearsal.
+    pub(super) fn end(&mut self, error: &impl ToString) {
+        self.error = Some(error.to_string());
     }
 
     pub(super) fn into_report(self) -> RehearsalReport {
         RehearsalReport {
             types: self.types.into_values().collect(),
             refused: self.refused,
+            error: self.error,
         }
     }
 }
 
 impl RehearsedType {
-    fn new(endpoint: String, event_type: Option<String>) -> Self {
-        Self {
-            endpoint,
-            event_type,
-            processed_again: 0,
-            fails_now: Vec::new(),
-            processed_now: 0,
-            fails_again: Vec::new(),
-            not_run: Vec::new(),
-            suspicious: Vec::new(),
-        }
-    }
-
     /// How many deliveries were run.
     pub fn rehearsed(&self) -> usize {
         self.processed_again + self.fails_now.len() + self.processed_now + self.fails_again.len()
+    }
+
+    /// The endpoint and the type.
+    pub(super) fn name(&self) -> String {
+        match &self.event_type {
+            Some(event_type) => format!("{} {event_type}", self.endpoint),
+            None => self.endpoint.clone(),
+        }
     }
 }

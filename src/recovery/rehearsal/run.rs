@@ -1,5 +1,6 @@
 //! `Recovery::rehearse`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,10 +8,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use sqlx::Row;
 use tokio::task::JoinSet;
-use tokio::time::error::Elapsed;
 use tower_service::Service;
 
-use super::attempt::{Refused, RehearsalAttempt, RehearsalResult};
+use super::attempt::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 use super::report::{Findings, RehearsalReport};
 use super::settings::Rehearsal;
 use crate::delivery::{Delivery, Past};
@@ -20,9 +20,14 @@ use crate::recovery::router::Router;
 use crate::recovery::served_endpoints::Served;
 use crate::recovery::taken::{request_of, tenant_of, verified_of};
 use crate::recovery::task::{Recovery, share_of};
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{AsRead, DatabaseError, Store};
 
 pub(in crate::recovery) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
+
+const KEPT_ENDPOINTS: &str = include_str!("kept_endpoints.sql");
+
+/// How often a delivery is rehearsed again that changes while its rehearsal waits for its lock.
+const MAX_CHANGES: usize = 5;
 
 /// A delivery that was rehearsed.
 struct Rehearsed {
@@ -40,12 +45,8 @@ impl Recovery {
     /// # use idempotent_webhook::recovery::Rehearsal;
     /// # async fn job(recovery: idempotent_webhook::Recovery, app: axum::Router) -> sqlx::Result<()> {
     /// let report = recovery.rehearse(&app, &Rehearsal::new()).await?;
-    /// for of_type in &report.types {
-    ///     for broken in &of_type.fails_now {
-    ///         println!("{} {}: {}", of_type.endpoint, broken.delivery_id, broken.reason);
-    ///     }
-    /// }
-    /// std::process::exit(report.has_broken().into());
+    /// println!("{report}");
+    /// std::process::exit((!report.passed()).into());
     /// # }
     /// ```
     ///
@@ -54,17 +55,20 @@ impl Recovery {
     /// to rehearse where requests of processed deliveries stay ([`Keep::processed_for`](crate::Keep::processed_for)), or
     /// deliveries are due or dead.
     ///
-    /// Nothing of a rehearsal is written, counted, measured or told: no row is changed, and no attempt is used up. A rehearsal
+    /// Nothing of a rehearsal is written, counted, measured or told: no row is changed, and no attempt is used up. A handler
+    /// that commits by itself cannot: its transaction refuses that, and its session is read-only after it. Two ways around
+    /// that are found out, logged at ERROR, and end the rehearsal of the endpoint. A rehearsal
     /// has the locks of a claim, and those of the handler's own statements. So a request for the same delivery waits for at
     /// most one handler, and is processed once. [Rehearsal](crate::documentation::rehearsal) says what a rehearsal cannot
     /// see, and how a job of a deploy does it.
     ///
-    /// The deliveries of one endpoint are run after those of another one. A delivery that is processed or discarded
-    /// meanwhile is left out.
+    /// The deliveries of one endpoint are run after those of another one. What fails is rehearsed once more before it counts.
+    /// A delivery that is discarded or erased meanwhile is left out.
     ///
     /// # Errors
     ///
-    /// Any error of Postgres in reading what is kept.
+    /// Any error of Postgres before something was rehearsed. One that comes later ends the rehearsal, and
+    /// [the report](RehearsalReport::error) has it.
     ///
     /// # Cancellation
     ///
@@ -81,13 +85,50 @@ impl Recovery {
         R: Send,
     {
         let router = Router::new(service.clone(), self.prepare.clone());
-        let mut findings = Findings::default();
-        for served in self.shared.endpoints.all() {
-            self.rehearse_endpoint(&router, &served, rehearsal, &mut findings)
-                .await
-                .map_err(DatabaseError::into_sqlx)?;
+        let mut findings = Findings::new(rehearsal);
+        if let Err(error) = self.rehearse_all(&router, rehearsal, &mut findings).await {
+            if findings.is_empty() {
+                return Err(error.into_sqlx());
+            }
+            findings.end(&error);
         }
         Ok(findings.into_report())
+    }
+
+    async fn rehearse_all(
+        &self,
+        router: &Router,
+        rehearsal: &Rehearsal,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), DatabaseError> {
+        let served = self.shared.endpoints.all();
+        let kept = self
+            .shared
+            .store
+            .read(|| sqlx::query(KEPT_ENDPOINTS))
+            .await?;
+        let kept = kept.into_iter().map(|(name,): (String,)| name);
+        // By name, each once.
+        let names: BTreeSet<String> = match rehearsal.named() {
+            Some(named) => named.iter().cloned().collect(),
+            None => {
+                let served = served.iter().map(|served| served.endpoint.to_string());
+                served.chain(kept).collect()
+            }
+        };
+        for name in names {
+            match served.iter().find(|served| *served.endpoint == *name) {
+                None => findings.refuse(&name, "no layer of this version has it".into()),
+                Some(served) if !served.is_rehearsable() => {
+                    findings.refuse(&name, NOT_REHEARSABLE.into());
+                }
+                Some(served) => {
+                    self.rehearse_endpoint(router, served, rehearsal, findings)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn rehearse_endpoint(
@@ -95,7 +136,7 @@ impl Recovery {
         router: &Router,
         served: &Arc<Served>,
         rehearsal: &Rehearsal,
-        findings: &mut Findings,
+        findings: &mut Findings<'_>,
     ) -> Result<(), DatabaseError> {
         let store = &self.shared.store;
         let most = share_of(store.pool(), 2);
@@ -137,8 +178,38 @@ impl Recovery {
     }
 }
 
-/// Rehearses one delivery, if what was chosen is still there.
+/// Rehearses one delivery, if what was chosen is still there. What fails is rehearsed once more.
 async fn rehearse(
+    store: &Store,
+    router: &Router,
+    served: &Served,
+    chosen: &Chosen,
+) -> Result<Option<Rehearsed>, DatabaseError> {
+    let (mut changes, mut has_failed) = (0, false);
+    loop {
+        let Some(mut rehearsed) = rehearse_once(store, router, served, chosen).await? else {
+            return Ok(None);
+        };
+        match &rehearsed.result {
+            Ok(RehearsalResult::Changed) if changes < MAX_CHANGES => changes += 1,
+            Ok(RehearsalResult::Changed) => {
+                let reason = "it was changed again and again while it was rehearsed";
+                rehearsed.result = Ok(RehearsalResult::not_run(reason.into()));
+                return Ok(Some(rehearsed));
+            }
+            Ok(RehearsalResult::Failed(_) | RehearsalResult::Interrupted(_)) if !has_failed => {
+                has_failed = true;
+            }
+            Ok(RehearsalResult::Interrupted(reason)) => {
+                rehearsed.result = Ok(RehearsalResult::not_run(reason.clone()));
+                return Ok(Some(rehearsed));
+            }
+            _ => return Ok(Some(rehearsed)),
+        }
+    }
+}
+
+async fn rehearse_once(
     store: &Store,
     router: &Router,
     served: &Served,
@@ -170,16 +241,26 @@ async fn rehearse(
         reconciled: row.try_get("reconciled")?,
         rehearsed: true,
     });
-    let attempt = RehearsalAttempt::new(delivery.clone());
+    let read = AsRead {
+        state: row.try_get("state")?,
+        takes: row.try_get("takes")?,
+    };
+    let attempt = RehearsalAttempt::new(delivery.clone(), read);
+    // Also if this is dropped.
+    let _abort = attempt.abort_on_drop();
     let result = match request_of(row, attempt.clone())? {
         Ok(request) => {
-            let sent = router.send(request);
-            let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
-            attempt.result().unwrap_or_else(|| Ok(unreached(sent)))
+            let ended = tokio::time::timeout(served.longest_attempt(), async {
+                let status = router.send(request).await;
+                let result = attempt.result().await;
+                result.unwrap_or_else(|| Ok(unreached(status)))
+            });
+            let timed_out = |_| Ok(RehearsalResult::not_run("it did not end in time".into()));
+            ended.await.unwrap_or_else(timed_out)
         }
         Err(_unreadable) => {
             let reason = "what was kept of the request cannot be read";
-            Ok(RehearsalResult::NotRun(reason.into()))
+            Ok(RehearsalResult::not_run(reason.into()))
         }
     };
     Ok(Some(Rehearsed {
@@ -189,13 +270,10 @@ async fn rehearse(
     }))
 }
 
-/// The result of a rehearsal that no layer has ended, by what the router has answered.
-fn unreached(sent: Result<Option<StatusCode>, Elapsed>) -> RehearsalResult {
-    RehearsalResult::NotRun(match sent {
-        Ok(Some(status)) => {
-            format!("no layer of its endpoint was reached: the answer was {status}")
-        }
-        Ok(None) => "no layer of its endpoint was reached".into(),
-        Err(_) => "it did not end in time".into(),
+/// The result of a rehearsal that has reached no layer, by what the router has answered.
+fn unreached(status: Option<StatusCode>) -> RehearsalResult {
+    RehearsalResult::unreached(match status {
+        Some(status) => format!("no layer of its endpoint was reached: the answer was {status}"),
+        None => "no layer of its endpoint was reached".into(),
     })
 }

@@ -1,0 +1,114 @@
+//! A report of a rehearsal for a terminal.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::report::{RehearsalReport, RehearsedDelivery, RehearsedType};
+
+/// How many ids are shown of deliveries that are listed for the same reason.
+const IDS: usize = 3;
+
+/// How many reasons are shown of a list.
+const REASONS: usize = 10;
+
+/// How much is shown of a reason or an id.
+const MAX_TEXT: usize = 200;
+
+impl fmt::Display for RehearsalReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for of in &self.types {
+            write_type(f, of)?;
+        }
+        for refused in &self.refused {
+            let endpoint = shown(&refused.endpoint);
+            let expected = if refused.is_expected {
+                ", as expected"
+            } else {
+                ""
+            };
+            let reason = shown(&refused.reason);
+            writeln!(f, "{endpoint}: not rehearsed{expected}: {reason}")?;
+        }
+        if let Some(error) = &self.error {
+            writeln!(f, "ended by an error: {}", shown(error))?;
+        }
+        let objections = self.objections();
+        if objections.is_empty() {
+            return match self.rehearsed() {
+                0 => f.write_str("passed: there was nothing to rehearse"),
+                rehearsed => write!(f, "passed: {rehearsed} deliveries were rehearsed"),
+            };
+        }
+        f.write_str("not passed:")?;
+        for objection in objections {
+            write!(f, "\n  {}", shown(&objection))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_type(f: &mut fmt::Formatter<'_>, of: &RehearsedType) -> fmt::Result {
+    let counts = [
+        (of.processed_again, "as before"),
+        (of.processed_now, "processed now"),
+        (of.fails_now.len(), "fail now"),
+        (of.fails_again.len(), "fail again"),
+        (of.ignored_now.len(), "ignored now"),
+        (of.not_run.len(), "not run"),
+        (of.suspicious.len(), "suspicious"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<_> = counts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    writeln!(f, "{}: {}", shown(&of.name()), counts.join(", "))?;
+    write_list(f, "fail now", &of.fails_now)?;
+    write_list(f, "fail again", &of.fails_again)?;
+    let ignored = match of.is_ignored_on_purpose {
+        true => "ignored on purpose",
+        false => "ignored now",
+    };
+    write_list(f, ignored, &of.ignored_now)?;
+    write_list(f, "not run", &of.not_run)?;
+    write_list(f, "suspicious", &of.suspicious)
+}
+
+/// A line for each reason, the most frequent first.
+fn write_list(f: &mut fmt::Formatter<'_>, what: &str, listed: &[RehearsedDelivery]) -> fmt::Result {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for of in listed {
+        by_reason
+            .entry(&of.reason)
+            .or_default()
+            .push(&of.delivery_id);
+    }
+    let mut by_reason: Vec<_> = by_reason.into_iter().collect();
+    by_reason.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
+    for (reason, ids) in by_reason.iter().take(REASONS) {
+        let shown_ids: Vec<_> = ids.iter().take(IDS).map(|id| shown(id)).collect();
+        let more = if ids.len() > IDS { ", …" } else { "" };
+        let (count, reason) = (ids.len(), shown(reason));
+        writeln!(
+            f,
+            "  {count} {what}: {reason} ({}{more})",
+            shown_ids.join(", ")
+        )?;
+    }
+    match by_reason.len().saturating_sub(REASONS) {
+        0 => Ok(()),
+        more => writeln!(f, "  {what} for {more} more reasons"),
+    }
+}
+
+/// On one line, and without what a terminal takes for a command: a reason may quote a request.
+fn shown(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(MAX_TEXT)
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect();
+    if text.chars().nth(MAX_TEXT).is_some() {
+        shown.push('…');
+    }
+    shown
+}
