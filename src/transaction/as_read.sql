@@ -1,11 +1,11 @@
 -- Whether a kept delivery is as it was read, now that a rehearsal has its lock: it may have been processed, discarded, erased
 -- or run again meanwhile. A statement of its own, which sees what the lock was waited for.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 state, $5 number of its last take.
+-- $1 endpoint, $2 tenant, $3 id, $4 state, $5 number of its last take, $6 the handler's `enable_seqscan`.
 select exists (
     select
     from idempotent_webhook.kept_deliveries as kept
     join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
     where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
         and kept.state = $4 and kept.takes = $5
-)
+), set_config('enable_seqscan', $6, true)

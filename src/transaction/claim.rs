@@ -270,6 +270,7 @@ impl Store {
             keyed(AS_READ, delivery)
                 .bind(&read.state)
                 .bind(read.takes)
+                .bind(limits.enable_seqscan)
                 .fetch_one(&mut **connection)
                 .await?
                 .try_get(0)

@@ -2,4 +2,6 @@
 -- not read it. By the savepoint one tells the transaction from another one after a statement has failed.
 declare idempotent_webhook_rehearsal no scroll cursor with hold for
 select ('a rehearsal cannot commit, in process ' || pg_backend_pid())::integer;
-savepoint idempotent_webhook_rehearsal
+savepoint idempotent_webhook_rehearsal;
+-- For `as_read.sql`, which gives the handler its own setting back.
+set local enable_seqscan = off

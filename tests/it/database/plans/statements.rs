@@ -291,6 +291,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         Claim,
         "'test', '', 'due', 'push', null, '1s', '1s', '1s', '1s', 'on'",
     ),
+    ("transaction/as_read.sql", Claim, "KEY, 'due', 5, 'on'"),
     (
         "transaction/first_with_body.sql",
         Claim,
@@ -341,6 +342,14 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     (
         "maintenance/retention/resolved.sql",
         "retention reads once a round what has failed and waits",
+    ),
+    (
+        "recovery/rehearsal/kept_endpoints.sql",
+        "a rehearsal asks once which endpoints have something kept",
+    ),
+    (
+        "transaction/refuse_commits.sql",
+        "declares a cursor, and reads nothing",
     ),
     (
         "recovery/operator/bulk.rs:CHOOSE",
