@@ -8,7 +8,7 @@ create table idempotent_webhook.kept_deliveries (
     -- The tenant, even if it is not part of the key.
     tenant_name text,
     event_type text,
-    -- `recorded`: it failed and cannot be run again, because its request is not kept.
+    -- `recorded`: it cannot be run again, because its request is not kept: it failed, or its content was erased.
     -- `due`: it is run again at `next_attempt_at`.
     -- `dead`: it is not run again, unless an operator says so.
     -- `processed`: it stays until `archived_until`, to be run again on purpose.
@@ -39,6 +39,7 @@ create table idempotent_webhook.kept_deliveries (
     -- change of many deliveries leaves out what has come since it began. Not `now()`: a transaction may have begun before
     -- the request came.
     last_received_at timestamptz not null default statement_timestamp(),
+    -- `null` if none of its attempts has failed.
     first_failed_at timestamptz,
     last_failed_at timestamptz,
     next_attempt_at timestamptz,
@@ -115,6 +116,11 @@ create index kept_deliveries_event_types
 create index kept_deliveries_dead
     on idempotent_webhook.kept_deliveries (endpoint, died_at)
     where state = 'dead';
+
+-- What was erased before it had failed, to delete it.
+create index kept_deliveries_erased
+    on idempotent_webhook.kept_deliveries (endpoint, last_received_at)
+    where state = 'recorded' and last_failed_at is null;
 
 create index kept_deliveries_processed
     on idempotent_webhook.kept_deliveries (endpoint, processed_at)

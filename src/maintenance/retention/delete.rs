@@ -45,6 +45,8 @@ pub(super) struct Old {
 pub(super) enum Rows {
     Dead,
     Recorded,
+    /// What was erased before it had failed.
+    Erased,
     Archived,
     Discarded,
     /// And their bodies.
@@ -63,9 +65,10 @@ pub(super) struct Batch {
 }
 
 impl Rows {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Dead,
         Self::Recorded,
+        Self::Erased,
         Self::Archived,
         Self::Discarded,
         Self::Deliveries,
@@ -74,7 +77,7 @@ impl Rows {
 
     pub(super) fn table(self) -> &'static str {
         match self {
-            Self::Dead | Self::Recorded | Self::Archived => "kept_deliveries",
+            Self::Dead | Self::Recorded | Self::Erased | Self::Archived => "kept_deliveries",
             Self::Discarded => "discarded",
             Self::Deliveries => "deliveries",
             Self::Subjects => "subjects",
@@ -86,6 +89,10 @@ impl Rows {
         match self {
             Self::Dead => ("last_failed_at", "state = 'dead'"),
             Self::Recorded => ("last_failed_at", "state = 'recorded'"),
+            Self::Erased => (
+                "last_received_at",
+                "state = 'recorded' and last_failed_at is null",
+            ),
             Self::Archived => ("archived_until", "state = 'processed'"),
             Self::Discarded => ("discarded_at", "true"),
             Self::Deliveries => ("received_at", "true"),
@@ -96,7 +103,9 @@ impl Rows {
     /// The columns of the primary key, in its order.
     fn key(self) -> [&'static str; 3] {
         match self {
-            Self::Dead | Self::Recorded | Self::Archived => ["endpoint", "tenant", "delivery_id"],
+            Self::Dead | Self::Recorded | Self::Erased | Self::Archived => {
+                ["endpoint", "tenant", "delivery_id"]
+            }
             Self::Discarded | Self::Deliveries => ["delivery_id", "endpoint", "tenant"],
             Self::Subjects => ["endpoint", "tenant", "subject"],
         }
@@ -106,9 +115,12 @@ impl Rows {
     fn id(self) -> &'static str {
         match self {
             Self::Subjects => "subject",
-            Self::Dead | Self::Recorded | Self::Archived | Self::Discarded | Self::Deliveries => {
-                "delivery_id"
-            }
+            Self::Dead
+            | Self::Recorded
+            | Self::Erased
+            | Self::Archived
+            | Self::Discarded
+            | Self::Deliveries => "delivery_id",
         }
     }
 
@@ -124,7 +136,9 @@ impl Rows {
     /// The size of a body that is deleted with the row.
     fn body_bytes(self) -> &'static str {
         match self {
-            Self::Dead | Self::Recorded | Self::Archived => "coalesce(body_bytes, 0)",
+            Self::Dead | Self::Recorded | Self::Erased | Self::Archived => {
+                "coalesce(body_bytes, 0)"
+            }
             Self::Discarded | Self::Deliveries | Self::Subjects => "0",
         }
     }
@@ -132,14 +146,14 @@ impl Rows {
     fn may_be_distributed(self) -> bool {
         match self {
             Self::Deliveries | Self::Subjects => true,
-            Self::Dead | Self::Recorded | Self::Archived | Self::Discarded => false,
+            Self::Dead | Self::Recorded | Self::Erased | Self::Archived | Self::Discarded => false,
         }
     }
 
     /// Whether reconciliation takes a delivery for missing once its row is deleted.
     fn tell_of_deliveries(self) -> bool {
         match self {
-            Self::Dead | Self::Recorded | Self::Discarded | Self::Deliveries => true,
+            Self::Dead | Self::Recorded | Self::Erased | Self::Discarded | Self::Deliveries => true,
             Self::Archived | Self::Subjects => false,
         }
     }

@@ -132,7 +132,7 @@ impl<'a> Pass<'a> {
                 Rows::Deliveries => pruned.deliveries += batch.deleted,
                 Rows::Subjects => pruned.subjects += batch.deleted,
                 Rows::Dead | Rows::Recorded => pruned.failures += batch.deleted,
-                Rows::Archived | Rows::Discarded => {}
+                Rows::Erased | Rows::Archived | Rows::Discarded => {}
             }
             if !batch.is_full {
                 return Ok(());

@@ -1,5 +1,5 @@
 -- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count, nor what was
--- erased before it had failed, which has no status.
+-- erased before it had failed.
 --
 -- Each part has an index. With `state <> 'processed'` instead, the whole archive would be read.
 select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
@@ -15,7 +15,6 @@ from (
         select body_bytes
         from idempotent_webhook.kept_deliveries
         where endpoint = $1 and state in ('dead', 'recorded') and last_failed_at is not null
-            and status is not null
         limit $2
     )
 ) as kept

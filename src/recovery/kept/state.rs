@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeptState {
-    /// Nothing: its request is not kept.
+    /// Nothing: its request is not kept, or was erased.
     Recorded,
     /// It is run again.
     Due,

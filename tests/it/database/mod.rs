@@ -6,5 +6,5 @@ mod connections;
 mod migrate;
 mod outages;
 mod pgbouncer;
-mod plans;
+pub mod plans;
 mod silence;

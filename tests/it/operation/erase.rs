@@ -1,18 +1,19 @@
 //! Q2: the content of deliveries is erased, and what is known of them stays.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use idempotent_webhook::recovery::{Filter, KeptState, Reprocessed};
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Provider,
-    Retention, Secret, TenantSecrets, presets,
+    Retention, Secret, TenantSecrets, presets, prune,
 };
 
 use crate::support::{
     Database, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SECRET, TestApp, answer,
     assert_kept, assert_rows, endpoint, failing_behind_gate, gate, github, github_delivery,
-    insert_effect, keep, recover, secret, send, spawn_send, write_effect,
+    insert_effect, keep, keep_accepted, keeping_by, recover, recover_all, secret, send, spawn_send,
+    write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -152,6 +153,58 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     let sent = send(&again, github("due", "{}")).await;
     assert_eq!(sent, answer(200, "processed", "done"));
     app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// It is no failure, and its request is not there: it stays for as long as a failure whose request is not.
+#[tokio::test]
+async fn q2_what_is_erased_before_it_had_failed_is_no_failure() {
+    let app = keeping_by(keep_accepted, write_effect).await;
+    let endpoint = endpoint(&app);
+    endpoint.pause().await.unwrap();
+    for id in ["a", "b", "c"] {
+        let accepted = app.send(delivery(id)).await;
+        assert_eq!(accepted, answer(200, "accepted", ""));
+        assert!(endpoint.erase(id).await.unwrap());
+    }
+    let recorded = Filter::new().state(KeptState::Recorded);
+    let listed = endpoint.kept(&recorded, None, 10).await.unwrap();
+    assert_eq!(listed.len(), 3);
+    assert!(listed.iter().all(|kept| kept.last_failed_at.is_none()));
+    app.database
+        .until(
+            "not exists (select from idempotent_webhook.endpoint_problems('{test}'))
+             and not exists (select from idempotent_webhook.failing_deliveries)",
+        )
+        .await;
+    let failing = recorded.failed(..SystemTime::now() + DAY);
+    assert_eq!(endpoint.discard_all(&failing).await.unwrap().changed, 0);
+
+    app.database.has_window("test", "1 day").await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set last_received_at = now() - interval '29 days' where delivery_id = 'a';
+             update idempotent_webhook.kept_deliveries
+             set last_received_at = now() - interval '31 days' where delivery_id <> 'a';
+             -- The provider has sent it again since, and it has failed.
+             update idempotent_webhook.kept_deliveries
+             set first_failed_at = now(), last_failed_at = now() where delivery_id = 'c'",
+        )
+        .await;
+    assert_eq!(
+        prune(&app.database.pool, 30 * DAY).await.unwrap().failures,
+        0
+    );
+    let left = [pair("a", "recorded"), pair("c", "recorded")];
+    assert_eq!(states(&app.database).await, left);
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    // It runs if the provider sends it again.
+    endpoint.discard("c").await.unwrap();
+    endpoint.resume().await.unwrap();
+    assert_eq!(app.send(delivery("a")).await, answer(200, "accepted", ""));
+    recover_all(&app).await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 

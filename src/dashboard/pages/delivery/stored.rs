@@ -203,6 +203,10 @@ impl Delivery {
             }
             "paused" => "It runs again once its endpoint is resumed.",
             "dead" => "It runs again only if somebody retries it, or the provider sends it again.",
+            "recorded" if self.has_not_failed() => {
+                "Its content was erased before it had failed. It is processed if the provider \
+                 delivers it again."
+            }
             "recorded" => {
                 "It has failed, and its request is not kept. It is processed if the provider \
                  delivers it again."

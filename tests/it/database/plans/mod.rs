@@ -4,7 +4,7 @@
 //! Each statement of the crate is run on empty tables, until Postgres keeps a plan of it. Then the tables are filled, and the
 //! same connection runs it again, with that plan.
 
-mod source;
+pub mod source;
 mod statements;
 
 use std::collections::BTreeMap;
@@ -171,6 +171,12 @@ fn text(texts: &BTreeMap<String, String>, name: &str) -> String {
             "kept_deliveries",
             "last_failed_at",
             "state = 'recorded'",
+            ["endpoint", "tenant", "delivery_id"],
+        ),
+        "erased" => (
+            "kept_deliveries",
+            "last_received_at",
+            "state = 'recorded' and last_failed_at is null",
             ["endpoint", "tenant", "delivery_id"],
         ),
         "discarded" => (

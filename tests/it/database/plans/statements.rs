@@ -106,6 +106,11 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'test', '30 days'::interval, 0",
     ),
     (
+        "maintenance/retention/delete.rs:SELECT_OLD erased",
+        Own,
+        "'test', '30 days'::interval, 0",
+    ),
+    (
         "maintenance/retention/delete.rs:SELECT_OLD recorded",
         Own,
         "'test', '30 days'::interval, 0",
