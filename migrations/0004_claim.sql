@@ -30,9 +30,9 @@ begin
     end if;
     -- A statement of its own, which sees what the one before has waited for: a copy may have made the row due.
     update idempotent_webhook.kept_deliveries as kept
-    set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
-        processed_version = nullif(end_kept.version, ''), archived_until = now() + kept.archived_for,
-        unreached_at = null, unreached_status = null
+    set state = 'processed', taken_by = null, next_attempt_at = null, unfinished = 0, unreached_at = null,
+        unreached_status = null, processed_at = now(), processed_version = nullif(end_kept.version, ''),
+        archived_until = now() + kept.archived_for
     where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
         and kept.delivery_id = end_kept.delivery_id
         and kept.archived_for is not null

@@ -13,6 +13,6 @@ select run_command_on_workers($$
     create table idempotent_webhook.kept_deliveries (
         endpoint text, tenant text, delivery_id text, state text, takes bigint, taken_by bigint,
         reprocessed boolean, next_attempt_at timestamptz, archived_for interval, processed_at timestamptz, processed_version text,
-        archived_until timestamptz, unreached_at timestamptz, unreached_status smallint
+        archived_until timestamptz, unreached_at timestamptz, unreached_status smallint, unfinished integer
     )
 $$);

@@ -54,7 +54,7 @@ kept as (
             known.history, 'provider', excluded.status, excluded.reason
         ),
         (
-            event_type, retries, unfinished,
+            event_type, retries, unfinished, unreached_at, unreached_status,
             state, takes, taken_by, died_at, untold_at, next_attempt_at
         ) = (
             select
@@ -62,6 +62,8 @@ kept as (
                 case when begins_anew then excluded.event_type else known.event_type end,
                 case when begins_anew then 0 else known.retries end,
                 case when begins_anew then 0 else known.unfinished end,
+                case when not changes then known.unreached_at end,
+                case when not changes then known.unreached_status end,
                 case when changes then excluded.state else known.state end,
                 -- Without this: A has taken it, B processes it and makes it due again, since its commit is in doubt, and A
                 -- has an effect. The same if this makes it dead while an attempt runs.

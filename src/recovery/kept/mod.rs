@@ -28,7 +28,8 @@
 //!
 //! *Taken* is a row whose `taken_by` is a number of a living process (`liveness/mod.rs`). What an attempt writes that
 //! has taken a row has an effect only while `takes` is the number of its take. Another take counts it up, and so do
-//! operators and copies. An attempt of the provider that has taken nothing writes by `keep_failed.sql` and `drop.sql`.
+//! operators and copies. What sets `state` sets each column of the attempts before it, too: `tests/it/recovery/new_life.rs`
+//! asks for it. An attempt of the provider that has taken nothing writes by `keep_failed.sql` and `drop.sql`.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for those with a
 //! filter of an operator, in `operator`.

@@ -3,7 +3,8 @@
 -- operator has it processed again, and 1 gives it back.
 update idempotent_webhook.kept_deliveries as kept
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
-    unfinished = 0, reprocessed = true, processed_at = null, processed_version = null, archived_until = null
+    unfinished = 0, unreached_at = null, unreached_status = null, reprocessed = true, processed_at = null,
+    processed_version = null, archived_until = null
 from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
 where kept.endpoint = any (array[key.endpoint])
     and kept.tenant = key.tenant

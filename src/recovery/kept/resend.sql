@@ -30,6 +30,8 @@ with resent as (
         last_received_at = excluded.last_received_at,
         next_attempt_at = case known.state when 'due' then least(known.next_attempt_at, now()) else now() end,
         unfinished = case known.state when 'due' then known.unfinished else 0 end,
+        unreached_at = case known.state when 'due' then known.unreached_at end,
+        unreached_status = case known.state when 'due' then known.unreached_status end,
         erased = false,
         taken_by = case known.state when 'due' then known.taken_by end,
         -- Without this: A commits in doubt, it is archived and sent again, and A's failure is written to what is due anew.

@@ -19,6 +19,7 @@ ended as (
 )
 update idempotent_webhook.kept_deliveries as kept
 set state = 'processed', taken_by = null, next_attempt_at = null,
+    unfinished = 0, unreached_at = null, unreached_status = null,
     processed_at = processed.received_at,
     archived_until = (now() at time zone 'utc' + archived_for) at time zone 'utc'
 from processed

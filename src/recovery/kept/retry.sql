@@ -3,7 +3,8 @@
 --
 -- Without `takes + 1`: 1 takes it and is silent, it is retried, and the failure of 1 is written to what is due anew.
 update idempotent_webhook.kept_deliveries as kept
-set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1, unfinished = 0
+set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
+    unfinished = 0, unreached_at = null, unreached_status = null
 from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
 where kept.endpoint = any (array[key.endpoint])
     and kept.tenant = key.tenant

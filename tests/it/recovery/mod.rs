@@ -12,6 +12,7 @@ mod locks;
 mod liveness;
 mod load;
 mod log;
+mod new_life;
 mod operate;
 mod problems;
 mod quota;
