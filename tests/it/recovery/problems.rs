@@ -137,6 +137,36 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
         .await;
 }
 
+/// Each process looks every half a minute, and one look is for all.
+#[tokio::test]
+async fn q4_no_process_looks_again_within_25_seconds() {
+    let database = Database::new().await;
+    let look = async |is_forced: bool| {
+        let sql = include_str!("../../../src/recovery/kept/start_look.sql");
+        let look = sqlx::query(sql).bind(is_forced);
+        look.fetch_optional(&database.pool).await.unwrap().is_some()
+    };
+    let looked = async |ago: &str| {
+        let sql = format!(
+            "update idempotent_webhook.problems_look set looked_at = now() - interval '{ago}'"
+        );
+        database.run(&sql).await;
+    };
+    assert!(look(false).await, "the first one");
+    assert!(!look(false).await);
+    // A process that has just started. What the others looked at before is old.
+    assert!(look(true).await);
+    assert!(!look(false).await);
+    looked("20 seconds").await;
+    assert!(!look(false).await);
+    looked("26 seconds").await;
+    assert!(look(false).await);
+    // The clock was set back.
+    looked("-26 seconds").await;
+    assert!(look(false).await);
+    assert!(!look(false).await);
+}
+
 #[test]
 fn q4_a_problem_is_written_by_its_name() {
     for problem in [

@@ -11,7 +11,7 @@ use idempotent_webhook::recovery::{Discarded, Filter, Retried};
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
 };
-use sqlx::{Executor, PgPool};
+use sqlx::{Executor, PgPool, Row};
 use tower_http::timeout::TimeoutLayer;
 
 use crate::late_claim::gated_late;
@@ -582,11 +582,11 @@ async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
 #[tokio::test]
 async fn k4_a_result_that_is_written_again_counts_once() {
     let database = Database::new().await;
-    for id in ["a", "b"] {
+    for id in ["a", "b", "c"] {
         insert_taken(&database, id, "1", 0).await;
     }
     let now = sqlx::postgres::types::PgInterval::default();
-    for _ in 0..2 {
+    for time in 0..2 {
         sqlx::query(include_str!("../../../src/recovery/kept/give_back.sql"))
             .bind("test")
             .bind("")
@@ -599,28 +599,36 @@ async fn k4_a_result_that_is_written_again_counts_once() {
             .execute(&database.pool)
             .await
             .unwrap();
-        sqlx::query(include_str!("../../../src/recovery/kept/fail.sql"))
-            .bind("test")
-            .bind("")
-            .bind("b")
-            .bind(500_i16)
-            .bind("not yet")
-            .bind("due")
-            .bind(now)
-            .bind(0)
-            .bind(1_i64)
-            .bind(10)
-            .bind(now)
-            .bind("recovery")
-            .bind(now)
-            .execute(&database.pool)
-            .await
-            .unwrap();
+        for (id, state) in [("b", "due"), ("c", "dead")] {
+            let written = sqlx::query(include_str!("../../../src/recovery/kept/fail.sql"))
+                .bind("test")
+                .bind("")
+                .bind(id)
+                .bind(500_i16)
+                .bind("not yet")
+                .bind(state)
+                .bind(now)
+                .bind(0)
+                .bind(1_i64)
+                .bind(10)
+                .bind(now)
+                .bind("recovery")
+                .bind(now)
+                .fetch_optional(&database.pool)
+                .await
+                .unwrap();
+            // Whoever writes it again has to log and count that it is dead: nobody has.
+            let died = written.map(|row| row.get::<bool, _>("died"));
+            match state {
+                "dead" => assert_eq!(died, Some(true), "{time}"),
+                _ => assert_eq!(died, (time == 0).then_some(false), "{time}"),
+            }
+        }
     }
     let once = "(
         select array_agg(attempts || ' ' || jsonb_array_length(history) order by delivery_id)
         from idempotent_webhook.kept_deliveries
-    ) = array['1 0', '2 1']";
+    ) = array['1 0', '2 1', '2 1']";
     database.until(once).await;
 }
 

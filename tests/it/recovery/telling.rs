@@ -232,6 +232,51 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
     }
 }
 
+/// The connections are told of the death, which sqlx takes for an error of the commit: its answer is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
+    let database = Database::new().await;
+    database
+        .run(
+            "create function notify_death() returns trigger language plpgsql as
+                 $$ begin notify deaths; return null; end $$;
+             create trigger notify_death after update on idempotent_webhook.kept_deliveries
+                 for each row when (new.state = 'dead' and old.state = 'due') execute function notify_death()",
+        )
+        .await;
+    let listening = PgPoolOptions::new()
+        .max_connections(5)
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute("listen deaths").await.map(drop) })
+        })
+        .connect_lazy_with(database.options());
+    let set = |recovery: &Recovery| Keep::all(recovery).retry_delays([]);
+    let process = Process::new(listening, set, Failing::times(9).handler());
+    let log = logged(async {
+        let sent = crate::support::send(&process.router, github("a", "{}")).await;
+        assert_eq!(sent.status, 500);
+        until_logged("could not record the result of a webhook").await;
+        assert_eq!(
+            database
+                .count(
+                    "select count(*) from idempotent_webhook.kept_deliveries where state = 'dead'"
+                )
+                .await,
+            1
+        );
+        until_logged("webhook dead").await;
+    })
+    .await;
+    let is_dead = |line: &&str| line.contains("ERROR") && line.contains("webhook dead");
+    assert_eq!(log.lines().filter(is_dead).count(), 1, "{log}");
+    let once = "exists (
+        select from idempotent_webhook.kept_deliveries
+        where state = 'dead' and attempts = 1 and jsonb_array_length(history) = 1
+    )";
+    database.until(once).await;
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
 /// As if each process that makes something dead were killed before it calls its hook.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_a_dead_delivery_is_told_by_another_process_only_if_that_has_the_hook() {
