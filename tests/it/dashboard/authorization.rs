@@ -367,8 +367,79 @@ const TWO_OF_ALL: &str = "
     from unnest(array['mine', 'theirs']) as endpoint;
     insert into idempotent_webhook.operator_actions (action, endpoint, endpoints, ended_at)
     values ('pause', 'mine', array['mine'], now()), ('pause', 'theirs', array['theirs'], now()),
-        ('retry', null, array['mine', 'theirs'], now())
+        ('retry', null, array['mine', 'theirs'], now());
+    insert into idempotent_webhook.operator_action_deliveries (action, endpoint, tenant, delivery_id)
+    select action.id, kept.endpoint, kept.tenant, kept.delivery_id
+    from idempotent_webhook.operator_actions as action
+    join idempotent_webhook.kept_deliveries as kept using (endpoint);
+    insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
+    select endpoint, tenant, sha256(delivery_id::bytea), delivery_id from idempotent_webhook.deliveries;
+    insert into idempotent_webhook.subjects (endpoint, tenant, subject, version)
+    select endpoint, tenant, 'subject-' || endpoint || '-' || tenant, 1 from idempotent_webhook.deliveries;
+    insert into idempotent_webhook.discarded (endpoint, tenant, delivery_id)
+    select endpoint, tenant, 'discarded-' || endpoint || '-' || tenant from idempotent_webhook.deliveries;
+    insert into idempotent_webhook.sent_again (endpoint, tenant, delivery_id)
+    select endpoint, tenant, delivery_id from idempotent_webhook.kept_deliveries;
+    insert into idempotent_webhook.redelivery_requests (endpoint, tenant, delivery_id)
+    select endpoint, tenant, 'asked-' || endpoint || '-' || tenant from idempotent_webhook.deliveries;
+    insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+    select endpoint, interval '1 day' from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.pruned (endpoint, before)
+    select endpoint, now() - interval '1 day' from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
+    select endpoint, now() from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.problems (endpoint, problem, subject, is_there)
+    select endpoint, 'event type stopped', 'stopped.' || endpoint, true from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.event_types (endpoint, event_type)
+    select endpoint, 'type.' || endpoint from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.endpoint_settings (endpoint, version, settings, told_at)
+    select endpoint, 'version-of-' || endpoint, '{\"provider\":\"github\"}', now()
+    from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.reconciliations (endpoint, path, source, begins_at, failure, failed_at)
+    select endpoint, '/' || endpoint, 'github', now(), 'it answers 401 to ' || endpoint, now()
+    from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.subscriptions
+        (endpoint, address, source, next_at, compared_at, differences)
+    select
+        endpoint, 'https://example.com/' || endpoint, 'github', now() + interval '1 hour', now(),
+        array['it lacks the type of ' || endpoint]
+    from unnest(array['mine', 'theirs']) as endpoint
 ";
+
+/// A page that reads a table without `where endpoint = any($1)` shows rows of it that it must not.
+#[tokio::test]
+async fn d1_what_is_hidden_has_rows_in_each_table_with_an_endpoint_or_a_tenant() {
+    let database = Database::new().await;
+    database.run(TWO_OF_ALL).await;
+    for (column, expected) in [
+        ("endpoint", ["mine", "theirs"]),
+        ("tenant", ["red", "blue"]),
+    ] {
+        let tables: Vec<String> = sqlx::query_scalar(
+            "select table_name::text from information_schema.columns
+             where table_schema = 'idempotent_webhook' and column_name = $1
+             -- What an operator did to all tenants of an endpoint is for those who see them all.
+             and ($1 = 'endpoint' or table_name <> 'operator_actions')",
+        )
+        .bind(column)
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+        assert!(tables.len() > 8, "{tables:?}");
+        for table in tables {
+            for value in expected {
+                let rows = format!(
+                    "select count(*) from idempotent_webhook.{table} where {column} = '{value}'"
+                );
+                let rows = database.count(&rows).await;
+                assert!(
+                    rows > 0,
+                    "add rows of {column} {value} to {table} in `TWO_OF_ALL`"
+                );
+            }
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
