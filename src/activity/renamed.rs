@@ -17,6 +17,10 @@ pub(super) fn is_new(told: &[PgRow]) -> bool {
 /// application may serve the other one.
 pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
     let served = served(store.pool());
+    // Its layer was dropped, and so may be the layer of the other one.
+    if !served.iter().any(|served| served == endpoint) {
+        return Ok(());
+    }
     let rows = store.run(|| of_its_provider(endpoint, &served)).await?;
     let not_served = rows.iter().map(|row| row.try_get::<String, _>("endpoint"));
     let not_served = not_served.collect::<Result<Vec<_>, _>>()?;

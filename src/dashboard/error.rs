@@ -9,7 +9,7 @@ use maud::html;
 
 use super::html::Layout;
 use super::view::json;
-use crate::transaction::{is_not_migrated, is_query_canceled};
+use crate::transaction::{Explained, is_not_migrated, is_query_canceled};
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -97,7 +97,10 @@ impl PageError {
 
 impl From<sqlx::Error> for PageError {
     fn from(error: sqlx::Error) -> Self {
-        tracing::warn!(%error, "the webhook dashboard could not read the database");
+        tracing::warn!(
+            error = %Explained(&error),
+            "the webhook dashboard could not read the database"
+        );
         let text = if is_not_migrated(&error) {
             "The tables are missing or older than this version: run idempotent_webhook::migrate."
         } else if is_timeout(&error) {

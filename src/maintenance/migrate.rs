@@ -7,8 +7,9 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection, PgPool, Row, SqlSafeStr};
 use tokio::time::timeout;
 
+use crate::error_chain::ErrorChain;
 use crate::stop_signal::first;
-use crate::transaction::{DatabaseError, ShortTx};
+use crate::transaction::{DatabaseError, ShortTx, is_not_permitted};
 
 const MIGRATIONS: [(&str, &str); 4] = [
     (
@@ -74,9 +75,17 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding is
 /// not UTF-8 and so cannot store every delivery id. [`MigrateError::VersionMismatch`] for tables that a version which was never
-/// released has made, and for a migration that was changed by hand: an event at ERROR says what to do. Otherwise any error
-/// of sqlx's migrator.
+/// released has made, and for a migration that was changed by hand. Otherwise any error of sqlx's migrator. An event at
+/// ERROR has the causes of each, and what to do about it if that is known.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    let migrated = run(pool).await;
+    if let Err(error) = &migrated {
+        tracing::error!(error = %ErrorChain(error), "`migrate` has failed{}", advice(error));
+    }
+    migrated
+}
+
+async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     check_encoding(pool).await?;
     let migrations = (1..).zip(MIGRATIONS).map(|(version, (name, sql))| {
         let sql = sql.into_sql_str();
@@ -99,16 +108,26 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
         let _ = timeout(LIMIT, report_holders(pool, session)).await;
     };
     let migrated = first(limit, migrator.run_direct(None, &mut connection, false)).await;
-    let migrated = migrated.ok_or_else(timed_out)?;
-    if let Err(MigrateError::VersionMismatch(_)) = migrated {
-        tracing::error!(
-            "the tables of the schema `idempotent_webhook` were made by a version that was never released, or a migration was \
-             changed by hand: if nothing in them is needed, drop the schema and call `migrate` again"
-        );
-    }
-    migrated?;
+    migrated.ok_or_else(timed_out)??;
     let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
     Ok(())
+}
+
+/// What to do about an error, to be written behind it. Empty if that is not known.
+fn advice(error: &MigrateError) -> &'static str {
+    match error {
+        MigrateError::VersionMismatch(_) => {
+            ": the tables of the schema `idempotent_webhook` were made by a version that was never released, or a migration \
+             was changed by hand: if nothing in them is needed, drop the schema and call `migrate` again"
+        }
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
+            if is_not_permitted(error) =>
+        {
+            ": the role needs the right to create a schema, or is not the owner of the tables: call `migrate` with the \
+             owner's role first"
+        }
+        _ => "",
+    }
 }
 
 /// Logs for which other sessions a session waits, again and again.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error_chain::BoxError;
 use crate::source_error::SourceError;
-use crate::transaction::DatabaseError;
+use crate::transaction::{DatabaseError, hint};
 
 /// Why a list of events cannot be reconciled, or a round of it has failed.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub enum ReconcileError {
 
 impl From<DatabaseError> for ReconcileError {
     fn from(error: DatabaseError) -> Self {
-        Self::Database(error.into_sqlx())
+        Self::Database(error.into())
     }
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for ReconcileError {
             Self::QuotaExhausted => {
                 f.write_str("the quota of kept deliveries is exhausted (`Keep::quota`)")
             }
-            Self::Database(_) => f.write_str("the database failed"),
+            Self::Database(error) => write!(f, "the database failed{}", hint(error)),
         }
     }
 }

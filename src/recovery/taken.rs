@@ -17,7 +17,7 @@ use super::served_endpoints::{Running, Served};
 use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
 use crate::outcome::Outcome;
 use crate::pg_time::from_unix_time;
-use crate::transaction::{DatabaseError, RowKeys, Store};
+use crate::transaction::{DatabaseError, Explained, RowKeys, Store};
 
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ impl Taken {
 fn cannot_read(served: &Served, error: &sqlx::Error) {
     tracing::error!(
         endpoint = &*served.endpoint,
-        %error,
+        error = %Explained(error),
         "webhook recovery cannot read a kept delivery"
     );
 }

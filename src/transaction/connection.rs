@@ -116,8 +116,10 @@ async fn acquire(
     let waits_for_others = is_in_use(pool);
     // Boxed because it is by far the largest future of a request.
     let mut acquiring = Box::pin(pool.acquire());
+    // Of the shorter limit, so that the cause is known when it is over.
     let now = Instant::now();
-    let half = now + deadline.saturating_duration_since(now) / 2;
+    let limit = deadline.saturating_duration_since(now);
+    let half = now + limit.min(pool.options().get_acquire_timeout()) / 2;
     let acquired = match with_deadline(half, acquiring.as_mut()).await {
         Err(DatabaseError::TimedOut) => {
             if !(waits_for_others && is_in_use(pool)) {
@@ -133,7 +135,7 @@ async fn acquire(
                 let connections = pool.options().get_max_connections();
                 return Err(DatabaseError::PoolInUse(connections));
             }
-            // For the next deliveries: the pool's own timeout may be shorter than half of this one.
+            // For the next deliveries, if all were in use until now.
             reachability::look(pool);
             Err(reachability::is_away(pool).unwrap_or(DatabaseError::TimedOut))
         }

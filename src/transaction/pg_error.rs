@@ -59,16 +59,7 @@ impl DatabaseError {
 
     /// For callers that get the errors of sqlx.
     pub(crate) fn into_sqlx(self) -> sqlx::Error {
-        match self {
-            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) => {
-                sqlx::Error::PoolTimedOut
-            }
-            Self::Sqlx(error) => error,
-            error @ Self::Unreachable(_) => {
-                sqlx::Error::Io(std::io::Error::other(error.to_string()))
-            }
-            Self::Shared(error) => sqlx::Error::Io(std::io::Error::other(error.to_string())),
-        }
+        self.into()
     }
 
     fn is(&self, codes: &[&str]) -> bool {
@@ -139,20 +130,30 @@ impl fmt::Display for DatabaseError {
                  (`max_connections`): their handlers are slow, or wait for each other"
             ),
             Self::Unreachable(cause) => write!(f, "Postgres cannot be reached: {cause}"),
-            Self::Sqlx(error) => {
-                ErrorChain(error).fmt(f)?;
-                f.write_str(match error {
-                    error if is_not_migrated(error) => {
-                        "; has `idempotent_webhook::migrate` been run?"
-                    }
-                    error if has_code(error, &[INSUFFICIENT_PRIVILEGE]) => {
-                        "; has `grant` been run again since the last `migrate`?"
-                    }
-                    _ => "",
-                })
-            }
+            Self::Sqlx(error) => Explained(error).fmt(f),
             Self::Shared(error) => error.fmt(f),
         }
+    }
+}
+
+/// An error of one of the crate's own statements, as it is logged: with its causes, and with what to do about it.
+pub(crate) struct Explained<'a>(pub(crate) &'a sqlx::Error);
+
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ErrorChain(self.0).fmt(f)?;
+        f.write_str(hint(self.0))
+    }
+}
+
+/// What to do about an error of one of the crate's own statements, to be written behind it. Empty if that is not known.
+pub(crate) fn hint(error: &sqlx::Error) -> &'static str {
+    if is_not_migrated(error) {
+        "; has `idempotent_webhook::migrate` been run?"
+    } else if is_not_permitted(error) {
+        "; has `grant` been run again since the last `migrate`?"
+    } else {
+        ""
     }
 }
 
@@ -161,7 +162,8 @@ impl From<DatabaseError> for sqlx::Error {
     fn from(error: DatabaseError) -> Self {
         match error {
             DatabaseError::Sqlx(error) => error,
-            DatabaseError::PoolInUse(_) => Self::PoolTimedOut,
+            DatabaseError::PoolInUse(_) | DatabaseError::LimitReached(_) => Self::PoolTimedOut,
+            error @ DatabaseError::Shared(_) => Self::Io(io::Error::other(error.to_string())),
             error => Self::Io(io::Error::new(io::ErrorKind::TimedOut, error.to_string())),
         }
     }
@@ -191,6 +193,11 @@ fn may_be_the_connection(error: &sqlx::Error) -> bool {
 /// Whether the crate's tables are missing.
 pub(crate) fn is_not_migrated(error: &sqlx::Error) -> bool {
     has_code(error, &[UNDEFINED_TABLE])
+}
+
+/// Whether the role lacks a right.
+pub(crate) fn is_not_permitted(error: &sqlx::Error) -> bool {
+    has_code(error, &[INSUFFICIENT_PRIVILEGE])
 }
 
 /// Whether Postgres, the database or the role has as many connections as it may have.

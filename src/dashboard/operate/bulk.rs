@@ -11,7 +11,7 @@ use super::parse_action::Action;
 use super::recorded_actions;
 use crate::recovery::Filter;
 use crate::recovery::operator::{self, Applied, BATCH, Bulk, Operation, Running, Scope};
-use crate::transaction::{RowKeys, is_conflict, is_lock_timeout};
+use crate::transaction::{Explained, RowKeys, is_conflict, is_lock_timeout};
 
 /// How often a batch is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -150,7 +150,7 @@ impl InBackground {
 
     async fn end(&self, done: sqlx::Result<Option<String>>) {
         let note = done.unwrap_or_else(|error| {
-            tracing::warn!(%error, id = self.id, "an action of a webhook operator failed");
+            tracing::warn!(error = %Explained(&error), id = self.id, "an action of a webhook operator failed");
             Some(
                 if is_lock_timeout(&error) {
                     HELD
@@ -164,7 +164,7 @@ impl InBackground {
         let ended = recorded_actions::end(&self.database.pool, self.id, note.as_deref()).await;
         if let Err(error) = ended {
             let id = self.id;
-            tracing::warn!(%error, id, "could not record that an action of a webhook operator ended");
+            tracing::warn!(error = %Explained(&error), id, "could not record that an action of a webhook operator ended");
         }
     }
 }

@@ -7,7 +7,7 @@ use sqlx::PgPool;
 
 use super::pass::Pass;
 use super::{Pruned, redelivery_window};
-use crate::transaction::is_not_migrated;
+use crate::transaction::hint;
 
 /// Deletes deliveries that were received, subjects that were advanced and attempts that failed
 /// longer ago than `older_than`, and returns how many there were.
@@ -83,10 +83,7 @@ impl fmt::Display for PruneError {
                  kept for at least as long",
                 in_words(*redelivery_window)
             ),
-            Self::Database(error) if is_not_migrated(error) => f.write_str(
-                "could not prune deliveries; has `idempotent_webhook::migrate` been run?",
-            ),
-            Self::Database(_) => f.write_str("could not prune deliveries"),
+            Self::Database(error) => write!(f, "could not prune deliveries{}", hint(error)),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Mistakes of an application, each made once, and what its developer learns.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,8 +15,8 @@ use idempotent_webhook::{
 use tower::ServiceExt;
 
 use crate::support::{
-    Database, TestApp, answer, assert_rows, github, github_delivery, insert_effect, logged, secret,
-    send, shopify, write_effect,
+    Database, TestApp, answer, assert_rows, github, github_delivery, insert_effect, let_pass,
+    logged, secret, send, shopify, write_effect,
 };
 
 fn with_method(method: Method) -> Request<Body> {
@@ -593,6 +595,29 @@ async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
     ];
     let log = log_of("refunds").await;
     assert!(!log.contains(NEW), "{log}");
+}
+
+/// Its numbers are written once more, when this process serves neither of them.
+#[tokio::test]
+async fn endpoints_whose_layers_are_dropped_are_not_taken_for_renamed_ones() {
+    let database = Database::new().await;
+    let log = logged(async {
+        for endpoint in ["billing", "payments"] {
+            let (router, layer) = process_with(&database, endpoint).await;
+            assert_eq!(send(&router, github("a", "{}")).await.status, 200);
+            drop((router, layer));
+        }
+        // Longer than until the numbers are written.
+        let_pass(Duration::from_secs(6)).await;
+        database
+            .until("2 = (select count(*) from idempotent_webhook.endpoint_settings)")
+            .await;
+        // For what the same task does then.
+        database.run("select pg_sleep(0.3)").await;
+    })
+    .await;
+    assert!(!log.contains(NEW), "{log}");
+    assert_rows!(database, claims: 2, effects: 2);
 }
 
 /// The statements of the guide.

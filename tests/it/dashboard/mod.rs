@@ -30,7 +30,7 @@ use idempotent_webhook::{
     presets,
 };
 use serde_json::Value;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 use tower::ServiceExt;
 

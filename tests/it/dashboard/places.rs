@@ -6,9 +6,31 @@ use super::*;
 async fn d4_without_its_tables_a_page_says_what_to_do() {
     let database = Database::empty().await;
     let board = Board::operator(&database.pool);
-    let answer = board.get("overview").await;
-    assert_eq!(answer.status, 503);
-    answer.shows("run idempotent_webhook::migrate");
+    let log = logged(async {
+        let answer = board.get("overview").await;
+        assert_eq!(answer.status, 503);
+        answer.shows("run idempotent_webhook::migrate");
+    })
+    .await;
+    let hint = "does not exist; has `idempotent_webhook::migrate` been run?";
+    assert!(log.contains("WARN") && log.contains(hint), "{log}");
+    assert!(!log.contains("at line"), "{log}");
+}
+
+/// The pool says no more than that it had no connection in time.
+#[tokio::test]
+async fn g11_a_page_without_postgres_logs_why() {
+    let options = PgConnectOptions::new().host("127.0.0.1").port(1);
+    let pool = PgPoolOptions::new()
+        .acquire_timeout(Duration::from_secs(1))
+        .connect_lazy_with(options);
+    let board = Board::operator(&pool);
+    let log = logged(async {
+        assert_eq!(board.get("overview").await.status, 503);
+    })
+    .await;
+    let cause = "nothing listens at 127.0.0.1:1: ";
+    assert!(log.contains("WARN") && log.contains(cause), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idempotent_webhook::migrate;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool, SqlSafeStr};
 
 use crate::support::{Database, ONE_WAITS_FOR_A_LOCK, let_pass, logged, soon, until_logged};
@@ -42,6 +43,50 @@ async fn both_migrate_in_either_order_and_again() {
             )
             .await;
     }
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_logs_why_and_what_to_do() {
+    let database = Database::empty().await;
+    let role = format!("plain_{}", database.name);
+    database.run(&format!("create role {role} login")).await;
+    let plain = database.options().username(&role);
+    let nowhere = PgConnectOptions::new().host("127.0.0.1").port(1);
+    for (options, texts) in [
+        (
+            plain,
+            [
+                "permission denied for database",
+                "call `migrate` with the owner's role first",
+            ],
+        ),
+        (
+            nowhere,
+            [
+                "Postgres cannot be reached",
+                "nothing listens at 127.0.0.1:1: ",
+            ],
+        ),
+    ] {
+        let pool = PgPoolOptions::new()
+            .acquire_timeout(Duration::from_secs(1))
+            .connect_lazy_with(options);
+        let log = logged(async {
+            assert!(migrate(&pool).await.is_err());
+        })
+        .await;
+        let failed = log
+            .lines()
+            .find(|line| line.contains("`migrate` has failed"));
+        let failed = failed.unwrap_or_else(|| panic!("{log}"));
+        assert!(failed.contains("ERROR"), "{failed}");
+        for text in texts {
+            assert!(failed.contains(text), "{text}: {failed}");
+        }
+        assert!(!failed.contains("at line"), "{failed}");
+        pool.close().await;
+    }
+    database.run(&format!("drop role {role}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
