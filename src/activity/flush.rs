@@ -16,7 +16,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// How often the settings of a layer are written, while it has numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Numbers that are being written. Dropped, they are given back.
+/// Numbers that are being written. Dropped, they are given back, also if only the answer to the commit was lost: then they are
+/// counted twice. They are what an operator looks at, and to count them once would take a row for each write.
 struct Taken<'a> {
     shared: &'a Shared,
     numbers: Numbers,

@@ -102,7 +102,8 @@
 //! | `quiet` | nothing was counted over the last 24 hours |
 //! | `fine` | none of these |
 //!
-//! A process that is killed takes the numbers of its last 5 seconds with it. Until the next delivery, a state can
+//! A process that is killed takes the numbers of its last 5 seconds with it. Those whose commit Postgres has not confirmed
+//! are written again, and may be counted twice. Until the next delivery, a state can
 //! be that of before.
 //!
 //! A list that the application does not reconcile any more is late, until its row in the table

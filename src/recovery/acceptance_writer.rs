@@ -32,7 +32,8 @@ type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 pub(super) struct Acceptances(Mutex<Option<mpsc::UnboundedSender<Waiting>>>);
 
 impl Acceptances {
-    /// Writes a request with the next batch. It waits for no row that a transaction changes.
+    /// Writes a request with the next batch. It waits for no transaction that changes a row, only for one that inserts a row
+    /// of the same key.
     pub(super) async fn write(
         &self,
         store: &Store,

@@ -26,7 +26,7 @@ pub enum Guard {
     LookAgain,
     /// `fail.sql`: `takes = $9`.
     FenceOfFail,
-    /// `fail.sql`: `state = 'due'`.
+    /// `fail.sql`, `give_back.sql`: `taken_by is not null`.
     OnlyDueFails,
     /// `give_back.sql`: `takes = $4`.
     FenceOfGiveBack,
@@ -34,7 +34,7 @@ pub enum Guard {
     FenceOfDrop,
     /// `record_result.rs`: it is kept only if `fail.sql` or `give_back.sql` has hit its row.
     KeptAsWritten,
-    /// `take.sql`: `taken_by is null or not exists (select from processes where number = taken_by)`.
+    /// `take.sql`: `taken_by is null or not exists (select from idempotent_webhook.processes where number = taken_by)`.
     TakeOnlyFree,
     /// `take.sql`: `paused_at is not null`.
     TakeNotPaused,
@@ -55,11 +55,11 @@ pub enum Guard {
     HoldNumber,
     /// `claim.sql`: `idle_in_transaction_session_timeout`.
     IdleTimeout,
-    /// `accept.sql`: `not processed`.
+    /// `accept.sql`: `number not in (select number from processed`.
     AcceptLooks,
     /// `resend.sql`: `not exists` of `deliveries`.
     ResendLooks,
-    /// `resend.sql`: `takes + 1` for a row that begins anew.
+    /// `resend.sql`: `known.takes + (known.state <> 'due')::int`.
     FenceOfResend,
     /// `resend.sql`: not one whose attempt runs.
     ResendLeavesRunning,
@@ -67,7 +67,7 @@ pub enum Guard {
     ResolveResent,
     /// `keep_failed.sql`: `not exists` of `deliveries`.
     KeepFailedLooks,
-    /// `keep_failed.sql`: `takes + 1` for a row that begins anew.
+    /// `keep_failed.sql`: `known.takes + changes::int`.
     FenceOfKeepFailed,
     /// `kept/result.rs`: `lock.sql` before `keep_failed.sql`.
     KeepFailedWaits,
@@ -79,19 +79,19 @@ pub enum Guard {
     DoubtIsNo,
     /// `commit.rs`: an aborted transaction is detected.
     AbortedIsNo,
-    /// `accept_and_run.rs`: the answer leaves after the delivery is kept.
+    /// `keep_first.rs`: the answer leaves after the delivery is kept.
     AcceptedIsKept,
     /// `retry.sql`: `takes + 1`.
     FenceOfRetry,
-    /// `word.rs`: a retry leaves one alone whose attempt runs.
+    /// `operation.rs`: a retry leaves one alone whose attempt runs (`is_taken`).
     RetryLeavesRunning,
-    /// `word.rs`: `await_attempt.sql` before `discard.sql`.
+    /// `operation.rs`: `await_attempt.sql` before `discard.sql`.
     DiscardWaits,
-    /// `word.rs`: the states of what a discard can change.
+    /// `operation.rs`: the states of what a discard can change.
     DiscardLeavesProcessed,
-    /// `word.rs`: `not_running.sql` before `discard.sql`, for many.
+    /// `operation.rs`: `not_running.sql` before `discard.sql`, for many.
     ManyLeaveRunning,
-    /// `word.rs`: `last_received_at < to_timestamp($14)`.
+    /// `operator/filter.rs`: `last_received_at < to_timestamp($14)`. `operation.rs`: `again.received_at >= to_timestamp($4)`.
     ManyLeaveLater,
     /// `operator/mod.rs`: a forget deletes what is kept.
     ForgetDeletesKept,
@@ -103,15 +103,15 @@ pub enum Guard {
     SetAside,
     /// `accept.sql`: what reconciliation found is kept only if nobody has set it aside since.
     ListedIsNotSetAside,
-    /// `statements.rs`: `REMEMBER_PRUNED`.
+    /// `retention/delete.rs`: `remember.sql` in the transaction of the delete.
     RememberPruned,
     /// `redelivery_window.rs`: `age.max(self.length)`.
     RedeliveryWindow,
-    /// `statements.rs`: `STILL_KEPT`.
+    /// `retention/delete.rs`: `still_kept.sql`, whose rows are left.
     StillKept,
     /// `row_keys.rs`: `received_at < now() - $4`.
     StillOld,
-    /// `statements.rs`: `SELECT_RESOLVED` locks the rows.
+    /// `lock_resolved.sql`: `for update of kept`.
     ResolvedIsLocked,
     /// `problems.sql`, `fail.sql`: what is to be told is written by the statement that has found it or made it so.
     ToTellIsWritten,
