@@ -181,8 +181,8 @@ impl Provider {
     /// ```
     ///
     /// A delivery of another version is handled as any other one, and it is
-    /// [told](crate::documentation::providers#the-version-of-the-payload). One without a version is as expected. The version is
-    /// read with the delivery id, in one pass over the body.
+    /// [told](crate::documentation::providers#the-version-of-the-payload). One without a version is as expected, and
+    /// one that cannot be read is told as `(unreadable)`. The version is read with the delivery id, in one pass over the body.
     ///
     /// # Panics
     ///

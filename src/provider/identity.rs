@@ -9,8 +9,11 @@ use http::request::Parts;
 use super::handshake::{Handshake, HandshakeRule};
 use super::json_path::{JsonPath, Match, ReadError, Reader};
 use super::signature::Signed;
-use super::source::{Source, Spaces, Unreadable};
+use super::source::{Fault, Source, Spaces, Unreadable};
 use crate::delivery::DeliveryId;
+
+/// Stands for a version that is there and is no text or integer, or is there twice.
+const UNREADABLE_VERSION: &str = "(unreadable)";
 
 /// Where the delivery id, the event type and the challenge of a provider's requests are.
 #[derive(Clone, Debug)]
@@ -42,6 +45,15 @@ pub(crate) enum Identified {
         other_version: Option<String>,
     },
     Handshake(Handshake),
+}
+
+impl Identified {
+    fn of_unreadable_version(mut self) -> Self {
+        if let Self::Delivery { other_version, .. } = &mut self {
+            *other_version = Some(UNREADABLE_VERSION.to_owned());
+        }
+        self
+    }
 }
 
 impl Identity {
@@ -155,7 +167,9 @@ impl Identity {
     fn other_mode(&self, found: Option<Match>) -> Option<String> {
         let is_live = match found {
             Some(Match::Boolean(is_live)) => is_live,
-            Some(Match::Nothing | Match::Text(_) | Match::Other) | None => return None,
+            Some(Match::Nothing | Match::Text(_) | Match::Null | Match::Other) | None => {
+                return None;
+            }
         };
         (self.expected_livemode? != is_live).then(|| mode(is_live).to_owned())
     }
@@ -208,7 +222,8 @@ impl Identity {
                 Ok(matches) => matches,
                 // If it is the version that is there twice, that is no reason to refuse.
                 Err(ReadError::Ambiguous) if is_compared => {
-                    return self.clone().without_version().read(head, body, signed);
+                    let identified = self.clone().without_version().read(head, body, signed)?;
+                    return Ok(identified.of_unreadable_version());
                 }
                 Err(_) if self.id.json_paths().is_empty() => Vec::new(),
                 Err(error) => return Err(IdentityError::of_body(error)),
@@ -224,9 +239,13 @@ impl Identity {
             .event_type
             .as_ref()
             .and_then(|source| read(source, Spaces::Allowed).ok()?);
-        let version = self
-            .expected_version_source()
-            .and_then(|source| read(source, Spaces::Allowed).ok()?);
+        let version =
+            self.expected_version_source()
+                .and_then(|source| match read(source, Spaces::Allowed) {
+                    Ok(version) => version,
+                    Err(Fault::Null) => None,
+                    Err(_) => Some(UNREADABLE_VERSION.to_owned()),
+                });
         match (id, event_type, &self.handshake) {
             (Ok(Some(id)), event_type, _) => Ok(Identified::Delivery {
                 id: DeliveryId::new(id),
@@ -606,12 +625,15 @@ mod tests {
             (r#"{"id":"a","type":"t","version":2}"#, "a t -"),
             (r#"{"id":"a","type":"t"}"#, "a t -"),
             (r#"{"id":"a","version":null}"#, "a - -"),
-            (r#"{"id":"a","version":{"id":"b"}}"#, "a - -"),
-            (r#"{"id":"a","version":"\u0000"}"#, "a - -"),
+            (r#"{"id":"a","version":{"id":"b"}}"#, "a - (unreadable)"),
+            (r#"{"id":"a","version":"\u0000"}"#, "a - (unreadable)"),
+            (r#"{"id":"a","version":""}"#, "a - (unreadable)"),
+            (r#"{"id":"a","version":2.5}"#, "a - (unreadable)"),
+            (r#"{"id":"a","version":true}"#, "a - (unreadable)"),
             // Nobody knows which one counts.
             (
                 r#"{"id":"a","type":"t","version":"1","version":"3"}"#,
-                "a t -",
+                "a t (unreadable)",
             ),
             (r#"{"type":"hello","challenge":"c","version":"3"}"#, "c"),
             (
@@ -664,7 +686,11 @@ mod tests {
             (r#"{"id":"a"}"#, "-", "-"),
             (r#"{"id":"a","livemode":"false"}"#, "-", "-"),
             (r#"{"id":"a","livemode":null}"#, "-", "-"),
-            (r#"{"id":"a","livemode":true,"livemode":false}"#, "-", "-"),
+            (
+                r#"{"id":"a","livemode":true,"livemode":false}"#,
+                UNREADABLE_VERSION,
+                UNREADABLE_VERSION,
+            ),
             (
                 r#"{"type":"hello","challenge":"c","livemode":false}"#,
                 "c",

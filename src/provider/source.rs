@@ -308,6 +308,7 @@ impl Source {
             Kind::Json(_) => match matches.next() {
                 None | Some(Match::Nothing) => Ok(None),
                 Some(Match::Text(text)) => usable(text).map(Some),
+                Some(Match::Null) => Err(Fault::Null),
                 Some(Match::Boolean(_) | Match::Other) => Err(Fault::WrongType),
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
@@ -396,7 +397,9 @@ pub(super) enum Fault {
     NotVisibleAscii,
     /// In a header that is repeated.
     Repeated,
-    /// In JSON, but neither a string nor an integer.
+    /// In JSON, but `null`.
+    Null,
+    /// In JSON, but neither that nor a string nor an integer.
     WrongType,
     /// Of a body that is none.
     NoObject,
@@ -414,7 +417,7 @@ impl fmt::Display for Fault {
         match self {
             Self::NotVisibleAscii => f.write_str("not visible ASCII"),
             Self::Repeated => f.write_str("there more than once"),
-            Self::WrongType => f.write_str("neither a string nor an integer"),
+            Self::Null | Self::WrongType => f.write_str("neither a string nor an integer"),
             Self::NoObject => f.write_str("not known, as the body is no JSON object"),
             Self::Text(fault) => fault.fmt(f),
         }

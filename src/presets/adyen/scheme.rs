@@ -216,7 +216,7 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
             Match::Text(text) => Ok(text),
             // A field that is absent is signed as an empty one.
             Match::Nothing => Ok(String::new()),
-            Match::Boolean(_) | Match::Other => Err(SignatureError::MalformedBody),
+            Match::Boolean(_) | Match::Null | Match::Other => Err(SignatureError::MalformedBody),
         })
         .collect::<Result<Vec<_>, _>>()?;
     let [fields @ .., time, status, signature] = texts.as_slice() else {

@@ -45,7 +45,7 @@ impl SignatureScheme for Kofi {
             .into_iter();
         let mut next = || match found.next() {
             Some(Match::Text(text)) => Some(text),
-            Some(Match::Nothing | Match::Boolean(_) | Match::Other) | None => None,
+            Some(Match::Nothing | Match::Boolean(_) | Match::Null | Match::Other) | None => None,
         };
         let token = next().ok_or(SignatureError::MalformedBody)?;
         let mut signed = one_of(secrets, token.as_bytes())?;

@@ -38,7 +38,7 @@ impl Mailgun {
         };
         let texts = found.into_iter().map(|found| match found {
             Match::Text(text) => Some(text),
-            Match::Nothing | Match::Boolean(_) | Match::Other => None,
+            Match::Nothing | Match::Boolean(_) | Match::Null | Match::Other => None,
         });
         texts.collect::<Option<Vec<_>>>()?.try_into().ok()
     }

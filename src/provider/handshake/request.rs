@@ -72,7 +72,7 @@ impl<'a> HandshakeRequest<'a> {
     pub fn json(&self, path: &JsonPath) -> Option<String> {
         match Reader::new([path]).read(self.body()).ok()?.pop()? {
             Match::Text(text) => Some(text),
-            Match::Nothing | Match::Boolean(_) | Match::Other => None,
+            Match::Nothing | Match::Boolean(_) | Match::Null | Match::Other => None,
         }
     }
 

@@ -21,7 +21,9 @@ pub(crate) enum Match {
     /// A string, unescaped, or an integer, digit by digit as it was written.
     Text(String),
     Boolean(bool),
-    /// Anything else: an object, an array, `null`, a number that is not written as an
+    /// `null`.
+    Null,
+    /// Anything else: an object, an array, a number that is not written as an
     /// integer, or a string that is not valid Unicode.
     Other,
 }
@@ -189,6 +191,9 @@ fn classify(json: &str) -> Match {
     if let Ok(boolean) = json.trim().parse() {
         return Match::Boolean(boolean);
     }
+    if json == "null" {
+        return Match::Null;
+    }
     let digits = json.strip_prefix('-').unwrap_or(json);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         Match::Text(json.to_owned())
@@ -328,7 +333,7 @@ mod tests {
             (r#"{"id":1e3}"#, Match::Other),
             (r#"{"id":true}"#, Match::Boolean(true)),
             (r#"{"id": false }"#, Match::Boolean(false)),
-            (r#"{"id":null}"#, Match::Other),
+            (r#"{"id":null}"#, Match::Null),
             (r#"{"id":{"id":1}}"#, Match::Other),
             (r#"{"id":["a"]}"#, Match::Other),
             (r#"{"id":"\ud800"}"#, Match::Other),

@@ -277,7 +277,7 @@ fn feed_all(
 fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
     match Reader::new([path]).read(body).ok()?.pop()? {
         Match::Text(text) => Some(text),
-        Match::Nothing | Match::Boolean(_) | Match::Other => None,
+        Match::Nothing | Match::Boolean(_) | Match::Null | Match::Other => None,
     }
 }
 

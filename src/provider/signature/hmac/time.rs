@@ -71,7 +71,7 @@ impl Hmac {
                 .parse(&text)
                 .map(Some)
                 .ok_or(SignatureError::NoTimestamp),
-            Some(Match::Nothing | Match::Boolean(_) | Match::Other) | None => {
+            Some(Match::Nothing | Match::Boolean(_) | Match::Null | Match::Other) | None => {
                 Err(SignatureError::NoTimestamp)
             }
         }
