@@ -103,9 +103,13 @@ create table idempotent_webhook.subscriptions (
     address text collate "C" not null,
     -- The name of the list.
     source text collate "C" not null,
+    -- That of the application whose processes compare, or an empty text.
+    version text collate "C" not null default '',
+    -- Those that have compared before, the last one first.
+    former_versions text[] collate "C" not null default '{}',
     -- The process that compares, if any.
     process bigint,
-    -- When a process may compare.
+    -- When a process may compare. Overdue by an hour: no process compares this any more.
     next_at timestamptz not null,
     compared_at timestamptz,
     -- In words, one for each difference that is an error. `null` before the first comparison.
@@ -366,7 +370,7 @@ create function idempotent_webhook.endpoint_problems(endpoints text[])
                     from idempotent_webhook.subscriptions as compared
                     where compared.endpoint = known.endpoint
                         and cardinality(compared.differences) > 0
-                        and compared.next_at > now() - interval '1 day'
+                        and compared.next_at > now() - interval '1 hour'
                 )),
                 -- An API that fails for some hours is the provider's matter. A wrong key stays wrong.
                 ('not compared', exists (
@@ -374,7 +378,7 @@ create function idempotent_webhook.endpoint_problems(endpoints text[])
                     from idempotent_webhook.subscriptions as compared
                     where compared.endpoint = known.endpoint
                         and compared.failed_at < now() - interval '1 day'
-                        and compared.next_at > now() - interval '1 day'
+                        and compared.next_at > now() - interval '1 hour'
                 ))
         ) as found (problem, is_there)
         where found.is_there

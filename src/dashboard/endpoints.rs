@@ -64,7 +64,7 @@ const ENDPOINTS: &str = concat!(
             from idempotent_webhook.subscriptions
             where subscriptions.endpoint = known.endpoint
                 and cardinality(differences) > 0
-                and next_at > now() - interval '1 day'
+                and next_at > now() - interval '1 hour'
             order by address, source
             limit 1
         ) as difference,
@@ -73,7 +73,7 @@ const ENDPOINTS: &str = concat!(
             from idempotent_webhook.subscriptions
             where subscriptions.endpoint = known.endpoint
                 and failed_at < now() - interval '1 day'
-                and next_at > now() - interval '1 day'
+                and next_at > now() - interval '1 hour'
             order by address, source
             limit 1
         ) as not_compared,

@@ -1,5 +1,6 @@
 //! What was found last of a subscription, and which process compares next: a row in Postgres.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::PgArguments;
@@ -8,6 +9,7 @@ use sqlx::{Postgres, Row};
 
 use crate::pg_time::interval;
 use crate::random::random;
+use crate::settings::Settings;
 use crate::transaction::{DatabaseError, Store};
 
 /// How long a process has the turn. Longer than a comparison takes.
@@ -19,6 +21,10 @@ pub(super) struct Position {
     pub(super) endpoint: String,
     pub(super) address: String,
     pub(super) source: String,
+    /// That of the application.
+    version: Arc<str>,
+    /// The longest time from one comparison to the next.
+    longest: Duration,
     process: i64,
 }
 
@@ -30,12 +36,21 @@ pub(super) struct Look {
 }
 
 impl Position {
-    pub(super) fn new(store: Store, endpoint: String, address: String, source: String) -> Self {
+    /// The row of a list. `longest` is the longest time from one comparison to the next.
+    pub(super) fn new(
+        settings: &Settings,
+        address: String,
+        source: String,
+        longest: Duration,
+    ) -> Self {
         Self {
-            store,
-            endpoint,
+            store: settings.store.clone(),
+            endpoint: settings.verification.endpoint.to_string(),
             address,
             source,
+            version: settings.version.clone(),
+            // No shorter than a turn of another process.
+            longest: longest.max(TURN),
             process: random().cast_signed(),
         }
     }
@@ -48,7 +63,11 @@ impl Position {
     }
 
     pub(super) async fn look(&self) -> Result<Look, DatabaseError> {
-        let look = || self.query(include_str!("sql/look.sql"));
+        let look = || {
+            self.query(include_str!("sql/look.sql"))
+                .bind(&*self.version)
+                .bind(interval(self.longest))
+        };
         let rows = self.store.run(look).await?;
         let Some(row) = rows.first() else {
             return Ok(Look {
@@ -67,6 +86,8 @@ impl Position {
     pub(super) async fn begin(&self) -> Result<Option<Vec<String>>, DatabaseError> {
         let begin = || {
             self.query(include_str!("sql/begin.sql"))
+                .bind(&*self.version)
+                .bind(interval(self.longest))
                 .bind(self.process)
                 .bind(interval(TURN))
         };

@@ -17,6 +17,9 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 /// The longest: another process may have been killed in its turn, and the gauge shows what any process has found.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// The most by which a time is longer, as a part of it.
+const JITTER: f64 = 0.1;
+
 /// After a provider that could not be asked.
 const RETRY: Duration = Duration::from_secs(60 * 60);
 
@@ -42,10 +45,10 @@ impl<S: SubscriptionSource> Subscriptions<S> {
 
     async fn run(self: Arc<Self>, mut stop: Stop) {
         let position = Position::new(
-            self.settings.store.clone(),
-            self.settings.verification.endpoint.to_string(),
+            &self.settings,
             self.expected.address(),
             self.name.clone(),
+            self.every.mul_f64(1.0 + JITTER),
         );
         loop {
             let Some(turn) = stop.or(self.turn(&position)).await else {
@@ -118,7 +121,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
 
 /// Up to a tenth longer, so that many processes do not ask at once.
 fn jittered(time: Duration) -> Duration {
-    time.mul_f64(1.0 + 0.1 * random_fraction())
+    time.mul_f64(1.0 + JITTER * random_fraction())
 }
 
 /// The handle of running [`Subscriptions`].

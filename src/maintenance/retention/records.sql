@@ -1,5 +1,5 @@
 -- Deletes the records of all endpoints that are older than $1. What would be missed is kept for a year at least: no delivery is
--- asked for anew that was asked for in vain.
+-- asked for again that was asked for without success.
 with redelivery_requests as (
     delete from idempotent_webhook.redelivery_requests
     where first_at < now() - greatest($1, interval '1 year')
@@ -12,7 +12,7 @@ reconciliations as (
 -- Of subscriptions that no process compares any more.
 subscriptions as (
     delete from idempotent_webhook.subscriptions
-    where next_at < now() - greatest($1, interval '1 year')
+    where next_at < now() - $1
 ),
 -- A part of them each time, since they are many. Their results are soon of no interest.
 action_deliveries as (

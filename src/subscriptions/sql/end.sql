@@ -2,8 +2,9 @@
 -- name of the list, $4 the process, $5 when the next turn is, $6 what was found, $7 why the provider could not be asked.
 -- One of both is `null`. A provider that could not be asked changes nothing of what was found before.
 --
--- An address that was corrected leaves a row, which no process compares when it is time to. Each process looks once a minute.
--- An hour is longer than Postgres or the processes of another address are likely to be away.
+-- An address that was corrected, or a list that has another name now, leaves a row, which no process compares when it is
+-- time to. Each process looks once a minute. An hour is longer than Postgres or the processes of another address are likely to
+-- be away.
 with ended as (
     update idempotent_webhook.subscriptions
     set process = null,
@@ -15,12 +16,11 @@ with ended as (
     where endpoint = $1 and address = $2 and source = $3 and process = $4
     returning endpoint, address, source
 ),
-corrected as (
+left_behind as (
     delete from idempotent_webhook.subscriptions as other
     using ended
     where other.endpoint = ended.endpoint
-        and other.source = ended.source
-        and other.address <> ended.address
+        and (other.address, other.source) <> (ended.address, ended.source)
         and other.next_at < now() - interval '1 hour'
 )
 select true from ended

@@ -605,7 +605,7 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
              values
                  ('as it should be', 'https://a.example/', 'stripe', now(), now(), '{}'),
                  ('differs', 'https://a.example/', 'stripe', now(), now(), '{one thing,another}'),
-                 ('nobody compares', 'https://a.example/', 'stripe', now() - interval '2 days', now(), '{x}');
+                 ('nobody compares', 'https://a.example/', 'stripe', now() - interval '61 minutes', now(), '{x}');
              insert into idempotent_webhook.subscriptions (endpoint, address, source, next_at, failure, failed_at)
              values
                  ('as it should be', 'https://b.example/', 'stripe', now(), 'for an hour', now() - interval '1 hour'),

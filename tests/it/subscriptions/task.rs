@@ -38,7 +38,7 @@ impl Told {
     }
 }
 
-/// A process that handles `charge.refunded`.
+/// A process of a version of the application.
 struct Process {
     layer: IdempotentWebhook,
     router: Router,
@@ -47,11 +47,23 @@ struct Process {
 }
 
 impl Process {
+    /// It handles `charge.refunded`.
     fn new(pool: PgPool, api: std::net::SocketAddr, told: &Told) -> Self {
+        Self::of_version(pool, api, told, "1", "charge.refunded")
+    }
+
+    fn of_version(
+        pool: PgPool,
+        api: std::net::SocketAddr,
+        told: &Told,
+        version: &str,
+        handled: &str,
+    ) -> Self {
         let recovery = recovery(&pool).on_change(told.note());
-        let layer =
-            IdempotentWebhook::new(pool, "test", preset("stripe")).keep(Keep::failed(&recovery));
-        let events = Events::new().on("charge.refunded", handle).ignore_others();
+        let layer = IdempotentWebhook::new(pool, "test", preset("stripe"))
+            .keep(Keep::failed(&recovery))
+            .version(version);
+        let events = Events::new().on(handled, handle).ignore_others();
         Self {
             router: Router::new().route("/", post(events.layer(layer.clone()))),
             layer,
@@ -300,6 +312,112 @@ async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
 }
 
 #[tokio::test]
+async fn y2_what_was_found_of_a_list_ends_once_it_has_another_name() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["invoice.paid"])]);
+    let told = Told::default();
+    let processes = [Process::new(database.pool.clone(), address, &told)];
+    let former = Subscriptions::new(&processes[0].layer, processes[0].source.clone(), URL)
+        .unwrap()
+        .named("former")
+        .spawn();
+    database.until(COMPARED).await;
+    soon(former.stop()).await;
+    api.set_hooks([Hook::new(1, URL, &["charge.refunded"])]);
+    for (overdue, expected) in [(59, 2), (61, 1)] {
+        database
+            .run(&format!(
+                "update idempotent_webhook.subscriptions set compared_at = null, next_at = now();
+                 update idempotent_webhook.subscriptions set next_at = now() - interval '{overdue} minutes'
+                 where source = 'former';
+                 update idempotent_webhook.problems_look set looked_at = '-infinity'"
+            ))
+            .await;
+        look(&database, &processes).await;
+        assert_eq!(rows(&database).await.len(), expected, "{overdue} minutes");
+    }
+    assert_eq!(rows(&database).await, [row(&[])]);
+    let changes = [
+        (Problem::SubscriptionDiffers, false),
+        (Problem::SubscriptionDiffers, true),
+    ];
+    assert_eq!(told.all(), changes);
+}
+
+/// A version that expects other events than the one before it.
+#[tokio::test]
+async fn y2_the_newer_of_two_versions_compares_until_it_is_rolled_back() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["invoice.paid"])]);
+    let told = Told::default();
+    let process = async |version: &str, handled: &str| {
+        let pool = database.another_pool(3).await;
+        Process::of_version(pool, address, &told, version, handled)
+    };
+    let mut processes = vec![process("1", "charge.refunded").await];
+    look(&database, &processes).await;
+    assert_eq!(rows(&database).await, [row(&[NOT_SUBSCRIBED])]);
+    let begun = (Problem::SubscriptionDiffers, false);
+    let over = (Problem::SubscriptionDiffers, true);
+    assert_eq!(told.all(), [begun]);
+
+    // The new one takes some of the traffic.
+    processes.push(process("2", "invoice.paid").await);
+    let_an_hour_pass(&database).await;
+    look(&database, &processes[1..]).await;
+    for _ in 0..8 {
+        let_an_hour_pass(&database).await;
+        look(&database, &processes).await;
+        assert_eq!(rows(&database).await, [row(&[])]);
+    }
+    assert_eq!(told.all(), [begun, over]);
+
+    let_an_hour_pass(&database).await;
+    database
+        .run("update idempotent_webhook.subscriptions set next_at = now() - interval '61 minutes'")
+        .await;
+    look(&database, &processes[..1]).await;
+    assert_eq!(rows(&database).await, [row(&[NOT_SUBSCRIBED])]);
+    assert_eq!(told.all(), [begun, over, begun]);
+    let versions: (String, Vec<String>) =
+        sqlx::query_as("select version, former_versions from idempotent_webhook.subscriptions")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+    let [one, two] = ["1", "2"].map(str::to_owned);
+    assert_eq!(versions, (one.clone(), vec![two, one]));
+}
+
+/// It was set back, or another process compares once a year.
+#[tokio::test]
+async fn y2_a_turn_that_is_further_away_than_the_interval_is_now() {
+    let database = Database::new().await;
+    let (api, address) = Api::start("stripe").await;
+    api.set_hooks([Hook::new(1, URL, &["charge.refunded"])]);
+    let processes = [Process::new(
+        database.pool.clone(),
+        address,
+        &Told::default(),
+    )];
+    look(&database, &processes).await;
+    database
+        .run(
+            "update idempotent_webhook.subscriptions
+             set compared_at = null, next_at = now() + interval '27 hours'",
+        )
+        .await;
+    look(&database, &processes).await;
+    assert_eq!(api.requests().len(), 2);
+    database
+        .until(
+            "(select next_at < now() + interval '26.4 hours' from idempotent_webhook.subscriptions)",
+        )
+        .await;
+}
+
+#[tokio::test]
 async fn y2_each_difference_is_logged_when_it_begins_and_when_it_is_over() {
     let database = Database::new().await;
     let (api, address) = Api::start("stripe").await;
@@ -397,7 +515,7 @@ async fn y2_a_process_that_lost_its_turn_writes_nothing() {
     database
         .run(
             "update idempotent_webhook.subscriptions
-             set process = 7, differences = '{a,b,c}', next_at = now() + interval '1 day'",
+             set process = 7, differences = '{a,b,c}', next_at = now() + interval '1 hour'",
         )
         .await;
     frozen.0.notify_one();

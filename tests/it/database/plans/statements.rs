@@ -283,14 +283,18 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "subscriptions/sql/begin.sql",
         Own,
-        "'test', '/', 'list', 1, '1 minute'::interval",
+        "'test', '/', 'list', '', '1 hour'::interval, 1, '1 minute'::interval",
     ),
     (
         "subscriptions/sql/end.sql",
         Own,
         "'test', '/', 'list', 1, '1 minute'::interval, '{}', null",
     ),
-    ("subscriptions/sql/look.sql", Own, "'test', '/', 'list'"),
+    (
+        "subscriptions/sql/look.sql",
+        Own,
+        "'test', '/', 'list', '', '1 hour'::interval",
+    ),
     (
         "transaction/claim.sql",
         Claim,
