@@ -27,13 +27,20 @@ create table idempotent_webhook.event_types (
     -- A name of the table that has a handler, or the type of an event that is ignored and that no name matches. `*` stands
     -- for the types beyond a bound.
     event_type text collate "C" not null,
+    -- Of `*`: since it came for the first time in a week.
     first_at timestamptz not null default now(),
     -- To the minute.
     last_at timestamptz not null default now(),
-    -- On how many days it came, in UTC.
+    -- On how many days it came, in UTC, and in how many minutes.
     days integer not null default 1,
-    -- The longest time between two of them.
-    longest_pause interval not null default '0',
+    minutes integer not null default 1,
+    -- Whether it had a handler when it came last.
+    is_handled boolean not null default false,
+    -- When it came last, by the clock of the endpoint: that goes on with each minute in which a type came that has a handler, so
+    -- that nights, weekends and outages of the whole endpoint take no time. 0 if it had no handler.
+    clock integer not null default 0,
+    -- The longest time between two of them, by that clock.
+    longest_pause integer not null default 0,
     primary key (endpoint, event_type)
 -- With room for updates in place: a row is updated each minute.
 ) with (fillfactor = 50);
@@ -52,15 +59,20 @@ create table idempotent_webhook.rejections (
     primary key (endpoint, hour, cause)
 ) with (fillfactor = 50);
 
--- The settings of each endpoint's layer, without secrets, as the last process has told them.
+-- The settings of each endpoint's layer, without secrets: of the newest version of the application, as its last process has
+-- reported them.
 create table idempotent_webhook.endpoint_settings (
     endpoint text collate "C" not null primary key,
     -- That of the application, or an empty text.
     version text collate "C" not null default '',
     settings jsonb not null,
     told_at timestamptz not null,
-    -- Since when the table of event types is this one.
-    types_since timestamptz not null default now()
+    -- The versions that had the row before, the last one first.
+    former_versions text[] collate "C" not null default '{}',
+    -- Since when the layer ignores what its table has no name for.
+    ignores_since timestamptz not null default now(),
+    -- Since when the table lacks a name that it had.
+    names_since timestamptz not null default now()
 );
 
 -- Up to when each list of a provider is reconciled with what is processed, and the round under way.
@@ -190,21 +202,22 @@ create table idempotent_webhook.operator_action_deliveries (
     primary key (action, endpoint, tenant, delivery_id)
 );
 
--- The event types of endpoints that are new or have stopped. The settings of an endpoint have its table of types.
+-- The event types of endpoints that are new or have stopped, at a time. The settings of an endpoint have its table of types.
 --
--- New: it is ignored, no name of the table matches it, and it came first within the last week, and more than a day after the
--- endpoint's first event and the last change of its table: what a name of the table has matched before is not known by its
--- own name. Ten of an endpoint are told by name, and `*` stands for the rest.
+-- New: it is ignored, no name of the table matches it, and it came first within the last week, and after the endpoint has
+-- learned which types come: that is once none came first for a week, or after thirty days. For a day after the table has lost a
+-- name, nothing is new: what that name has matched before is not known by its own name. Ten of an endpoint are told by name,
+-- the most frequent ones, and `*` stands for the rest.
 --
--- Stopped: it has a handler, came on seven days or more, and has not come for three times its longest pause until then, nor
--- for a day, while other events of the endpoint came.
-create function idempotent_webhook.event_type_problems(endpoints text[])
+-- Stopped: it has a handler, came on seven days or more, and has not come for more than twice its longest pause until then, or
+-- three times if it came in less than a hundred minutes, nor for half an average day, by the clock of the endpoint.
+create function idempotent_webhook.event_type_problems(endpoints text[], at timestamptz default now())
     returns table (endpoint text, problem text, event_type text, is_verified boolean)
     language sql stable strict
     begin atomic
         with told as materialized (
             select
-                each.endpoint, each.settings, each.types_since,
+                each.endpoint, each.settings, each.ignores_since, each.names_since,
                 each.settings ->> 'ignores_other_events' = 'true' as ignores_others,
                 each.settings ->> 'event_types_verified' = 'true' as is_verified,
                 each.settings ->> 'event_actions' = 'true' as has_actions
@@ -232,23 +245,18 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
         ),
         seen as materialized (
             select
-                each.endpoint, each.event_type, each.first_at, each.last_at, each.days, each.longest_pause,
-                greatest(min(each.first_at) over (partition by each.endpoint), told.types_since) as began_at,
-                max(each.last_at) over (partition by each.endpoint) as newest_at,
-                told.ignores_others, told.is_verified
+                each.endpoint, each.event_type, each.first_at, each.days, each.minutes, each.clock, each.longest_pause,
+                greatest(min(each.first_at) over (partition by each.endpoint), told.ignores_since) as began_at,
+                max(each.clock) over (partition by each.endpoint) as now,
+                max(each.days) over (partition by each.endpoint) as all_days,
+                told.names_since, told.ignores_others, told.is_verified
             from idempotent_webhook.event_types as each
             join told on told.endpoint = each.endpoint
         ),
-        new as (
-            select
-                seen.endpoint, seen.event_type, seen.is_verified,
-                row_number() over (
-                    partition by seen.endpoint order by seen.event_type = '*', seen.first_at, seen.event_type
-                ) as number
+        unnamed as materialized (
+            select seen.*
             from seen
-            where seen.first_at > now() - interval '7 days'
-                and seen.first_at > seen.began_at + interval '1 day'
-                and seen.ignores_others
+            where seen.ignores_others
                 and not exists (
                     select
                     from named
@@ -259,6 +267,38 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
                     from begins
                     where begins.endpoint = seen.endpoint and starts_with(seen.event_type, begins.text)
                 )
+        ),
+        learned as materialized (
+            select each.endpoint, least(min(each.since) + interval '7 days', min(each.began_at) + interval '30 days') as at
+            from (
+                select
+                    first.endpoint, first.began_at, first.since,
+                    lead(first.since) over (partition by first.endpoint order by first.since) as next_at
+                from (
+                    select unnamed.endpoint, unnamed.began_at, greatest(unnamed.first_at, unnamed.began_at) as since
+                    from unnamed
+                    union
+                    select seen.endpoint, seen.began_at, seen.began_at
+                    from seen
+                ) as first
+            ) as each
+            where each.next_at is null or each.next_at > each.since + interval '7 days'
+            group by each.endpoint
+        ),
+        new as (
+            select
+                unnamed.endpoint, unnamed.event_type, unnamed.is_verified,
+                row_number() over (
+                    partition by unnamed.endpoint
+                    -- By its order of magnitude, so that the ten change seldom.
+                    order by
+                        unnamed.event_type = '*', floor(log(unnamed.minutes)) desc, unnamed.first_at, unnamed.event_type
+                ) as number
+            from unnamed
+            join learned on learned.endpoint = unnamed.endpoint
+            where unnamed.first_at > event_type_problems.at - interval '7 days'
+                and unnamed.first_at > learned.at
+                and unnamed.first_at > unnamed.names_since + interval '1 day'
         )
         select distinct
             new.endpoint, 'new event type',
@@ -269,8 +309,10 @@ create function idempotent_webhook.event_type_problems(endpoints text[])
         select seen.endpoint, 'event type stopped', seen.event_type, true
         from seen
         where seen.days >= 7
-            -- Where nothing comes at all, the endpoint is silent, or was switched off.
-            and seen.last_at < seen.newest_at - greatest(3 * seen.longest_pause, interval '1 day')
+            and seen.clock > 0
+            -- Where nothing comes at all, the clock stands still: the endpoint is silent, or was switched off.
+            and seen.now - seen.clock > case when seen.minutes < 100 then 3 else 2 end * seen.longest_pause
+            and 2 * (seen.now - seen.clock) * seen.all_days > seen.now
             and exists (
                 select
                 from named

@@ -440,7 +440,9 @@ impl IdempotentWebhook {
     }
 
     /// The version of the application, such as that of its package or a commit. The dashboard shows what
-    /// came in by version, so that one sees where a deploy changed it.
+    /// came in by version, so that one sees where a deploy changed it. Where two versions run side by side, the newer one says
+    /// which [event types](crate::documentation::operating#event-types), which versions of payloads and which
+    /// [subscription](crate::documentation::subscriptions) are expected.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};

@@ -13,7 +13,7 @@ use crate::transaction::DatabaseError;
 /// How often the numbers of a layer are written.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often the settings of a layer are written, while it has numbers to write.
+/// How often the settings of a layer are written and its types are trimmed, while it has numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Numbers that are being written. Dropped, they are given back, also if only the answer to the commit was lost: then they are
@@ -65,6 +65,8 @@ impl Activity {
             if renamed::is_new(&rows) {
                 renamed::warn_if_renamed(endpoint, &store).await?;
             }
+            // On its own, since it locks rows in another order.
+            store.run(|| statements::trim_types(endpoint)).await?;
         }
         Ok(())
     }

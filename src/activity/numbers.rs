@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// Where an outcome comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
@@ -66,10 +68,10 @@ pub(super) fn bucket(took: Duration) -> &'static str {
 /// The types of ignored events whose names are not stored, since there are too many.
 const OTHER_TYPES: &str = "*";
 
-/// The most names of ignored types that a layer stores. Providers have up to some 300 types.
+/// The most names of ignored types that a layer stores a day. Providers have up to some 300 types.
 const MAX_TYPES: usize = 500;
 
-/// The most versions of payloads that a layer stores. Where they are not signed, they can be made up from a captured request.
+/// The most versions of payloads that a layer stores a day. Where they are not signed, they can be made up from a captured request.
 pub(super) const MAX_VERSIONS: usize = 10;
 
 /// The longest name of an ignored type, or of a version, that is stored, in characters.
@@ -157,10 +159,25 @@ impl Numbers {
     }
 }
 
-/// The types of ignored events whose names are stored. They are bounded for as long as the layer exists, and not from one
-/// write to the next.
-#[derive(Debug, Default)]
-pub(super) struct Types(HashSet<String>);
+/// How long the names count that a layer has stored.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The types of ignored events whose names are stored. They are bounded for a day, and not from one write to the next. After
+/// that, what somebody has made up gives way.
+#[derive(Debug)]
+pub(super) struct Types {
+    names: HashSet<String>,
+    since: Instant,
+}
+
+impl Default for Types {
+    fn default() -> Self {
+        Self {
+            names: HashSet::new(),
+            since: Instant::now(),
+        }
+    }
+}
 
 impl Types {
     /// The name under which a type is counted.
@@ -171,11 +188,14 @@ impl Types {
     /// The same for a name of which so many are stored.
     pub(super) fn name_within(&mut self, name: &str, most: usize) -> Cow<'static, str> {
         let name = stored(name, MAX_TYPE);
-        if !self.0.contains(&name) {
-            if self.0.len() >= most {
+        if self.since.elapsed() >= DAY {
+            *self = Self::default();
+        }
+        if !self.names.contains(&name) {
+            if self.names.len() >= most {
                 return OTHER_TYPES.into();
             }
-            self.0.insert(name.clone());
+            self.names.insert(name.clone());
         }
         name.into()
     }
@@ -230,6 +250,19 @@ mod tests {
         assert_eq!(types.name("type 498"), "type 498");
         assert_eq!(types.name("type 499"), "*");
         assert_eq!(types.name(&long), long);
+    }
+
+    /// A flood of names that were made up does not hide a type of the next day.
+    #[tokio::test(start_paused = true)]
+    async fn names_of_ignored_types_give_way_after_a_day() {
+        let mut types = Types::default();
+        for number in 0..1000 {
+            types.name(&format!("type {number}"));
+        }
+        tokio::time::advance(DAY - Duration::from_secs(1)).await;
+        assert_eq!(types.name("renamed"), "*");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(types.name("renamed"), "renamed");
     }
 
     #[test]

@@ -33,8 +33,8 @@ const ADD_REJECTIONS: &str = "
         reason = excluded.reason
 ";
 
-/// Types of the table always have a row. Further types have one until the endpoint has `$4` rows, and those beyond are `*`:
-/// a process has a bound of its own, and there are many processes one after the other.
+/// Types of the table always have a row. Further types have one until the endpoint has `$4` rows that [`TRIM_TYPES`] does not
+/// delete, and those beyond are `*`: a process has a bound of its own, and there are many processes one after the other.
 ///
 /// A row is written once a minute at most.
 ///
@@ -42,34 +42,73 @@ const ADD_REJECTIONS: &str = "
 /// What the insert looks up must be materialized.
 const ADD_TYPES: &str = "
     with there as materialized (
-        select event_type
+        select event_type, last_at, days, is_handled, clock
         from idempotent_webhook.event_types
         where endpoint = $1
     ),
+    endpoint as materialized (
+        select
+            count(*) filter (where is_handled or days > 1) as lasting,
+            coalesce(max(clock), 0) + case
+                -- Not by what came before the clock of Postgres was set back.
+                when date_trunc('minute', max(last_at) filter (where is_handled and last_at <= now()))
+                    = date_trunc('minute', now()) then 0
+                else 1
+            end as clock
+        from there
+    ),
     seen as (
-        select name, of_table or exists (
+        select name, of_table, of_table or exists (
             select from there where there.event_type = seen.name
         ) as has_room
         from unnest($2::text[], $3::bool[]) as seen (name, of_table)
     ),
     numbered as (
-        select name, has_room, row_number() over (partition by has_room order by name) as number
+        select name, of_table, has_room, row_number() over (partition by has_room order by name) as number
         from seen
     )
-    insert into idempotent_webhook.event_types as known (endpoint, event_type)
-    select distinct $1, case
-        when has_room or number <= $4 - (select count(*) from there) then name
-        else '*'
-    end as event_type
+    insert into idempotent_webhook.event_types as known (endpoint, event_type, first_at, last_at, is_handled, clock)
+    select distinct
+        $1,
+        case when has_room or number <= $4 - lasting then name else '*' end as event_type,
+        now(), now(), of_table, case when of_table then clock else 0 end
     from numbered
+    cross join endpoint
     order by event_type
     on conflict (endpoint, event_type) do update
-    set last_at = excluded.last_at,
-        longest_pause = greatest(known.longest_pause, excluded.last_at - known.last_at),
+    set first_at = case
+            when known.event_type = '*' and excluded.last_at - known.last_at > interval '7 days' then excluded.first_at
+            else known.first_at
+        end,
+        last_at = excluded.last_at,
         days = known.days + (
             (excluded.last_at at time zone 'UTC')::date <> (known.last_at at time zone 'UTC')::date
-        )::integer
+        )::integer,
+        minutes = known.minutes + 1,
+        is_handled = excluded.is_handled,
+        clock = case when excluded.is_handled then greatest(known.clock, excluded.clock) else 0 end,
+        longest_pause = greatest(
+            known.longest_pause, case when known.clock > 0 then excluded.clock - known.clock end
+        )
     where excluded.last_at - known.last_at not between interval '0' and interval '1 minute'
+";
+
+/// The names beyond `$2` give way that came on one day only, and no longer: the last one of a flood of names that somebody has
+/// made up is there, and so is what comes each day.
+const TRIM_TYPES: &str = "
+    with there as materialized (
+        select event_type, last_at, not is_handled and days = 1 and event_type <> '*' as gives_way
+        from idempotent_webhook.event_types
+        where endpoint = $1
+    )
+    delete from idempotent_webhook.event_types
+    where endpoint = $1 and event_type = any (array(
+        select event_type
+        from there
+        where gives_way
+        order by last_at, event_type desc
+        limit greatest((select count(*) from there) - $2, 0)
+    ))
 ";
 
 /// The most types of an endpoint that are told by name, if a sender may have chosen them.
@@ -87,21 +126,39 @@ const OF_ITS_PROVIDER: &str = "
 ";
 
 /// The row says whether the endpoint was unknown. It has no `now()` in its update either.
+///
+/// Where several versions of the application run side by side, the row is that of the newest one: a version that had it before
+/// has it again once the newer one has reported nothing for two hours.
 const TELL_SETTINGS: &str = "
-    insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at)
-    values ($1, $2, $3::text::jsonb, now())
+    insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at, ignores_since, names_since)
+    values ($1, $2, $3::text::jsonb, now(), now(), now())
     on conflict (endpoint) do update
-    set version = excluded.version, settings = excluded.settings, told_at = excluded.told_at,
-        types_since = case
-            when (
-                known.settings -> 'event_types', known.settings -> 'ignored_event_types',
-                known.settings -> 'ignores_other_events'
-            ) is distinct from (
-                excluded.settings -> 'event_types', excluded.settings -> 'ignored_event_types',
-                excluded.settings -> 'ignores_other_events'
-            ) then excluded.told_at
-            else known.types_since
+    set version = excluded.version,
+        former_versions = case
+            when known.version = excluded.version then known.former_versions
+            else (known.version || known.former_versions)[:20]
+        end,
+        settings = excluded.settings,
+        told_at = excluded.told_at,
+        ignores_since = case
+            when known.settings -> 'ignores_other_events' is distinct from excluded.settings -> 'ignores_other_events'
+                then excluded.told_at
+            else known.ignores_since
+        end,
+        names_since = case
+            when coalesce(nullif(known.settings -> 'event_types', 'null'), '[]')
+                    || coalesce(nullif(known.settings -> 'ignored_event_types', 'null'), '[]')
+                <@ (
+                    coalesce(nullif(excluded.settings -> 'event_types', 'null'), '[]')
+                        || coalesce(nullif(excluded.settings -> 'ignored_event_types', 'null'), '[]')
+                )
+                then known.names_since
+            else excluded.told_at
         end
+    where known.version = excluded.version
+        or excluded.version <> all (known.former_versions)
+        -- It may have been a jump of the clock.
+        or excluded.told_at - known.told_at not between interval '-1 minute' and interval '2 hours'
     -- Zero in a row that was inserted.
     returning xmax = 0 as is_new
 ";
@@ -158,6 +215,11 @@ pub(super) fn add_types<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<S
             .bind(of_table)
             .bind(MAX_TYPES)
     })
+}
+
+/// Makes room for names that have come since.
+pub(super) fn trim_types(endpoint: &str) -> Statement<'_> {
+    sqlx::query(TRIM_TYPES).bind(endpoint).bind(MAX_TYPES)
 }
 
 pub(super) fn tell_settings<'q>(endpoint: &'q str, told: &'q Told) -> Statement<'q> {

@@ -4,7 +4,8 @@ use maud::{Markup, Render, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
-use super::super::html::{Table, Timestamp, duration, state, visible};
+use super::super::html::{Table, Timestamp, state, visible};
+use super::super::rows::grouped;
 use crate::recovery::Problem;
 
 const TYPES: &str = "
@@ -12,7 +13,7 @@ const TYPES: &str = "
         named.name as type,
         extract(epoch from seen.first_at)::float8 as first_at,
         extract(epoch from seen.last_at)::float8 as last_at,
-        extract(epoch from seen.longest_pause)::float8 as longest_pause,
+        seen.longest_pause,
         stopped.event_type is not null as has_stopped
     from idempotent_webhook.endpoint_settings as told
     cross join lateral jsonb_path_query(told.settings -> 'event_types', '$[*]') as element
@@ -33,7 +34,8 @@ pub(super) struct HandledType {
     name: String,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
-    longest_pause_seconds: Option<f64>,
+    /// Counted in minutes in which events of the table came.
+    longest_pause_minutes: Option<i32>,
     #[serde(rename = "stopped")]
     has_stopped: bool,
 }
@@ -55,7 +57,7 @@ pub(super) async fn types(
                 name: row.try_get("type")?,
                 first: time("first_at")?,
                 last: time("last_at")?,
-                longest_pause_seconds: row.try_get("longest_pause")?,
+                longest_pause_minutes: row.try_get("longest_pause")?,
                 has_stopped: row.try_get("has_stopped")?,
             })
         })
@@ -82,7 +84,11 @@ pub(super) fn table(types: &[HandledType], now: Timestamp) -> Markup {
             html! { @if let Some(at) = handled.last { (at.with_age(now)) } }
         })
         .column("Longest pause", |handled| {
-            html! { @if let Some(seconds) = handled.longest_pause_seconds { (duration(seconds)) } }
+            html! {
+                @if let Some(minutes) = handled.longest_pause_minutes {
+                    (grouped(minutes.into())) " minutes with events"
+                }
+            }
         })
         .render()
 }

@@ -499,8 +499,10 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
     database
         .run(
             "update idempotent_webhook.event_types
-             set days = 9, first_at = first_at - interval '9 days', last_at = last_at - interval '25 hours';
-             update idempotent_webhook.endpoint_settings set types_since = types_since - interval '9 days'",
+             set days = 9, first_at = first_at - interval '9 days', last_at = last_at - interval '25 hours',
+                 clock = case when is_handled then 10 else 0 end, longest_pause = 0;
+             update idempotent_webhook.endpoint_settings
+             set ignores_since = ignores_since - interval '9 days', names_since = names_since - interval '9 days'",
         )
         .await;
     get("<b>push</b>").await;

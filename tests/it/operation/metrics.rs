@@ -485,14 +485,15 @@ async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
     let database = Database::new().await;
     database
         .run(
-            r#"insert into idempotent_webhook.endpoint_settings (endpoint, settings, types_since, told_at)
+            r#"insert into idempotent_webhook.endpoint_settings (endpoint, settings, ignores_since, names_since, told_at)
              values (
-                 'typed', '{"event_types": ["push"], "ignores_other_events": true}', now() - interval '9 days', now()
+                 'typed', '{"event_types": ["push", "fork"], "ignores_other_events": true}',
+                 now() - interval '9 days', now() - interval '9 days', now()
              );
-             insert into idempotent_webhook.event_types (endpoint, event_type, first_at, last_at, days)
-             values ('typed', 'push', now() - interval '9 days', now() - interval '2 days', 7),
-                 ('typed', 'fork', now() - interval '9 days', now(), 1),
-                 ('typed', 'star', now(), now(), 1), ('typed', 'watch', now(), now(), 1)"#,
+             insert into idempotent_webhook.event_types (endpoint, event_type, first_at, last_at, days, is_handled, clock)
+             values ('typed', 'push', now() - interval '9 days', now() - interval '2 days', 7, true, 100),
+                 ('typed', 'fork', now() - interval '9 days', now(), 7, true, 200),
+                 ('typed', 'star', now(), now(), 1, false, 0), ('typed', 'watch', now(), now(), 1, false, 0)"#,
         )
         .await;
     let provider = presets::github(secret());
@@ -522,7 +523,7 @@ async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
         .await;
         database
             .run(
-                "update idempotent_webhook.event_types set last_at = now() where event_type = 'push';
+                "update idempotent_webhook.event_types set clock = 200 where event_type = 'push';
                  delete from idempotent_webhook.event_types where event_type = 'star'",
             )
             .await;

@@ -12,6 +12,7 @@ mod locks;
 mod liveness;
 mod load;
 mod log;
+mod months;
 mod new_life;
 mod operate;
 mod problems;

@@ -54,6 +54,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         Own,
         "'test', '', '{}'",
     ),
+    ("activity/statements.rs:TRIM_TYPES", Own, "'test', 1000"),
     (
         "activity/type_problems.rs:COUNT",
         Own,
