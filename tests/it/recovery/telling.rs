@@ -233,7 +233,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
 }
 
 /// The connections are told of the death, which sqlx takes for an error of the commit: its answer is lost.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
     let database = Database::new().await;
     database
