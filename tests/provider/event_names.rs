@@ -357,7 +357,7 @@ fn kinds(case: &Case) -> BTreeMap<String, String> {
     kinds
 }
 
-/// V2: a handler gets what it is for, and a type that is told has a meaning.
+/// A handler gets the events that it is for, and a reported type has a meaning.
 #[test]
 fn two_kinds_of_events_of_a_preset_do_not_have_one_name() {
     let mut found = Vec::new();
