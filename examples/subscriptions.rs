@@ -83,13 +83,12 @@ async fn example(pool: PgPool) -> playground::Result<()> {
             told.push(format!("{}: {}", change.problem, state));
         }
     });
-    let provider = presets::stripe(Secret::new("whsec_example")?);
+    let provider =
+        presets::stripe(Secret::new("whsec_example")?).expect_version("2025-09-30.clover");
     let stripe = IdempotentWebhook::new(pool.clone(), "billing", provider.clone())
         .keep(Keep::failed(&recovery));
     let source = StripeSubscriptions::new(Secret::new("rk_example")?).http(http);
-    let subscriptions = Subscriptions::new(&stripe, source, ADDRESS)?
-        .api_version("2024-06-20")
-        .every(EVERY);
+    let subscriptions = Subscriptions::new(&stripe, source, ADDRESS)?.every(EVERY);
     let events = Events::new()
         .on("invoice.paid", paid)
         .on("charge.dispute.*", disputed)
@@ -131,7 +130,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
 
     println!("Somebody subscribes to disputes, and gives the endpoint a version");
     *endpoint.lock().await = set_up(
-        Some("2024-06-20"),
+        Some("2025-09-30.clover"),
         ["invoice.paid", "charge.dispute.created"],
     );
     wait_until(

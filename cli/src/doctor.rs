@@ -103,7 +103,7 @@ impl Doctor {
                 .map_err(|error| format!("--events: {error}"))?,
         };
         let expected = match &self.api_version {
-            Some(version) => expected.api_version(version),
+            Some(version) => expected.api_version(version.as_str()),
             None => expected,
         };
         Ok(match self.several {

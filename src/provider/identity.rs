@@ -151,6 +151,11 @@ impl Identity {
         self.expected_livemode.is_some()
     }
 
+    /// The versions without the mode.
+    pub(crate) fn expected_payload_versions(&self) -> &[Arc<str>] {
+        &self.expected_versions
+    }
+
     /// The versions and the mode.
     pub(crate) fn expected_versions(&self) -> Vec<Arc<str>> {
         let mode = self.expected_livemode.map(|is_live| mode(is_live).into());

@@ -90,6 +90,7 @@ pub struct PageQuery {
     pub(super) until: SystemTime,
     pub(super) cursor: Option<String>,
     pub(super) events: Option<Arc<WantedEvents>>,
+    pub(super) versions: Vec<Arc<str>>,
 }
 
 impl PageQuery {
@@ -113,6 +114,12 @@ impl PageQuery {
     /// [`only`](crate::IdempotentWebhook::only) or `Events`. Others need not be listed.
     pub fn event_types(&self) -> Option<&[String]> {
         self.events.as_ref()?.types().map(EventTypes::names)
+    }
+
+    /// Whether the layer expects payloads of this version: it does if it expects none in particular, by
+    /// [`expect_version`](crate::Provider::expect_version).
+    pub fn expects_version(&self, version: &str) -> bool {
+        self.versions.is_empty() || self.versions.iter().any(|known| **known == *version)
     }
 
     /// What the page before has given as the next one. `None` for the first page.

@@ -206,16 +206,14 @@ impl<S: EventSource> Rounds<'_, S> {
         cursor: &Option<String>,
         waits: &mut u32,
     ) -> Result<Asked, ReconcileError> {
+        let layer = &self.reconcile.settings.verification;
+        let versions = layer.provider.identity().expected_payload_versions();
         let query = PageQuery {
             since: span.since,
             until: span.until,
             cursor: cursor.clone(),
-            events: self
-                .reconcile
-                .settings
-                .verification
-                .listed_events()
-                .cloned(),
+            events: layer.listed_events().cloned(),
+            versions: versions.to_vec(),
         };
         let page = caught(self.reconcile.source.page(&query));
         let error = match tokio::time::timeout(PAGE_TIMEOUT, page).await {

@@ -1,6 +1,7 @@
 //! `Subscriptions`: the comparison for a layer, with its settings.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::compare::ExpectedSubscription;
@@ -80,8 +81,9 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         })
     }
 
-    /// The version of the API in which events are to come: see [`ExpectedSubscription::api_version`].
-    pub fn api_version(mut self, version: impl Into<String>) -> Self {
+    /// The version of the API in which events are to come, instead of those that the provider of the layer is expected to send:
+    /// see [`ExpectedSubscription::api_version`].
+    pub fn api_version(mut self, version: impl Into<Arc<str>>) -> Self {
         self.expected = self.expected.api_version(version);
         self
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::Address;
@@ -44,7 +45,8 @@ pub struct ExpectedSubscription {
     provider: Provider,
     /// Without a table, each type has a handler.
     wanted: Option<WantedEvents>,
-    version: Option<String>,
+    /// Without one, any version is right.
+    versions: Vec<Arc<str>>,
     may_be_several: bool,
 }
 
@@ -64,7 +66,7 @@ impl ExpectedSubscription {
             address,
             provider: provider.clone(),
             wanted: None,
-            version: None,
+            versions: provider.identity().expected_payload_versions().to_vec(),
             may_be_several: false,
         })
     }
@@ -95,11 +97,12 @@ impl ExpectedSubscription {
         Ok(self)
     }
 
-    /// The version of the API in which events are to come, such as Stripe's `2024-06-20`. Default: any. GitHub and WorkOS
-    /// have none, and it is not compared.
+    /// The version of the API in which events are to come, instead of those that the provider is
+    /// [expected](Provider::expect_version) to send: for Paddle, whose requests have none. Default: those, or any if there are
+    /// none. GitHub and WorkOS have no versions, and none is compared.
     #[must_use]
-    pub fn api_version(mut self, version: impl Into<String>) -> Self {
-        self.version = Some(version.into());
+    pub fn api_version(mut self, version: impl Into<Arc<str>>) -> Self {
+        self.versions = vec![version.into()];
         self
     }
 
@@ -284,15 +287,16 @@ impl ExpectedSubscription {
     }
 
     fn compare_versions(&self, compared: &[&Subscription], differences: &mut Vec<Difference>) {
-        let Some(expected) = &self.version else {
+        if self.versions.is_empty() {
             return;
-        };
+        }
+        let is_expected = |version: &str| self.versions.iter().any(|one| **one == *version);
         let mut differing = BTreeMap::<_, Vec<String>>::new();
         for one in compared {
             let found = match &one.version {
                 Version::Unknown => continue,
                 Version::Default => None,
-                Version::Of(version) if version == expected => continue,
+                Version::Of(version) if is_expected(version) => continue,
                 Version::Of(version) => Some(version.clone()),
             };
             differing.entry(found).or_default().push(one.id.clone());
@@ -302,7 +306,7 @@ impl ExpectedSubscription {
                 .into_iter()
                 .map(|(found, ids)| Difference::OtherVersion {
                     ids,
-                    expected: expected.clone(),
+                    expected: self.versions.join(" or "),
                     found,
                 }),
         );

@@ -22,8 +22,8 @@ use crate::source_error::SourceError;
 ///   endpoint is subscribed.
 /// - Bodies: the event, as the webhook has it, but `pending_webhooks` is that of now. **An endpoint with an API
 ///   version of its own gets `data` in that version, and the list has it in the version that was the account's
-///   default when the event occurred.** Give the endpoint's as [`api_version`](Self::api_version): then
-///   events of another one are not run, and it is told.
+///   default when the event occurred.** Events of a version that the layer does not
+///   [expect](crate::Provider::expect_version) are not run, and it is told.
 /// - Order: newest first.
 /// - What it cannot see: events whose generation failed, and thin events, which have a list of their own.
 /// - Limits: 25 requests a second. A 429 has no `Retry-After`, and is waited out for a minute.
@@ -31,7 +31,6 @@ use crate::source_error::SourceError;
 pub struct StripeEvents {
     api: Api,
     types: EventTypes,
-    api_version: Option<String>,
     account: Option<String>,
     name: Option<String>,
 }
@@ -56,18 +55,9 @@ impl StripeEvents {
         Self {
             api: api(api_key),
             types: EventTypes::new(types),
-            api_version: None,
             account: None,
             name: None,
         }
-    }
-
-    /// The API version of the endpoint, such as `2024-06-20`. Events of another one are not run. Default: all
-    /// are run.
-    #[must_use]
-    pub fn api_version(mut self, version: impl Into<String>) -> Self {
-        self.api_version = Some(version.into());
-        self
     }
 
     /// The events of a connected account. They have the member `account`, as in the webhooks of an endpoint for
@@ -99,7 +89,7 @@ impl StripeEvents {
         self
     }
 
-    fn listed(&self, event: &Event, body: &str) -> ListedEvent {
+    fn listed(&self, query: &PageQuery, event: &Event, body: &str) -> ListedEvent {
         let body = match (&self.account, &event.account, body.strip_prefix('{')) {
             (Some(account), None, Some(members)) => {
                 format!(
@@ -110,11 +100,9 @@ impl StripeEvents {
             _ => body.to_owned(),
         };
         let listed = ListedEvent::new(from_unix_time(event.created as f64), body);
-        let version = event.api_version.as_deref();
-        match &self.api_version {
-            Some(wanted) if version != Some(wanted) => listed.unusable(format!(
-                "its API version is {}, and not {wanted}",
-                version.unwrap_or("unknown")
+        match event.api_version.as_deref() {
+            Some(version) if !query.expects_version(version) => listed.unusable(format!(
+                "its API version is {version}, which is not expected"
             )),
             _ => listed,
         }
@@ -158,7 +146,7 @@ impl EventSource for StripeEvents {
             let event = item(query.since(), raw, |json| {
                 let event: Event = parse(json)?;
                 is_of_type = self.types.have(&event.event_type);
-                Ok(self.listed(&event, raw.get()))
+                Ok(self.listed(query, &event, raw.get()))
             });
             events.extend(is_of_type.then_some(event));
         }

@@ -7,7 +7,7 @@ use axum::routing::post;
 use idempotent_webhook::reconcile::{
     EventSource, GitHubDeliveries, Http, MissingDelivery, ReconcileError, Reconciled, StripeEvents,
 };
-use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Recovery, Secret};
+use idempotent_webhook::{IdempotentWebhook, Keep, Provider, Reconcile, Recovery, Secret};
 use provider_apis::{Api, Event, KEY, PROVIDERS, Refusal, preset, source, webhook};
 
 use super::{DAY, MINUTE, effects, handle};
@@ -23,9 +23,13 @@ struct Application {
 
 impl Application {
     async fn of(provider: &str) -> Self {
+        Self::with(preset(provider)).await
+    }
+
+    async fn with(provider: Provider) -> Self {
         let database = Database::new().await;
         let recovery = recovery(&database.pool);
-        let layer = IdempotentWebhook::new(database.pool.clone(), "test", preset(provider))
+        let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider)
             .keep(Keep::failed(&recovery));
         Self {
             router: Router::new().route("/", post(handle).layer(layer.clone())),
@@ -352,16 +356,16 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
         number: 99,
         time: now() - 100,
     });
-    let application = Application::of("stripe").await;
+    let application = Application::with(preset("stripe").expect_version("2024-06-20")).await;
     let http = Http::new().base(format!("http://{address}"));
     let events = || StripeEvents::new(Secret::new(KEY).unwrap(), ["invoice.*"]).http(http.clone());
-    let reconcile = application.reconcile(events().api_version("2024-06-20"));
+    let reconcile = application.reconcile(events());
     let round = reconcile.run_once().await.unwrap();
     assert_eq!((round.missed, round.unusable), (1, 1));
     let found = reconcile.dry_run().await.unwrap();
     assert_eq!(
         found[0].unusable.as_deref(),
-        Some("its API version is 2019-02-19, and not 2024-06-20")
+        Some("its API version is 2019-02-19, which is not expected")
     );
 
     drop(reconcile);
@@ -377,6 +381,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
     );
 
     // A connected account's event says whose it is.
+    let application = Application::of("stripe").await;
     let connected = application
         .reconcile(events().account("acct_1"))
         .look_back(DAY);

@@ -181,10 +181,11 @@ async fn y2_each_difference_is_told_and_nothing_else() {
 async fn y2_another_version_is_told_where_the_provider_has_one() {
     let database = Database::new().await;
     let (api, address) = Api::start("stripe").await;
-    let layer = || IdempotentWebhook::new(database.pool.clone(), "test", preset("stripe"));
+    let layer = |provider| IdempotentWebhook::new(database.pool.clone(), "test", provider);
     let source = StripeSubscriptions::new(Secret::new(KEY).unwrap()).http(at(address));
-    let expected = Subscriptions::new(&layer(), source.clone(), URL).unwrap();
-    let expected = expected.api_version("2024-06-20").several();
+    let provider = preset("stripe").expect_version("2024-06-20");
+    let expected = Subscriptions::new(&layer(provider.clone()), source.clone(), URL).unwrap();
+    let expected = expected.several();
     for (versions, told) in [
         (
             vec![Some("2024-06-20")],
@@ -207,10 +208,19 @@ async fn y2_another_version_is_told_where_the_provider_has_one() {
         api.set_hooks(hooks);
         assert_eq!(expected.compare().await.unwrap().to_string(), told);
     }
-    // Any version is right where none is expected.
-    let any = Subscriptions::new(&layer(), source, URL).unwrap();
     api.set_hooks([with_version(Hook::new(1, URL, &["*"]), "2019-02-19")]);
+    // Any version is right where none is expected, and each of several that are.
+    let any = Subscriptions::new(&layer(preset("stripe")), source.clone(), URL).unwrap();
     assert!(!any.compare().await.unwrap().has_errors());
+    let both = provider.expect_version("2019-02-19");
+    let both = Subscriptions::new(&layer(both), source, URL).unwrap();
+    assert!(!both.compare().await.unwrap().has_errors());
+    // What is said of the subscription counts before what the provider expects.
+    let told = both.api_version("1").compare().await.unwrap().to_string();
+    assert_eq!(
+        told,
+        "error: events come in the version 2019-02-19, and 1 is expected: we_1\n"
+    );
 }
 
 #[tokio::test]
