@@ -262,7 +262,7 @@ impl Store {
                 .fetch_one(&mut **connection),
         );
         let row = locked.await.map_err(NotClaimed::after_wait)?;
-        let id = row.try_get(0).map_err(DatabaseError::Sqlx)?;
+        let id: String = row.try_get(0).map_err(DatabaseError::Sqlx)?;
         let is_as_read = with_timeout(self.timeout, async {
             sqlx::raw_sql(REFUSE_COMMITS)
                 .execute(&mut **connection)
@@ -279,7 +279,7 @@ impl Store {
             return Err(NotClaimed::Superseded);
         }
         Ok(Begun {
-            id: TransactionId(id),
+            id: TransactionId(id.into()),
             is_reprocessed: delivery.is_reprocessed(),
         })
     }
@@ -341,7 +341,7 @@ impl Store {
             return Err(NotClaimed::Superseded);
         }
         Ok(Begun {
-            id: TransactionId(id),
+            id: TransactionId(id.into()),
             is_reprocessed: ended.unwrap_or_default(),
         })
     }

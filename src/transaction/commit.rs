@@ -7,7 +7,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::after_commit::AfterCommit;
 use super::connection::{TransactionId, TxConnection};
-use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
+use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
 use crate::random::random;
@@ -94,6 +94,7 @@ impl ClaimedTx {
             after_commit,
             ..
         } = self;
+        connection.take_from_handler();
         let committed = with_timeout(timeout, async {
             let is_the_claims = connection.is_in(id).await?;
             if is_the_claims {
@@ -191,7 +192,7 @@ impl TxConnection {
     /// The same where a savepoint may be open.
     async fn is_of(&mut self, claim: &TransactionId) -> sqlx::Result<bool> {
         let nonce = Nonce::new();
-        read_pending(self).await?;
+        self.read_answers().await?;
         let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
             .bind(&nonce.0)
             .fetch_one(&mut **self)
@@ -203,7 +204,7 @@ impl TxConnection {
     /// of the claim was committed.
     async fn end_rehearsal(mut self, claim: &TransactionId, timeout: Duration) -> bool {
         let ended = with_timeout(timeout, async {
-            read_pending(&mut self).await?;
+            self.read_answers().await?;
             let row = sqlx::raw_sql(end_rehearsal(claim))
                 .fetch_one(&mut *self)
                 .await?;
@@ -226,14 +227,14 @@ impl TxConnection {
     pub(super) async fn roll_back(mut self, timeout: Duration) {
         if self.is_of_rehearsal {
             // Of a transaction that there is not: nothing of it is committed.
-            let none = TransactionId("0".to_owned());
+            let none = TransactionId("0".into());
             self.end_rehearsal(&none, timeout).await;
             return;
         }
         let intact = Manager::get_transaction_depth(&self) == CLAIM_DEPTH;
         let nonce = Nonce::new();
         let rolled_back = with_timeout(timeout, async {
-            read_pending(&mut self).await?;
+            self.read_answers().await?;
             let row = sqlx::raw_sql(roll_back_and_return(&nonce))
                 .fetch_one(&mut *self)
                 .await?;

@@ -1,6 +1,7 @@
 //! A pooled connection with an open transaction.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -10,23 +11,27 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
-use super::reachability;
+use super::{given_up, reachability};
 
 /// A connection with an open transaction.
 ///
-/// Dropping it closes the connection: one with an open transaction or an unfinished statement
-/// must never return to the pool.
+/// Dropping it closes the connection, as soon as Postgres has answered: one with an open transaction or an unfinished
+/// statement must never return to the pool.
 pub(super) struct TxConnection {
     connection: Option<PoolConnection<Postgres>>,
+    pool: PgPool,
     /// Held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
+    /// The transaction, while a handler has it: what still runs in it when the handler is given up may be cancelled.
+    of_handler: Option<TransactionId>,
     /// Its session is one that only a rehearsal may have.
     pub(super) is_of_rehearsal: bool,
 }
 
 /// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8` on
 /// every new connection.
-pub(super) struct TransactionId(pub(super) String);
+#[derive(Clone, Debug)]
+pub(super) struct TransactionId(pub(super) Arc<str>);
 
 /// How long a connection may take to return to the pool, with a rollback and the pool's own work. sqlx limits the
 /// close of a connection to the same time.
@@ -45,7 +50,9 @@ impl TxConnection {
         loop {
             let mut connection = Self {
                 connection: Some(acquire(pool, deadline).await?),
+                pool: pool.clone(),
                 permit: None,
+                of_handler: None,
                 is_of_rehearsal: false,
             };
             let begun = Manager::begin(&mut connection, Some(begin.clone()));
@@ -71,6 +78,24 @@ impl TxConnection {
     pub(super) fn of_rehearsal(mut self) -> Self {
         self.is_of_rehearsal = true;
         self
+    }
+
+    /// A handler gets its transaction.
+    pub(super) fn give_to_handler(&mut self, id: &TransactionId) {
+        self.of_handler = Some(id.clone());
+    }
+
+    /// The handler has ended. What follows is not cancelled: neither the commit nor what precedes it.
+    pub(super) fn take_from_handler(&mut self) {
+        self.of_handler = None;
+    }
+
+    /// Reads the answers to statements that were cancelled, or whose rows were not all read. What a handler has left
+    /// running is cancelled.
+    pub(super) async fn read_answers(&mut self) -> sqlx::Result<()> {
+        let of_handler = self.of_handler.clone();
+        let pool = self.pool.clone();
+        given_up::read_answers(self, &pool, of_handler.as_ref()).await
     }
 
     /// Returns the connection to the pool. Its transaction must have ended.
@@ -112,6 +137,10 @@ async fn acquire(
     {
         return Ok(connection);
     }
+    let given_up = given_up::places(pool);
+    if is_in_use(pool) && fills(given_up, pool) {
+        return Err(DatabaseError::GivenUp(given_up));
+    }
     // Otherwise this opens or tests a connection itself, which then counts as one in use.
     let waits_for_others = is_in_use(pool);
     // Boxed because it is by far the largest future of a request.
@@ -147,6 +176,11 @@ async fn acquire(
     }
 }
 
+/// Whether none of a pool's connections becomes free before Postgres lets go of one that was given up.
+fn fills(given_up: usize, pool: &PgPool) -> bool {
+    u32::try_from(given_up).is_ok_and(|given_up| given_up >= pool.options().get_max_connections())
+}
+
 /// Whether all connections of a pool are in use, and no more may be opened.
 pub(super) fn is_in_use(pool: &PgPool) -> bool {
     pool.num_idle() == 0 && pool.size() >= pool.options().get_max_connections()
@@ -176,9 +210,15 @@ impl DerefMut for TxConnection {
 
 impl Drop for TxConnection {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
+        let Some(mut connection) = self.connection.take() else {
+            return;
+        };
+        if given_up::has_answered(&mut connection) {
             // Postgres rolls back when the socket closes. Sending Terminate could block.
             drop(connection.detach());
+            return;
         }
+        let of_handler = self.of_handler.take();
+        given_up::keep_place(connection, &self.pool, of_handler, self.permit.take());
     }
 }

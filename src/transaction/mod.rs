@@ -7,6 +7,7 @@ mod commit;
 mod connection;
 mod dedupe_tx;
 mod delivery_id;
+mod given_up;
 mod late_claim;
 mod look_up;
 mod object_lock;

@@ -41,6 +41,8 @@ pub(crate) enum DatabaseError {
     PoolInUse(u32),
     /// The same for those that deliveries may hold.
     LimitReached(usize),
+    /// No connection becomes free before Postgres lets go of one that was given up, of which there are so many.
+    GivenUp(usize),
     Sqlx(sqlx::Error),
     /// The error of a transaction that several writes have shared.
     Shared(Arc<Self>),
@@ -49,9 +51,11 @@ pub(crate) enum DatabaseError {
 impl DatabaseError {
     fn sqlx(&self) -> Option<&sqlx::Error> {
         match self {
-            Self::TimedOut | Self::Unreachable(_) | Self::PoolInUse(_) | Self::LimitReached(_) => {
-                None
-            }
+            Self::TimedOut
+            | Self::Unreachable(_)
+            | Self::PoolInUse(_)
+            | Self::LimitReached(_)
+            | Self::GivenUp(_) => None,
             Self::Sqlx(error) => Some(error),
             Self::Shared(error) => error.sqlx(),
         }
@@ -91,7 +95,7 @@ impl DatabaseError {
     /// Whether another transaction may succeed at this moment: Postgres has answered, or only connections are in use.
     pub(crate) fn leaves_postgres_usable(&self) -> bool {
         match self {
-            Self::TimedOut | Self::Unreachable(_) => false,
+            Self::TimedOut | Self::Unreachable(_) | Self::GivenUp(_) => false,
             Self::PoolInUse(_) | Self::LimitReached(_) => true,
             Self::Sqlx(error) => !is_connection_lost(error) && error.as_database_error().is_some(),
             Self::Shared(error) => error.leaves_postgres_usable(),
@@ -128,6 +132,12 @@ impl fmt::Display for DatabaseError {
                 f,
                 "all {connections} connections that deliveries may hold are in use \
                  (`max_connections`): their handlers are slow, or wait for each other"
+            ),
+            Self::GivenUp(connections) => write!(
+                f,
+                "Postgres still works on {connections} transactions that were given up, and no connection is left: a \
+                 statement or a lock takes long, its disk does not answer, or a commit waits for a standby (the view \
+                 `pg_stat_activity` says which)"
             ),
             Self::Unreachable(cause) => write!(f, "Postgres cannot be reached: {cause}"),
             Self::Sqlx(error) => Explained(error).fmt(f),

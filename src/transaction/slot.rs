@@ -29,11 +29,12 @@ pub(crate) struct ClaimedTx {
 
 impl ClaimedTx {
     pub(super) fn new(
-        connection: TxConnection,
+        mut connection: TxConnection,
         id: TransactionId,
         timeout: Duration,
         is_reprocessed: bool,
     ) -> Self {
+        connection.give_to_handler(&id);
         Self {
             connection,
             id,

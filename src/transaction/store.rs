@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::claim::millis;
 use super::connection::{TxConnection, is_in_use};
+use super::given_up;
 use super::pg_error::{DatabaseError, with_deadline};
 use super::registration::PoolSettings;
 use super::short_tx::{ShortTx, begin_own};
@@ -72,6 +73,15 @@ impl Limit {
         let connections = usize::try_from(pool.options().get_max_connections());
         let connections = connections.unwrap_or(usize::MAX);
         Self::new(connections.saturating_sub((connections / 5).max(1)))
+    }
+
+    /// An error if no connection becomes free before Postgres lets go of one that was given up.
+    fn refuse_at_once(&self, pool: &PgPool) -> Result<(), DatabaseError> {
+        let given_up = given_up::places(pool);
+        match self.permits.available_permits() == 0 && given_up >= self.connections {
+            true => Err(DatabaseError::GivenUp(given_up)),
+            false => Ok(()),
+        }
     }
 }
 
@@ -227,6 +237,7 @@ impl Store {
 
     async fn begin_by(&self, begin: &'static str) -> Result<TxConnection, DatabaseError> {
         let deadline = self.deadline();
+        self.limit.refuse_at_once(&self.pool)?;
         let permit = self.limit.permits.clone().acquire_owned();
         let Ok(permit) = tokio::time::timeout_at(deadline, permit).await else {
             return Err(DatabaseError::LimitReached(self.limit.connections));

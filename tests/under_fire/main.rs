@@ -3,7 +3,8 @@
 //!
 //!     cargo test --test under_fire                        the short form of all
 //!     cargo test --release --test under_fire -- --long    the long form of all
-//!     cargo test --test under_fire -- soak                one of crash_between_messages,
+//!     cargo test --test under_fire -- soak                one of backends,
+//!                                                         crash_between_messages,
 //!                                                         crash_in_recovery, everything,
 //!                                                         handover, history, soak, recovery,
 //!                                                         reconciliation, rehearsal, shutdown,
@@ -23,8 +24,10 @@
 )]
 
 mod application;
+mod backends;
 mod crash_between_messages;
 mod crash_in_recovery;
+mod disk;
 mod everything;
 mod fault;
 mod handover;
@@ -59,9 +62,10 @@ pub enum Length {
 }
 
 /// Those that run side by side, since they wait for most of their time. The longest first.
-const TOGETHER: [&str; 11] = [
+const TOGETHER: [&str; 12] = [
     "crash_in_recovery",
     "telling",
+    "backends",
     "recovery",
     "rehearsal",
     "everything",
@@ -170,6 +174,7 @@ async fn test(name: &str, is_only_one: bool) -> bool {
 async fn run(name: &str, length: Length, time: Option<Duration>) {
     match name {
         "history" => history::cases::run(),
+        "backends" => backends::run(length).await,
         "crash_between_messages" => crash_between_messages::run(length).await,
         "crash_in_recovery" => crash_in_recovery::run(length).await,
         "handover" => handover::run().await,

@@ -102,7 +102,12 @@ const END_TURNS: &str = "
 
 impl Server {
     pub async fn start() -> Self {
-        let postgres = ThrowawayPostgres::start(Durability::Durable)
+        Self::start_with([]).await
+    }
+
+    /// The same, with more in the environment of the server.
+    pub async fn start_with(environment: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        let postgres = ThrowawayPostgres::start_with(Durability::Durable, environment)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
         let pool = sqlx::PgPool::connect_with(postgres.options("postgres"))
@@ -122,6 +127,18 @@ impl Server {
 
     fn options(&self) -> PgConnectOptions {
         self.postgres.options("postgres")
+    }
+
+    pub async fn connect(&self) -> PgConnection {
+        self.options().connect().await.unwrap()
+    }
+
+    /// Has commits wait for this standby, or for none without a name.
+    pub async fn wait_for_standby(&self, name: &str) {
+        let mut connection = self.connect().await;
+        let set = format!("alter system set synchronous_standby_names = '{name}'");
+        connection.execute(AssertSqlSafe(set)).await.unwrap();
+        connection.execute("select pg_reload_conf()").await.unwrap();
     }
 
     /// For the applications' environment.

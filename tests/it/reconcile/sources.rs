@@ -385,7 +385,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
     let connected = application
         .reconcile(events().account("acct_1"))
         .look_back(DAY);
-    assert_eq!(connected.run_once().await.unwrap().missed, 1);
+    assert_eq!(connected.run_once().await.unwrap().missed, 2);
     application
         .database
         .until(

@@ -135,6 +135,16 @@ pub enum Guard {
     RemovedIsOver,
     /// `told_death.sql`: `takes = $4`.
     FenceOfToldDeath,
+    /// `connection.rs`: `given_up::keep_place`.
+    PlaceIsKept,
+    /// `given_up.rs`: `pg_cancel_backend(pid)`.
+    HandlerIsCancelled,
+    /// `commit.rs`: `connection.take_from_handler()`.
+    CommitIsNotCancelled,
+    /// `given_up.rs`: `Runs::No`.
+    SilentIsClosed,
+    /// `given_up.rs`: `Runs::Perhaps`.
+    RunningIsNotClosed,
 }
 
 /// The guards that there are.

@@ -12,6 +12,7 @@
 //! - `configuration.rs` has what takes part in a check, and how often each thing may go wrong.
 //! - `telling/` has two small models beside this one, of two processes with or without a hook: of a problem of an endpoint,
 //!   and of a dead delivery. Both share the steps, the guards and the properties.
+//! - `places.rs` is a third one, of the places of a pool and the backends behind them.
 //! - `checker.rs` searches. It knows nothing of deliveries.
 //!
 //! # Guards that no property needs
@@ -51,6 +52,7 @@
 pub mod checker;
 pub mod configuration;
 pub mod guards;
+pub mod places;
 pub mod properties;
 pub mod state;
 pub mod steps;

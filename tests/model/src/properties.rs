@@ -32,8 +32,12 @@ pub enum Property {
     PausedDoesNotBegin,
     /// Q4: if nothing goes wrong, a hook is told the same once.
     ToldOnce,
+    /// Growth 3: the pool has no more connections than places, with those for which Postgres works on.
+    BackendsAreBounded,
+    /// Growth 3: what is committed is not visible before it is replicated, where the commit waits for that.
+    VisibleIsReplicated,
     /// What is due has a next step, if nothing more goes wrong. So has what is to be told (Q4, R12): the last word of the hook
-    /// becomes the true one.
+    /// becomes the true one. So has a connection that was given up (G10): its place comes back.
     Stuck,
     /// What is due ends, if nothing more goes wrong: it does not run in a circle. So does what is to be told.
     Livelock,

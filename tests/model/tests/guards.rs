@@ -4,6 +4,7 @@
 use model::checker::{Found, Model, Trace, check};
 use model::configuration::{Action, Configuration, Keep};
 use model::guards::Guard::{self, *};
+use model::places::Places;
 use model::properties::Property::{self, *};
 use model::telling::{Changes, Deaths, Telling};
 
@@ -223,6 +224,18 @@ fn what_is_told_of_dead_deliveries() {
     let twice = ONE_TELLS.budget(|left| left.crashes = 2);
     breaks(ToldAfterTheCall, twice, Stuck, 5);
     breaks(FenceOfToldDeath, killed(BOTH_TELL), Stuck, 6);
+}
+
+#[test]
+fn places_of_the_pool() {
+    let breaks = |guard, silences, property, steps| {
+        breaks_in(guard, Places::of(silences).without(guard), property, steps);
+    };
+    breaks(PlaceIsKept, 0, BackendsAreBounded, 5);
+    breaks(HandlerIsCancelled, 0, Stuck, 3);
+    breaks(CommitIsNotCancelled, 0, VisibleIsReplicated, 4);
+    breaks(SilentIsClosed, 1, Stuck, 4);
+    breaks(RunningIsNotClosed, 1, BackendsAreBounded, 7);
 }
 
 /// What these are for is said in the documentation of the crate: no property needs them.

@@ -2,6 +2,7 @@
 
 use model::checker::{Found, Model, check};
 use model::configuration::all;
+use model::places::Places;
 use model::telling::{Changes, Deaths};
 
 #[track_caller]
@@ -24,5 +25,12 @@ fn q4_what_is_told_is_what_is_true_in_the_end() {
     for (name, telling) in model::telling::all() {
         holds(&format!("a problem, {name}"), Changes(telling));
         holds(&format!("a death, {name}"), Deaths(telling));
+    }
+}
+
+#[test]
+fn growth_3_backends_are_bounded_and_places_come_back() {
+    for silences in 0..=3 {
+        holds(&format!("{silences} silences"), Places::of(silences));
     }
 }

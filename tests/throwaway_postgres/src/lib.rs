@@ -84,6 +84,14 @@ pub enum Durability {
 impl ThrowawayPostgres {
     /// Starts a server, after installing one if this is root on a Debian-family system.
     pub async fn start(durability: Durability) -> Result<Self, StartError> {
+        Self::start_with(durability, []).await
+    }
+
+    /// The same, with more in the environment of the server.
+    pub async fn start_with(
+        durability: Durability,
+        environment: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Result<Self, StartError> {
         let bin = find_or_install()?;
         let folder = tempfile::Builder::new()
             .prefix("throwaway-postgres-")
@@ -97,6 +105,7 @@ impl ThrowawayPostgres {
             .current_dir(folder.path())
             .env("BIN", &bin)
             .env("DIR", folder.path())
+            .envs(environment)
             // Ctrl-C in the terminal is for this process, not for the server.
             .process_group(0)
             .stdin(Stdio::piped())

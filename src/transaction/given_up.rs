@@ -1,0 +1,276 @@
+//! Connections that were given up before Postgres had answered.
+//!
+//! Postgres does not look at its client while a statement runs or waits for a lock, or while a commit waits for a standby: a
+//! session goes on although its connection is closed. If each timeout closed one, the pool would open another for it, until
+//! no application could connect to that server any more. So such a connection stays open, and keeps its place of the pool, until
+//! Postgres has answered.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, Postgres, QueryBuilder};
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout};
+
+use super::connection::TransactionId;
+use super::pg_error::{DatabaseError, read_pending, with_timeout};
+use crate::database_name::DatabaseName;
+
+/// How long a statement may run on after its handler was given up. It is cancelled then.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long a connection may be without an answer before Postgres is asked whether anything still runs, and how often it is
+/// asked.
+const ASK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a connection keeps its place if Postgres cannot be asked either. Then a network has fallen silent, or a host is
+/// lost, and nobody can tell whether Postgres works on.
+const SILENCE_LIMIT: Duration = Duration::from_secs(2 * 60);
+
+/// How long an answer to that question is good for other connections.
+const ANSWER_IS_FRESH: Duration = Duration::from_secs(1);
+
+/// How long a connection beside the pool may take, all in all.
+const BESIDE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Cancels what runs in these transactions. Never a commit that waits for a standby: it would become visible without being
+/// replicated.
+const CANCEL: &str = "
+    select pg_cancel_backend(pid)
+    from pg_stat_activity
+    where state = 'active' and wait_event is distinct from 'SyncRep' and backend_xid in
+";
+
+/// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. Without `track_activities` that is not known.
+const ANYTHING_RUNS: &str = "
+    select exists (
+        select
+        from pg_stat_activity
+        where datname = current_database() and usename = session_user and pid <> pg_backend_pid()
+            and (state = 'active' and query_start < now() - interval '5 seconds' or state = 'disabled')
+    )
+";
+
+/// The databases of which something was given up once. A static, since the pools of a process need not share anything else.
+static DATABASES: Mutex<Vec<Arc<Database>>> = Mutex::new(Vec::new());
+
+/// How many places there are in all, so that a delivery takes no lock while all is well.
+static PLACES: AtomicUsize = AtomicUsize::new(0);
+
+/// What was given up of a database. Only one connection beside the pools asks and cancels.
+struct Database {
+    name: DatabaseName,
+    places: AtomicUsize,
+    to_cancel: Mutex<Vec<TransactionId>>,
+    /// When Postgres was asked whether anything runs, and what it said. Held by who uses the connection.
+    beside: tokio::sync::Mutex<Option<(Instant, Runs)>>,
+}
+
+/// Whether a statement that was given up may still run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Perhaps,
+    No,
+    /// Postgres cannot be asked.
+    Unknown,
+}
+
+/// A connection that was given up, with its place. Dropped, it is closed.
+struct GivenUp {
+    connection: Option<PoolConnection<Postgres>>,
+    pool: PgPool,
+    /// The transaction of its handler, if its statements may be cancelled.
+    of_handler: Option<TransactionId>,
+    database: Arc<Database>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Whether Postgres has answered all that was sent, or the connection is lost. Then nothing runs.
+pub(super) fn has_answered(connection: &mut PgConnection) -> bool {
+    let read = pin!(read_pending(connection));
+    read.poll(&mut Context::from_waker(Waker::noop()))
+        .is_ready()
+}
+
+/// Keeps the place of a connection until Postgres has let go of it, in a task.
+pub(super) fn keep_place(
+    connection: PoolConnection<Postgres>,
+    pool: &PgPool,
+    of_handler: Option<TransactionId>,
+    permit: Option<OwnedSemaphorePermit>,
+) {
+    let database = Database::of(pool);
+    database.places.fetch_add(1, Ordering::Relaxed);
+    PLACES.fetch_add(1, Ordering::Relaxed);
+    let given_up = GivenUp {
+        connection: Some(connection),
+        pool: pool.clone(),
+        of_handler,
+        database,
+        _permit: permit,
+    };
+    // Without a runtime nobody could read its answer: it is closed.
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(given_up.let_go());
+    }
+}
+
+/// How many places of the pools of this database are those of connections that were given up.
+pub(super) fn places(pool: &PgPool) -> usize {
+    match PLACES.load(Ordering::Relaxed) {
+        0 => 0,
+        _ => Database::of(pool).places.load(Ordering::Relaxed),
+    }
+}
+
+/// Reads the answers to statements that were cancelled, or whose rows were not all read. What still runs for a handler is
+/// cancelled first.
+pub(super) async fn read_answers(
+    connection: &mut PgConnection,
+    pool: &PgPool,
+    of_handler: Option<&TransactionId>,
+) -> sqlx::Result<()> {
+    let Some(id) = of_handler else {
+        return read_pending(connection).await;
+    };
+    if let Ok(read) = timeout(GRACE, read_pending(connection)).await {
+        return read;
+    }
+    Database::of(pool).cancel(pool, id.clone()).await;
+    read_pending(connection).await
+}
+
+impl GivenUp {
+    async fn let_go(mut self) {
+        // `Pool::close` waits for each place, so this ends with it.
+        let mut closing = self.pool.close_event();
+        let answered = closing.do_until(self.answered()).await;
+        if answered.is_ok()
+            && let Some(mut connection) = self.connection.take()
+        {
+            // Keeps the place until it is closed. The pool opens another one if it has fewer than `min_connections`.
+            connection.close_on_drop();
+        }
+    }
+
+    /// Waits until Postgres has answered, the connection is lost, or nothing runs for it: then its peer has fallen silent.
+    async fn answered(&mut self) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        let mut heard_at = Instant::now();
+        loop {
+            let read = read_answers(connection, &self.pool, self.of_handler.as_ref());
+            if timeout(ASK_INTERVAL, read).await.is_ok() {
+                return;
+            }
+            match self.database.runs(&self.pool).await {
+                Runs::Perhaps => heard_at = Instant::now(),
+                Runs::Unknown if heard_at.elapsed() < SILENCE_LIMIT => {}
+                Runs::No | Runs::Unknown => {
+                    tracing::debug!("closing a connection whose peer is silent");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // Postgres rolls back once it sees that the socket is closed. Sending Terminate could block.
+            drop(connection.detach());
+        }
+        self.database.places.fetch_sub(1, Ordering::Relaxed);
+        PLACES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Database {
+    fn of(pool: &PgPool) -> Arc<Self> {
+        let name = DatabaseName::of(&pool.connect_options());
+        let mut all = lock(&DATABASES);
+        if let Some(known) = all.iter().find(|database| database.name == name) {
+            return known.clone();
+        }
+        let database = Arc::new(Self {
+            name,
+            places: AtomicUsize::new(0),
+            to_cancel: Mutex::default(),
+            beside: tokio::sync::Mutex::default(),
+        });
+        all.push(database.clone());
+        database
+    }
+
+    /// Has Postgres cancel what runs in a transaction, with what others want to be cancelled. It is known by its number, not by
+    /// that of its session, which may have another one by now.
+    async fn cancel(&self, pool: &PgPool, id: TransactionId) {
+        lock(&self.to_cancel).push(id);
+        let _beside = self.beside.lock().await;
+        let ids = std::mem::take(&mut *lock(&self.to_cancel));
+        if ids.is_empty() {
+            // Another one has done it.
+            return;
+        }
+        let cancelled = beside(pool, async |connection| {
+            let mut cancel = QueryBuilder::new(CANCEL);
+            cancel.push_tuples(ids, |mut tuple, id| {
+                tuple.push_bind(id.0).push_unseparated("::xid8::xid");
+            });
+            cancel.build().execute(connection).await
+        });
+        if let Err(error) = cancelled.await {
+            tracing::debug!(%error, "could not cancel the statement of a handler that was given up");
+        }
+    }
+
+    async fn runs(&self, pool: &PgPool) -> Runs {
+        let mut known = self.beside.lock().await;
+        if let Some((at, answer)) = *known
+            && at.elapsed() < ANSWER_IS_FRESH
+        {
+            return answer;
+        }
+        let asked = beside(pool, async |connection| {
+            sqlx::query_scalar(ANYTHING_RUNS)
+                .fetch_one(connection)
+                .await
+        });
+        let answer = match asked.await {
+            Ok(true) => Runs::Perhaps,
+            Ok(false) => Runs::No,
+            // Postgres is there.
+            Err(DatabaseError::Sqlx(error)) if error.as_database_error().is_some() => Runs::Perhaps,
+            Err(_) => Runs::Unknown,
+        };
+        *known = Some((Instant::now(), answer));
+        answer
+    }
+}
+
+/// Does something on a connection beside the pool, which may have no place left.
+async fn beside<T>(
+    pool: &PgPool,
+    work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
+) -> Result<T, DatabaseError> {
+    let options = pool.connect_options();
+    with_timeout(BESIDE_TIMEOUT, async {
+        let mut connection = options.connect().await?;
+        let done = work(&mut connection).await;
+        connection.close().await?;
+        done
+    })
+    .await
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds the lock.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
