@@ -56,7 +56,7 @@ const ANYTHING_RUNS: &str = "
     )
 ";
 
-/// The databases of which something was given up once. A static, since the pools of a process need not share anything else.
+/// The databases, by their roles, of which something was given up once. A static, since the pools of a process need not share anything else.
 static DATABASES: Mutex<Vec<Arc<Database>>> = Mutex::new(Vec::new());
 
 /// How many places there are in all, so that a delivery takes no lock while all is well.
@@ -65,6 +65,8 @@ static PLACES: AtomicUsize = AtomicUsize::new(0);
 /// What was given up of a database. Only one connection beside the pools asks and cancels.
 struct Database {
     name: DatabaseName,
+    /// One role may not cancel what another one runs.
+    role: String,
     places: AtomicUsize,
     to_cancel: Mutex<Vec<TransactionId>>,
     /// When Postgres was asked whether anything runs, and what it said. Held by who uses the connection.
@@ -194,13 +196,16 @@ impl Drop for GivenUp {
 
 impl Database {
     fn of(pool: &PgPool) -> Arc<Self> {
-        let name = DatabaseName::of(&pool.connect_options());
+        let options = pool.connect_options();
+        let (name, role) = (DatabaseName::of(&options), options.get_username());
         let mut all = lock(&DATABASES);
-        if let Some(known) = all.iter().find(|database| database.name == name) {
+        let is_it = |known: &&Arc<Self>| known.name == name && known.role == role;
+        if let Some(known) = all.iter().find(is_it) {
             return known.clone();
         }
         let database = Arc::new(Self {
             name,
+            role: role.to_owned(),
             places: AtomicUsize::new(0),
             to_cancel: Mutex::default(),
             beside: tokio::sync::Mutex::default(),
@@ -231,6 +236,7 @@ impl Database {
         }
     }
 
+    /// Whether anything still runs, as Postgres says.
     async fn runs(&self, pool: &PgPool) -> Runs {
         let mut known = self.beside.lock().await;
         if let Some((at, answer)) = *known
