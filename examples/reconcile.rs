@@ -180,8 +180,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     step("payments", payments(&pool).await?, "20")?;
 
     println!("It is reconciled");
-    let recovery = recovery.spawn(app.clone());
-    let reconcile = reconcile.spawn();
+    let recovery = recovery.with(reconcile).spawn(app.clone());
     wait_for_payments(&pool, 30).await?;
     step("payments", payments(&pool).await?, "30")?;
 
@@ -194,7 +193,6 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let answer = send(&app, &sender.webhook("evt_early_3")).await?;
     step("its answer", answer, "200 duplicate")?;
 
-    reconcile.stop().await;
     recovery.stop().await;
 
     println!("Each event of the endpoint has one effect");

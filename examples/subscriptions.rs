@@ -113,8 +113,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         answer,
         "200 processed",
     )?;
-    let recovery = recovery.spawn(app);
-    let subscriptions = subscriptions.spawn();
+    let recovery = recovery.with(subscriptions).spawn(app);
     wait_until(
         &pool,
         "exists (select from idempotent_webhook.problems where is_told)",
@@ -150,7 +149,6 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "subscription differs: begun, subscription differs: over",
     )?;
 
-    subscriptions.stop().await;
     recovery.stop().await;
     Ok(())
 }

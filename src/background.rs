@@ -14,6 +14,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A loop in the background. Dropping this does not end it.
 #[derive(Debug)]
 pub(crate) struct Background {
+    name: &'static str,
     stop: StopSender,
     task: JoinHandle<()>,
 }
@@ -39,9 +40,14 @@ impl Background {
             }
         };
         Self {
+            name,
             stop: sender,
             task: tokio::spawn(task),
         }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Asks it to stop, and waits until it has ended.
@@ -62,6 +68,22 @@ impl Background {
     /// Whether it has ended, or its runtime has shut down.
     pub(crate) fn has_ended(&self) -> bool {
         self.task.is_finished()
+    }
+}
+
+/// Work that [`Recovery`](crate::Recovery) can run beside the requests: [`Retention`](crate::Retention),
+/// [`Reconcile`](crate::Reconcile), [`Subscriptions`](crate::subscriptions::Subscriptions).
+pub trait BackgroundTask: begin::Begin + Send + 'static {}
+
+impl<T: begin::Begin + Send + 'static> BackgroundTask for T {}
+
+/// Only types of this crate are such work.
+pub(crate) mod begin {
+    use super::Background;
+
+    pub trait Begin {
+        #[expect(private_interfaces, reason = "nobody outside can call it")]
+        fn begin(self) -> Background;
     }
 }
 

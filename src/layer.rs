@@ -12,6 +12,7 @@ use crate::delivery::check_text;
 #[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
 use crate::provider::{Provider, Source};
+use crate::recovery::task::Recovery;
 use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
 use crate::settings::Settings;
@@ -392,6 +393,21 @@ impl IdempotentWebhook {
         self
     }
 
+    /// Has the handle of this process wait for the layer when it [stops](crate::recovery::RecoveryTask::stop_with), although
+    /// nothing is kept. A layer that [keeps](Self::keep) deliveries has joined it already.
+    ///
+    /// ```
+    /// # use idempotent_webhook::{IdempotentWebhook, Provider, Recovery};
+    /// # fn layer(pool: sqlx::PgPool, provider: Provider) -> IdempotentWebhook {
+    /// let recovery = Recovery::new(pool.clone());
+    /// IdempotentWebhook::new(pool, "billing", provider).join(&recovery)
+    /// # }
+    /// ```
+    pub fn join(self, recovery: &Recovery) -> Self {
+        self.0.join(recovery);
+        self
+    }
+
     /// The provider sends at least one request in this time: a longer silence is a sign that it has switched the webhook
     /// off, or that nothing gets through.
     ///
@@ -545,17 +561,11 @@ impl IdempotentWebhook {
     /// [`database_timeout`](Self::database_timeout). What cannot be written in this time is logged at WARN. An attempt
     /// that is running when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (in_flight, activity) = (self.0.in_flight.clone(), self.0.counts.activity.clone());
-        let keeper = self.0.keeper.clone();
+        let (joined, keeper) = (self.0.joined(), self.0.keeper.clone());
         async move {
-            in_flight.drained().await;
+            joined.drained().await;
             if let Some(keeper) = keeper {
                 keeper.settings.recovery.leave().await;
-            }
-            if let Some(activity) = activity
-                && let Err(error) = activity.write().await
-            {
-                tracing::warn!(%error, "could not write the activity of a webhook endpoint");
             }
         }
     }

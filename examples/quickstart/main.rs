@@ -24,7 +24,6 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::net::TcpListener;
-use tokio::time::timeout;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -102,11 +101,7 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     } else {
         show(&application, address);
         asked_to_stop.await?;
-        let ending = async {
-            let _ = tokio::join!(timeout(Duration::from_secs(10), server), recovery.stop());
-            pool.close().await;
-        };
-        let _ = timeout(Duration::from_secs(20), ending).await;
+        recovery.stop_with(server).await;
         println!("Stopped.");
     }
     Ok(as_expected)

@@ -10,6 +10,7 @@ use super::position::Position;
 use super::round::{Ended, MissingDelivery, Reconciled, Rounds};
 use super::settings::Reconcile;
 use crate::background::Background;
+use crate::background::begin::Begin;
 use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
 use crate::stop_signal::Stop;
@@ -33,9 +34,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> ReconcileTask {
-        let reconcile = Arc::new(self);
-        let task = move |stop| reconcile.clone().run(stop);
-        ReconcileTask(Background::spawn("reconciliation", task))
+        ReconcileTask(self.begin())
     }
 
     /// Runs one round now, over all events that are not older than [`look_back`](Self::look_back), also those
@@ -116,6 +115,14 @@ impl<S: EventSource> Reconcile<S> {
                 return;
             }
         }
+    }
+}
+
+impl<S: EventSource> Begin for Reconcile<S> {
+    #[expect(private_interfaces, reason = "nobody outside can call it")]
+    fn begin(self) -> Background {
+        let reconcile = Arc::new(self);
+        Background::spawn("reconciliation", move |stop| reconcile.clone().run(stop))
     }
 }
 

@@ -9,6 +9,7 @@ mod dead;
 mod failed_attempt;
 mod hook;
 pub(crate) mod keep_settings;
+mod joined_layers;
 mod keeper;
 pub(crate) mod kept;
 mod kept_request;
@@ -25,10 +26,13 @@ mod schedule;
 mod served_endpoints;
 mod presence;
 mod shared;
+mod stopping;
 pub(crate) mod task;
 
+pub use crate::background::BackgroundTask;
 pub(crate) use dead::DeadReport;
 pub(crate) use failed_attempt::FailedAttempt;
+pub(crate) use joined_layers::JoinedLayer;
 pub(crate) use keep_settings::{Keep, What};
 pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
@@ -44,5 +48,5 @@ pub use rehearsal::{
 };
 pub use runner::AttemptResult;
 pub(crate) use served_endpoints::{ServedLayer, ServedSettings};
+pub use stopping::{RecoveryTask, Unfinished};
 pub(crate) use taken::{RecoveryAttempt, Take};
-pub use task::RecoveryTask;

@@ -5,10 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
+use super::joined_layers::JoinedLayers;
 use super::liveness::Liveness;
 use super::reconciled_lists::ReconciledLists;
 use super::served_endpoints::Endpoints;
+use crate::background::Background;
 use crate::transaction::Store;
+
+/// Spawns what was added to a recovery.
+pub(super) type Begin = Box<dyn FnOnce() -> Background + Send>;
 
 /// What the handles and the layers share.
 pub(super) struct Shared {
@@ -16,6 +21,9 @@ pub(super) struct Shared {
     pub(super) liveness: Liveness,
     pub(super) endpoints: Endpoints,
     pub(super) reconciled_lists: ReconciledLists,
+    pub(super) joined_layers: JoinedLayers,
+    /// What begins with recovery.
+    pub(super) others: Mutex<Vec<Begin>>,
     /// One for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
     pub(super) concurrency: Mutex<usize>,

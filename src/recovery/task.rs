@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use sqlx::PgPool;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
+use super::joined_layers::{JoinedLayer, JoinedLayers};
 use super::liveness::{Liveness, Taker};
 use super::presence;
 use super::problems::{EndpointChange, OnChange};
@@ -20,15 +21,16 @@ use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
 use super::runner::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
-use super::shared::Shared;
-use crate::background::{Background, spawn_once};
+use super::shared::{Begin, Shared};
+use super::stopping::RecoveryTask;
+use crate::background::{Background, BackgroundTask, spawn_once};
 use crate::transaction::{DatabaseError, Store};
 
 /// For each step of its own on the database.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a hook may go on after recovery was asked to stop.
-const TELL_LIMIT: Duration = Duration::from_secs(10);
+/// Kubernetes kills 30 seconds after it has asked.
+const STOP_LIMIT: Duration = Duration::from_secs(25);
 
 /// Runs kept deliveries again until they are processed or dead.
 ///
@@ -85,13 +87,14 @@ pub struct Recovery {
     poll_interval: Duration,
     pub(super) prepare: Option<Prepare>,
     on_change: Option<OnChange>,
+    stop_limit: Duration,
 }
 
 impl Recovery {
     /// Recovery of deliveries that are kept in the database of `pool`, which has to be that of the
     /// layers.
     pub fn new(pool: PgPool) -> Self {
-        Self::with(pool, false)
+        Self::of_process(pool, false)
     }
 
     /// The handle of a process that keeps deliveries and leaves it to another process to run them again.
@@ -99,10 +102,10 @@ impl Recovery {
     /// A layer keeps the same deliveries with it. If no other process recovers the endpoint, that is logged
     /// at WARN.
     pub fn elsewhere(pool: PgPool) -> Self {
-        Self::with(pool, true)
+        Self::of_process(pool, true)
     }
 
-    fn with(pool: PgPool, elsewhere: bool) -> Self {
+    fn of_process(pool: PgPool, elsewhere: bool) -> Self {
         let concurrency = share_of(&pool, 4);
         Self {
             shared: Arc::new(Shared {
@@ -110,6 +113,8 @@ impl Recovery {
                 store: Store::new(pool, TIMEOUT, Duration::ZERO),
                 endpoints: Endpoints::default(),
                 reconciled_lists: ReconciledLists::default(),
+                joined_layers: JoinedLayers::default(),
+                others: Mutex::default(),
                 slots: Arc::new(Semaphore::new(concurrency)),
                 concurrency: Mutex::new(concurrency),
                 elsewhere,
@@ -120,7 +125,37 @@ impl Recovery {
             poll_interval: Duration::from_secs(5),
             prepare: None,
             on_change: None,
+            stop_limit: STOP_LIMIT,
         }
+    }
+
+    /// Has this handle run something else as well, from [`spawn`](Self::spawn) to [`RecoveryTask::stop_with`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use idempotent_webhook::{Recovery, Retention};
+    /// # fn recovery(pool: sqlx::PgPool) -> Recovery {
+    /// let month = Duration::from_secs(30 * 24 * 60 * 60);
+    /// Recovery::new(pool.clone()).with(Retention::new(pool, month))
+    /// # }
+    /// ```
+    pub fn with(self, task: impl BackgroundTask) -> Self {
+        self.others().push(Box::new(move || task.begin()));
+        self
+    }
+
+    fn others(&self) -> MutexGuard<'_, Vec<Begin>> {
+        // Nothing panics while it holds the lock.
+        let others = self.shared.others.lock();
+        others.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long [`RecoveryTask::stop_with`] may take. Set it below the time after which your platform kills a process: that is
+    /// 30 seconds with Kubernetes and Heroku, and 10 with Docker, Cloud Run and Fly.io, unless they are told otherwise.
+    /// Default: 25 seconds.
+    pub fn stop_limit(mut self, limit: Duration) -> Self {
+        self.stop_limit = limit;
+        self
     }
 
     /// How many deliveries this process handles in the background at the same time: those that are run
@@ -230,12 +265,16 @@ impl Recovery {
     {
         self.shared.is_spawned.store(true, Ordering::Relaxed);
         let runner = Arc::new(self.runner(service));
-        let (shared, on_change) = (self.shared, self.on_change);
+        let others = std::mem::take(&mut *self.others());
+        let (shared, on_change) = (self.shared.clone(), self.on_change);
         RecoveryTask {
+            shared: self.shared,
             runner: Background::spawn("recovery", move |stop| runner.clone().run(stop)),
-            telling: Background::spawn("telling", move |stop| {
+            telling: Background::spawn("hooks", move |stop| {
                 presence::watch(shared.clone(), on_change.clone(), stop)
             }),
+            others: others.into_iter().map(|begin| begin()).collect(),
+            limit: self.stop_limit,
         }
     }
 
@@ -293,6 +332,11 @@ impl Recovery {
         self.shared.endpoints.add(layer)
     }
 
+    /// A layer is waited for when this stops.
+    pub(crate) fn join(&self, layer: JoinedLayer) {
+        self.shared.joined_layers.add(layer);
+    }
+
     /// The number under which a delivery is taken now.
     pub(crate) async fn taker(&self) -> Result<Taker, DatabaseError> {
         self.shared.taker().await
@@ -336,29 +380,6 @@ impl fmt::Debug for Recovery {
             .field("endpoints", &self.shared.endpoints)
             .field("poll_interval", &self.poll_interval)
             .finish_non_exhaustive()
-    }
-}
-
-/// The handle of a running [`Recovery`].
-#[derive(Debug)]
-pub struct RecoveryTask {
-    runner: Background,
-    telling: Background,
-}
-
-impl RecoveryTask {
-    /// Stops taking deliveries, and waits for the attempts that are running: about a minute at most with the
-    /// defaults of the layer. What was taken and has not begun is given back. A call of [`Recovery::on_change`] that is
-    /// under way has ten seconds to end. Then it gives up its place among the processes, so that no other one takes it
-    /// for dead. Call it beside the server, and not after it, so that nothing begins while the server waits for its
-    /// connections.
-    ///
-    /// If no attempt is running, this takes ten seconds at most, whatever Postgres does. What it could not give back is
-    /// taken over by another process, as if this one had been killed.
-    pub async fn stop(self) {
-        let telling = tokio::spawn(self.telling.stop_within(TELL_LIMIT));
-        self.runner.stop().await;
-        let _ = telling.await;
     }
 }
 

@@ -18,7 +18,10 @@ use crate::digest::{Sha256Digest, sha256_of};
 use crate::endpoint_name::EndpointName;
 use crate::in_flight::InFlight;
 use crate::provider::{self, Provider, Unreadable};
-use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};
+use crate::recovery::task::Recovery;
+use crate::recovery::{
+    DeadReport, JoinedLayer, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings,
+};
 use crate::transaction::Store;
 use crate::verification::{MAX_TIMEOUT, Verification};
 
@@ -122,7 +125,22 @@ impl Settings {
             breaker: keep.breaker,
             settings: self.served_settings(&keep),
         });
+        self.join(&keep.recovery);
         self.keeper = Some(Arc::new(Keeper::new(keep, served)));
+    }
+
+    /// Is waited for when this recovery stops.
+    pub(crate) fn join(&self, recovery: &Recovery) {
+        recovery.join(self.joined());
+    }
+
+    /// What is waited for at a shutdown.
+    pub(crate) fn joined(&self) -> JoinedLayer {
+        JoinedLayer {
+            endpoint: self.verification.endpoint.clone(),
+            in_flight: self.in_flight.clone(),
+            activity: self.counts.activity.clone(),
+        }
     }
 
     /// The settings that recovery needs.

@@ -7,6 +7,7 @@ use super::check::Subscriptions;
 use super::position::Position;
 use super::source::SubscriptionSource;
 use crate::background::Background;
+use crate::background::begin::Begin;
 use crate::random::random_fraction;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
@@ -38,9 +39,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> SubscriptionsTask {
-        let subscriptions = Arc::new(self);
-        let task = move |stop| subscriptions.clone().run(stop);
-        SubscriptionsTask(Background::spawn("subscriptions", task))
+        SubscriptionsTask(self.begin())
     }
 
     async fn run(self: Arc<Self>, mut stop: Stop) {
@@ -116,6 +115,14 @@ impl<S: SubscriptionSource> Subscriptions<S> {
             );
         }
         Ok(next)
+    }
+}
+
+impl<S: SubscriptionSource> Begin for Subscriptions<S> {
+    #[expect(private_interfaces, reason = "nobody outside can call it")]
+    fn begin(self) -> Background {
+        let subscriptions = Arc::new(self);
+        Background::spawn("subscriptions", move |stop| subscriptions.clone().run(stop))
     }
 }
 

@@ -115,8 +115,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/webhooks/stripe", post(paid).layer(stripe))
         .with_state(pool);
-    recovery.spawn(app.clone());
-    Retention::new(layers, MONTH).spawn();
+    recovery
+        .with(Retention::new(layers, MONTH))
+        .spawn(app.clone());
 
     let port = env::var("PORT").unwrap_or("3000".to_owned());
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;

@@ -9,6 +9,7 @@ use super::lease::LEASE;
 use super::pass::Pass;
 use super::{PruneError, Pruned};
 use crate::background::Background;
+use crate::background::begin::Begin;
 use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
 use crate::stop_signal::Stop;
@@ -97,12 +98,16 @@ impl Retention {
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> RetentionTask {
         let total = Arc::<Mutex<Pruned>>::default();
-        let of_rounds = total.clone();
-        let task = move |stop| self.clone().run(stop, of_rounds.clone());
         RetentionTask {
-            task: Background::spawn("retention", task),
+            task: self.begin_with(total.clone()),
             total,
         }
+    }
+
+    fn begin_with(self, total: Arc<Mutex<Pruned>>) -> Background {
+        Background::spawn("retention", move |stop| {
+            self.clone().run(stop, total.clone())
+        })
     }
 
     async fn run(self, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
@@ -139,6 +144,13 @@ impl Retention {
             *total.lock().unwrap_or_else(PoisonError::into_inner) += round;
             wait = interval.min(YEAR).mul_f64(0.9 + 0.2 * random_fraction());
         }
+    }
+}
+
+impl Begin for Retention {
+    #[expect(private_interfaces, reason = "nobody outside can call it")]
+    fn begin(self) -> Background {
+        self.begin_with(Arc::default())
     }
 }
 

@@ -14,6 +14,7 @@ mod load;
 mod log;
 mod months;
 mod new_life;
+mod one_handle;
 mod operate;
 mod problems;
 mod quota;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::recovery::RecoveryTask;
 use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, Retention, presets};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use sqlx::PgPool;
@@ -188,17 +187,20 @@ async fn b4_a_drained_layer_gives_up_the_number_that_its_last_request_has_held()
         };
         let layer = layer_of(&database.pool, Keep::all(&recovery));
         let router: Router = Router::new().route("/", post(handler).layer(layer.clone()));
-        let task: Option<RecoveryTask> = is_spawned.then(|| recovery.spawn(router.clone()));
+        let task = is_spawned.then(|| recovery.spawn(router.clone()));
         let sent = spawn_send(&router, github("a", "{}"));
         gate.reached().await;
-        if let Some(task) = task {
-            soon(task.stop()).await;
-            assert_eq!(database.count(NUMBERS).await, 1, "the request holds it");
+        let ending = match task {
+            Some(task) => tokio::spawn(async move { assert!(task.stop().await.is_empty()) }),
+            None => tokio::spawn(layer.drained()),
+        };
+        if is_spawned {
+            // The request holds it.
+            database.until(&format!("({NUMBERS}) = 1")).await;
         }
-        let drained = tokio::spawn(layer.drained());
         gate.open();
         assert_eq!(soon(sent).await.unwrap(), answer(200, "processed", ""));
-        soon(drained).await.unwrap();
+        soon(ending).await.unwrap();
         assert_eq!(database.count(NUMBERS).await, 0, "spawned: {is_spawned}");
         assert_rows!(database, claims: 1, effects: 1);
     }
@@ -211,7 +213,8 @@ async fn b4_an_attempt_that_is_under_way_when_postgres_goes_away_is_waited_for_a
         database.insert_due(1).await;
         let (network, pool) = pool_on_a_network(&database).await;
         let (mut gate, handler) = gated();
-        let recovery = recovery(&pool);
+        // The layer tries for a minute to write what became of the attempt.
+        let recovery = recovery(&pool).stop_limit(Duration::from_secs(10));
         let layer = layer_of(&pool, keep(&recovery)).database_timeout(Duration::from_secs(1));
         let router: Router = Router::new().route("/", post(handler).layer(layer));
         let task = recovery.spawn(router);
@@ -357,7 +360,7 @@ async fn b4_a_background_task_that_panics_is_an_error_and_goes_on() {
         let recovering = recovery.spawn(router.clone());
         let retention = Retention::new(pool.clone(), 45 * DAY).every(Duration::from_millis(100));
         let retention = retention.spawn();
-        for task in ["recovery", "heartbeat", "telling", "activity", "retention"] {
+        for task in ["recovery", "heartbeat", "hooks", "activity", "retention"] {
             until_logged(&format!("task=\"{task}\"")).await;
         }
         panics.store(false, Ordering::SeqCst);

@@ -1,0 +1,155 @@
+//! How everything that runs beside the requests is stopped: at once, in time, and what was left.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::shared::Shared;
+use crate::background::Background;
+
+/// How long a server may wait for its connections. A sender that falls silent would hold it up forever.
+const SERVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a hook may go on.
+const HOOK_LIMIT: Duration = Duration::from_secs(10);
+
+const SERVER: &str = "the server";
+
+/// The handle of a running [`Recovery`](crate::Recovery).
+pub struct RecoveryTask {
+    pub(super) shared: Arc<Shared>,
+    pub(super) runner: Background,
+    pub(super) telling: Background,
+    /// What was added by [`with`](crate::Recovery::with).
+    pub(super) others: Vec<Background>,
+    pub(super) limit: Duration,
+}
+
+/// What had not ended when a [`RecoveryTask`] was stopped. It is rolled back at the end of the process, and another process
+/// takes over what is kept.
+///
+/// Its `Display` is for a log: `recovery, deliveries of billing`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished(BTreeSet<String>);
+
+impl Unfinished {
+    /// Whether all has ended.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What has not: `the server`, which still waits for connections; `recovery`, `hooks`, `retention`, `reconciliation`,
+    /// `subscriptions`; and `deliveries of` an endpoint.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, name) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}")?;
+        }
+        Ok(())
+    }
+}
+
+impl RecoveryTask {
+    /// Stops everything that this handle runs, and waits for the layers that have joined it. For programs that have no server;
+    /// otherwise see [`stop_with`](Self::stop_with).
+    pub async fn stop(self) -> Unfinished {
+        self.stop_with(std::future::ready(())).await
+    }
+
+    /// Stops everything that this handle runs, beside a server that is stopping as well, and returns what has not ended within
+    /// the [limit](crate::Recovery::stop_limit), which is also logged at WARN. Call it at the signal, and end the process
+    /// when it returns:
+    ///
+    /// 1. At once, recovery takes nothing more, and gives back what was taken and has not begun. Reconciliation, comparisons
+    ///    of subscriptions and retention are broken off. A call of a hook has ten seconds to end.
+    /// 2. The server has ten seconds to end, or two fifths of the limit if that is less. A sender that falls silent in the
+    ///    midst of its request would hold it up forever.
+    /// 3. Deliveries in flight have the rest of the time. Then what was counted is written, and the process gives up its
+    ///    place among the others, so that none takes it for dead.
+    ///
+    /// `server` is a future that ends with the server, such as the handle of its task. It has to be under way already, or
+    /// to stop by itself.
+    pub async fn stop_with<F: Future>(self, server: F) -> Unfinished {
+        let deadline = Instant::now() + self.limit;
+        let mut stopping = Stopping::default();
+        for task in self.others {
+            stopping.add(task.name().to_owned(), task.stop());
+        }
+        stopping.add(
+            self.telling.name().to_owned(),
+            self.telling.stop_within(HOOK_LIMIT),
+        );
+        stopping.add(self.runner.name().to_owned(), self.runner.stop());
+        let server_limit = SERVER_LIMIT.min(self.limit * 2 / 5);
+        let has_served = timeout(server_limit, server).await.is_ok();
+        for layer in self.shared.joined_layers.all() {
+            let name = format!("deliveries of {}", layer.endpoint);
+            stopping.add(name, async move { layer.drained().await });
+        }
+        let mut left = stopping.until(deadline).await;
+        // Attempts that a layer has taken itself have their numbers from here.
+        if timeout_at(deadline, self.shared.liveness.leave())
+            .await
+            .is_err()
+        {
+            left.0.insert("recovery".to_owned());
+        }
+        if !has_served {
+            left.0.insert(SERVER.to_owned());
+        }
+        if !left.is_empty() {
+            tracing::warn!(unfinished = %left, "webhooks have not ended in time");
+        }
+        left
+    }
+}
+
+impl fmt::Debug for RecoveryTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecoveryTask")
+            .field("others", &self.others)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is stopping, each in a task.
+#[derive(Default)]
+struct Stopping {
+    names: Vec<String>,
+    tasks: JoinSet<usize>,
+}
+
+impl Stopping {
+    fn add(&mut self, name: String, work: impl Future<Output = ()> + Send + 'static) {
+        let number = self.names.len();
+        self.names.push(name);
+        self.tasks.spawn(async move {
+            work.await;
+            number
+        });
+    }
+
+    /// Waits until all have ended, at most until then.
+    async fn until(mut self, deadline: Instant) -> Unfinished {
+        let mut left: BTreeSet<usize> = (0..self.names.len()).collect();
+        while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next()).await {
+            if let Ok(number) = ended {
+                left.remove(&number);
+            }
+        }
+        let names = self.names.into_iter().enumerate();
+        let left = names.filter(|(number, _)| left.contains(number));
+        Unfinished(left.map(|(_, name)| name).collect())
+    }
+}
