@@ -18,6 +18,7 @@ pub(crate) struct FailedAttempt {
     reason: String,
     next: Next,
     opens_breaker: bool,
+    has_begun: bool,
 }
 
 impl FailedAttempt {
@@ -33,6 +34,7 @@ impl FailedAttempt {
                 .collect(),
             next,
             opens_breaker: true,
+            has_begun: true,
         }
     }
 
@@ -42,6 +44,19 @@ impl FailedAttempt {
             opens_breaker: false,
             ..self
         }
+    }
+
+    /// Its handler was not called: the failure uses up no attempt of the schedule. It keeps a delivery that is not kept yet,
+    /// so that it is not lost.
+    pub(crate) fn not_begun(self) -> Self {
+        Self {
+            has_begun: false,
+            ..self
+        }
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     pub(super) fn opens_breaker(&self) -> bool {

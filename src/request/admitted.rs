@@ -9,11 +9,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::answer::Answer;
+use super::ending::Ending;
 use super::telemetry;
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 use crate::event_types::Wanted;
+use crate::outcome::Outcome;
 use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, RehearsalAttempt, Take};
 use crate::settings::Settings;
 use crate::verification::{Authentic, identified};
@@ -130,12 +131,12 @@ impl Admitted {
         (admitted, Request::from_parts(head, B::from(body)))
     }
 
-    /// Logs and counts the answer.
-    pub(super) fn log<R, E>(&self, answer: &Answer<R, E>) {
-        if self.origin.is_request() {
-            telemetry::answer(&self.settings, answer);
-        } else {
-            telemetry::recovery(&self.settings, answer);
+    /// Logs how an attempt ended, and counts its outcome.
+    pub(super) fn log<R, E>(&self, ending: &Ending<R, E>, outcome: Outcome) {
+        match self.origin.is_request() {
+            true => telemetry::request(&self.settings, outcome),
+            false => telemetry::attempt(&self.settings, outcome),
         }
+        telemetry::ended(ending);
     }
 }

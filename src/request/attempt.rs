@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::admitted::{Admitted, Origin};
-use super::answer::{Answer, Suspicion};
+use super::ending::{Ending, Suspicion};
 use super::error_text::error_text;
 use super::failure::Failure;
 use super::rehearse::rehearse_rollback;
@@ -28,7 +28,7 @@ impl Admitted {
         &self,
         inner: S,
         request: Request<B>,
-    ) -> Answer<R, S::Error>
+    ) -> Ending<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
@@ -45,24 +45,24 @@ impl Admitted {
         match slot.close() {
             None => Failure::Outlived.into(),
             // Whatever the handler has answered: it may have hidden this error.
-            Some(Left::NotClaimed(not_claimed)) => Answer::after_the_handler(not_claimed),
+            Some(Left::NotClaimed(not_claimed)) => Ending::after_the_handler(not_claimed),
             Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
             Some(Left::Claim(pending)) => match handled {
                 Ok(response) => match pending.claim().await {
                     Ok(tx) => self.commit(tx, response).await,
-                    Err(not_claimed) => Answer::after_the_handler(not_claimed),
+                    Err(not_claimed) => Ending::after_the_handler(not_claimed),
                 },
-                Err(answer) => explain(answer, pending.was_extracted),
+                Err(ending) => explain(ending, pending.was_extracted),
             },
             Some(Left::Transaction(tx)) => match handled {
                 Ok(response) => self.commit(tx, response).await,
-                Err(answer) => {
-                    let answer = explain(answer, tx.was_extracted);
+                Err(ending) => {
+                    let ending = explain(ending, tx.was_extracted);
                     if self.origin.is_rehearsal() {
-                        return rehearse_rollback(tx, answer).await;
+                        return rehearse_rollback(tx, ending).await;
                     }
                     tx.roll_back().await;
-                    answer
+                    ending
                 }
             },
         }
@@ -72,34 +72,34 @@ impl Admitted {
     /// has failed after it.
     async fn committed_elsewhere<R, E>(
         &self,
-        handled: Result<Response<R>, Answer<R, E>>,
+        handled: Result<Response<R>, Ending<R, E>>,
         pending: &PendingClaim,
-    ) -> Answer<R, E> {
+    ) -> Ending<R, E> {
         if self.origin.is_rehearsal() {
             return Failure::RehearsalCommitted.into();
         }
         match (handled, pending.is_committed().await) {
-            (Ok(response), Ok(true)) => Answer::Processed(response),
+            (Ok(response), Ok(true)) => Ending::Processed(response),
             (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
-            (Ok(_), Err(not_claimed)) => Answer::after_the_handler(not_claimed),
-            (Err(answer), Ok(true)) => {
+            (Ok(_), Err(not_claimed)) => Ending::after_the_handler(not_claimed),
+            (Err(ending), Ok(true)) => {
                 // It is committed, although the handler has failed afterwards: the sender gets the answer to a duplicate.
-                telemetry::event(&self.settings, &answer);
-                Answer::Duplicate(DuplicateOf::Id)
+                telemetry::ended(&ending);
+                Ending::Duplicate(DuplicateOf::Id)
             }
-            (Err(answer), Ok(false) | Err(_)) => answer,
+            (Err(ending), Ok(false) | Err(_)) => ending,
         }
     }
 
     /// This process has no handler for the type. Unless the delivery was processed already, that is a failure: it stays kept
     /// for a version of the application that has one.
-    async fn without_handler<R, E>(&self, event_type: &str) -> Answer<R, E> {
+    async fn without_handler<R, E>(&self, event_type: &str) -> Ending<R, E> {
         if self.origin.is_rehearsal() {
             return Failure::NoHandler(event_type.to_owned()).into();
         }
         match self.settings.store.look_up(&self.claim_request()).await {
             Ok(known) => match known.duplicate_of {
-                Some(of) => Answer::Duplicate(of),
+                Some(of) => Ending::Duplicate(of),
                 None => Failure::NoHandler(event_type.to_owned()).into(),
             },
             Err(error) => Failure::Claim(error).into(),
@@ -177,14 +177,14 @@ impl Admitted {
         }
     }
 
-    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx, which is to be committed, or the answer of
+    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx, which is to be committed, or the end of
     /// an attempt that is rolled back.
     async fn call_handler<S, B, R>(
         &self,
         mut inner: S,
         mut request: Request<B>,
         slot: &Slot,
-    ) -> Result<Response<R>, Answer<R, S::Error>>
+    ) -> Result<Response<R>, Ending<R, S::Error>>
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
@@ -208,18 +208,18 @@ impl Admitted {
                 pool_in_use: self.settings.store.is_pool_in_use(),
             })?
             .map_err(|payload| Failure::panicked(&*payload))?
-            .map_err(Answer::InnerError)?;
+            .map_err(Ending::InnerError)?;
         match response.status().is_success() {
             true if roll_back => {
                 RollBack::done(&mut response);
-                Err(Answer::RolledBack(response))
+                Err(Ending::RolledBack(response))
             }
             true => Ok(response),
-            false => Err(Answer::RolledBack(response)),
+            false => Err(Ending::RolledBack(response)),
         }
     }
 
-    async fn commit<R, E>(&self, tx: ClaimedTx, mut response: Response<R>) -> Answer<R, E> {
+    async fn commit<R, E>(&self, tx: ClaimedTx, mut response: Response<R>) -> Ending<R, E> {
         if self.origin.is_rehearsal() {
             return self.rehearse_commit(tx, response).await;
         }
@@ -242,7 +242,7 @@ impl Admitted {
             telemetry::suspicion(suspicion);
             response.extensions_mut().insert(suspicion);
         }
-        Answer::Processed(response)
+        Ending::Processed(response)
     }
 
     pub(super) fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
@@ -257,16 +257,16 @@ impl Admitted {
 }
 
 /// Adds a reason to the response of a handler that gives none.
-fn explain<R: 'static, E>(answer: Answer<R, E>, was_extracted: bool) -> Answer<R, E> {
-    let Answer::RolledBack(mut response) = answer else {
-        return answer;
+fn explain<R: 'static, E>(ending: Ending<R, E>, was_extracted: bool) -> Ending<R, E> {
+    let Ending::RolledBack(mut response) = ending else {
+        return ending;
     };
     match catch(|| reason_of(&mut response, was_extracted)) {
         Ok(reason) => {
             if let Some(reason) = reason {
                 response.extensions_mut().insert(reason);
             }
-            Answer::RolledBack(response)
+            Ending::RolledBack(response)
         }
         // The handler's body has panicked while its text was read.
         Err(payload) => Failure::panicked(&*payload).into(),

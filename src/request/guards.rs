@@ -5,8 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::admitted::Admitted;
-use super::answer::Answer;
+use super::decision::How;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard};
+use crate::outcome::Outcome;
 use crate::transaction::{DuplicateOf, NotClaimed};
 
 /// How long an attempt in the background waits for other deliveries of its object.
@@ -102,28 +103,14 @@ impl Admitted {
 impl Guards {
     /// Lets the waiting duplicates go on: with the answer if the delivery is processed. Otherwise
     /// one of them becomes the next attempt.
-    pub(super) fn release<B, E>(self, answer: &Answer<B, E>) {
-        let (id_is_processed, fingerprint_is_processed) = match answer {
-            Answer::Processed(_) => (true, true),
-            // This body may not have been processed.
-            Answer::Duplicate(DuplicateOf::Id) => (true, false),
-            Answer::Duplicate(DuplicateOf::Body { .. }) => (false, true),
-            Answer::Unhandled(_)
-            | Answer::InFlight
-            | Answer::ObjectInFlight { .. }
-            | Answer::RolledBack(_)
-            | Answer::Failed(_)
-            | Answer::InnerError(_)
-            | Answer::Kept(_)
-            | Answer::Acknowledged
-            | Answer::Discarded
-            | Answer::Accepted => (false, false),
-        };
-        if id_is_processed {
+    pub(super) fn release(self, how: How, outcome: Outcome) {
+        // Where a body was processed under another id, this id was not; where an id was, this body may not have been.
+        let is_processed = matches!(outcome, Outcome::Processed | Outcome::Duplicate);
+        if is_processed && how != How::Replayed {
             self.id.processed();
         }
         if let Some(fingerprint) = self.fingerprint
-            && fingerprint_is_processed
+            && matches!(how, How::Processed | How::Replayed)
         {
             fingerprint.processed();
         }

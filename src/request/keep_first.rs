@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Request;
 
 use super::admitted::{Admitted, Origin};
-use super::answer::Answer;
+use super::ending::Ending;
 use super::failure::Failure;
 use super::test_kit::{HandleFirst, RollBack};
 use crate::recovery::{Acceptance, Accepted, Keeper, What};
@@ -44,14 +44,14 @@ impl Admitted {
     pub(super) async fn keep_first<R, E>(
         &self,
         first: &KeepFirst,
-    ) -> Result<Option<Origin>, Answer<R, E>> {
+    ) -> Result<Option<Origin>, Ending<R, E>> {
         let Origin::Received(Some(request)) = &self.origin else {
             let limit = first.keeper.settings.body_limit.unwrap_or(usize::MAX);
             return Err(Failure::TooLargeToKeep { limit }.into());
         };
         let (settings, delivery, keeper) = (&self.settings, &self.delivery, &first.keeper);
         let (store, recovery) = (&settings.store, &keeper.settings.recovery);
-        let failed = |error: DatabaseError| Answer::from(Failure::Acceptance(error));
+        let failed = |error: DatabaseError| Ending::from(Failure::Acceptance(error));
         let has_room = keeper.quota.has_room_for(store, delivery).await;
         if !has_room.map_err(failed)? {
             return match first.is_answered_first {
@@ -84,7 +84,7 @@ impl Admitted {
                 }))
             }
             Accepted::Known => Ok(None),
-            Accepted::Processed => Err(Answer::Duplicate(DuplicateOf::Id)),
+            Accepted::Processed => Err(Ending::Duplicate(DuplicateOf::Id)),
         }
     }
 }

@@ -3,6 +3,8 @@
 mod admitted;
 mod answer;
 mod attempt;
+mod decision;
+mod ending;
 mod error_text;
 #[cfg(feature = "axum")]
 mod extract;
@@ -19,6 +21,6 @@ mod test_kit;
 pub use service::IdempotentWebhookService;
 #[cfg(feature = "testing")]
 pub(crate) use {
-    answer::Suspicion,
+    ending::Suspicion,
     test_kit::{HandleFirst, RollBack, RolledBack, Skipped},
 };

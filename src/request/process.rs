@@ -8,10 +8,14 @@ use tracing::{Instrument, Span};
 
 use super::admitted::{Admitted, Origin};
 use super::answer::Answer;
+use super::decision::decide;
+use super::ending::Ending;
 use super::failure::Failure;
+use super::guards::Guards;
 use super::keep_first::KeepFirst;
 use super::telemetry;
 use crate::in_flight::InFlightGuard;
+use crate::outcome::Outcome;
 use crate::verification;
 
 /// Processes a delivery to its end, even if the sender hangs up meanwhile.
@@ -36,11 +40,7 @@ where
     let id = match (&admitted.origin, &keep_first) {
         (Origin::Received(_), None) => match admitted.enter_id().await {
             Ok(guard) => Some(guard),
-            Err(not_claimed) => {
-                let answer = not_claimed.into();
-                admitted.log(&answer);
-                return answer;
-            }
+            Err(not_claimed) => return admitted.conclude(not_claimed.into(), None).await,
         },
         _ => None,
     };
@@ -66,7 +66,7 @@ where
                 Err(Ok(payload)) => Failure::panicked(&*payload),
                 Err(Err(_)) | Ok(()) => Failure::Cancelled,
             };
-            let answer = Answer::Failed(failure);
+            let answer = failure.into();
             telemetry::answer(&settings, &answer);
             answer
         }
@@ -90,16 +90,14 @@ impl Admitted {
         if let Some(first) = keep_first {
             let origin = match self.keep_first(&first).await {
                 Ok(origin) => origin,
-                Err(answer) => {
-                    let answer = self.settle(answer).await;
-                    self.log(&answer);
-                    let _ = reply.send(answer);
+                Err(ending) => {
+                    let _ = reply.send(self.conclude(ending, None).await);
                     return;
                 }
             };
             if first.is_answered_first {
-                self.log(&Answer::<R, S::Error>::Accepted);
-                let _ = reply.send(Answer::Accepted);
+                telemetry::accepted(&self.settings);
+                let _ = reply.send(Answer::Acknowledged(Outcome::Accepted));
                 if let Some(origin) = origin {
                     self.origin = origin;
                     // The request has its span, with an outcome of its own.
@@ -129,23 +127,26 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        let (answer, guards) = match self.enter(id).await {
+        let (ending, guards) = match self.enter(id).await {
             Ok(guards) => (self.claim_and_handle(inner, request).await, Some(guards)),
             Err(not_claimed) => (not_claimed.into(), None),
         };
-        let answer = self.settle(answer).await;
-        self.log(&answer);
-        // The failure is logged as one, although the provider does not hear of it.
-        let answer = match answer {
-            Answer::Kept(_) if self.acknowledges() => Answer::Acknowledged,
-            answer => answer,
-        };
+        self.conclude(ending, guards).await
+    }
+
+    /// Records how an attempt ended, decides what that comes to, and logs it: a failure as one, although the provider may
+    /// not hear of it. Recovery and the duplicates that wait go by the same decision.
+    async fn conclude<R, E>(&self, ending: Ending<R, E>, guards: Option<Guards>) -> Answer<R, E> {
+        let how = ending.how();
+        let written = self.record(how, ending.failure()).await;
+        let decision = decide(how, written, self.acknowledges());
+        self.log(&ending, decision.outcome);
         if let Origin::Recovered(attempt) = &self.origin {
-            attempt.end(answer.outcome());
+            attempt.end(decision.outcome);
         }
         if let Some(guards) = guards {
-            guards.release(&answer);
+            guards.release(how, decision.outcome);
         }
-        answer
+        Answer::new(decision, ending)
     }
 }

@@ -12,14 +12,13 @@ use tower_service::Service;
 use tracing::{Instrument, debug, error};
 
 use super::admitted::{Admitted, Origin};
-use super::answer::{Answer, Suspicion};
+use super::answer::Answer;
+use super::ending::{Ending, Suspicion};
 use super::failure::Failure;
-use super::record_result::Attempted;
 use super::service::read_kept;
-use crate::handler_error::FailureReason;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::settings::Settings;
-use crate::transaction::{ClaimedTx, CommitError, DedupeTx, RehearsalError};
+use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError};
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
@@ -43,11 +42,14 @@ where
     let task = tokio::spawn(
         async move {
             let answer = match admit(&settings, &of_layer, request).await {
-                Ok((admitted, request)) => admitted.claim_and_handle(inner, request).await,
+                Ok((admitted, request)) => {
+                    Answer::unrecorded(admitted.claim_and_handle(inner, request).await)
+                }
                 Err(answer) => answer,
             };
             let result = result_of(&answer);
-            if let Answer::Failed(failure @ Failure::RehearsalLeft) = &answer {
+            if let Answer::Attempted(_, Ending::Failed(failure @ Failure::RehearsalLeft)) = &answer
+            {
                 error!(reason = %failure, "webhook rehearsal may have written");
             }
             debug!(?result, "webhook rehearsed");
@@ -95,7 +97,7 @@ impl Admitted {
         &self,
         tx: ClaimedTx,
         mut response: Response<R>,
-    ) -> Answer<R, E> {
+    ) -> Ending<R, E> {
         let suspicion = self.suspicion(&tx);
         match tx.rehearse_commit().await {
             Ok(()) => {}
@@ -105,15 +107,15 @@ impl Admitted {
         if let Some(suspicion) = suspicion {
             response.extensions_mut().insert(suspicion);
         }
-        Answer::Processed(response)
+        Ending::Processed(response)
     }
 }
 
-/// Rolls back after a handler that has failed. Returns its answer, unless it has ended the transaction.
-pub(super) async fn rehearse_rollback<R, E>(tx: ClaimedTx, answer: Answer<R, E>) -> Answer<R, E> {
+/// Rolls back after a handler that has failed. Returns how it ended, unless it has ended the transaction.
+pub(super) async fn rehearse_rollback<R, E>(tx: ClaimedTx, ending: Ending<R, E>) -> Ending<R, E> {
     match tx.rehearse_rollback().await {
-        Ok(()) => answer,
-        // The connection was lost: the answer would not say so.
+        Ok(()) => ending,
+        // The connection was lost: the response would not say so.
         Err(RehearsalError::NotCommitted(error)) => Failure::Commit(error).into(),
         Err(RehearsalError::Left) => Failure::RehearsalLeft.into(),
     }
@@ -121,56 +123,37 @@ pub(super) async fn rehearse_rollback<R, E>(tx: ClaimedTx, answer: Answer<R, E>)
 
 fn result_of<R, E>(answer: &Answer<R, E>) -> Result<RehearsalResult, Refused> {
     let not_run = RehearsalResult::not_run;
-    Ok(match answer {
-        Answer::Failed(
+    let Answer::Attempted(_, ending) = answer else {
+        return Ok(not_run("another attempt was running".into()));
+    };
+    Ok(match ending {
+        Ending::Failed(
             failure @ (Failure::NotRehearsable
             | Failure::RehearsalCommitted
             | Failure::RehearsalLeft),
         ) => return Err(Refused(failure.to_string())),
-        Answer::Failed(Failure::Superseded) => RehearsalResult::Changed,
-        Answer::Failed(failure @ Failure::NoHandler(_)) => {
+        Ending::Failed(Failure::Superseded) => RehearsalResult::Changed,
+        Ending::Failed(failure @ Failure::NoHandler(_)) => {
             RehearsalResult::Ignored(failure.to_string())
         }
         // The path leads to another layer, or to two.
-        Answer::Failed(failure @ (Failure::OtherEndpoint(_) | Failure::Nested)) => {
+        Ending::Failed(failure @ (Failure::OtherEndpoint(_) | Failure::Nested)) => {
             RehearsalResult::unreached(failure.to_string())
         }
-        Answer::Failed(failure) if !failure.is_an_attempt() => not_run(failure.to_string()),
-        Answer::Failed(Failure::LateClaim(error)) if error.is_of_the_moment() => {
-            not_run_if_again(answer)
-        }
-        Answer::Failed(Failure::Commit(CommitError::Database(error)))
-            if error.is_of_the_moment() =>
-        {
-            not_run_if_again(answer)
-        }
-        Answer::RolledBack(response) if is_of_the_moment(response) => not_run_if_again(answer),
-        Answer::Processed(response) => RehearsalResult::Processed {
+        Ending::Failed(failure) if !failure.is_an_attempt() => not_run(failure.to_string()),
+        Ending::Processed(response) => RehearsalResult::Processed {
             suspicion: response
                 .extensions()
                 .get()
                 .map(|suspicion: &Suspicion| suspicion.to_string()),
         },
-        answer => match Attempted::of(answer) {
-            Attempted::Failed(failed) => RehearsalResult::Failed(failed.reason().to_owned()),
-            Attempted::NotBegun(Some(failed)) => not_run(failed.reason().to_owned()),
-            Attempted::NotBegun(None)
-            | Attempted::Processed
-            | Attempted::Duplicate
-            | Attempted::Replayed => not_run("another attempt was running".into()),
+        ending => match ending.failure() {
+            Some(failed) if !failed.has_begun() => not_run(failed.reason().to_owned()),
+            Some(failed) if ending.is_of_the_moment() => {
+                RehearsalResult::Interrupted(failed.reason().to_owned())
+            }
+            Some(failed) => RehearsalResult::Failed(failed.reason().to_owned()),
+            None => not_run("another attempt was running".into()),
         },
     })
-}
-
-fn is_of_the_moment<R>(response: &Response<R>) -> bool {
-    let reason: Option<&FailureReason> = response.extensions().get();
-    reason.is_some_and(|reason| reason.is_of_the_moment)
-}
-
-/// What has failed for a reason that says nothing of the handler, if it is the same once more.
-fn not_run_if_again<R, E>(answer: &Answer<R, E>) -> RehearsalResult {
-    match Attempted::of(answer) {
-        Attempted::Failed(failed) => RehearsalResult::Interrupted(failed.reason().to_owned()),
-        _ => RehearsalResult::not_run("Postgres was away".into()),
-    }
 }

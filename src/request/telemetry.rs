@@ -2,10 +2,12 @@
 
 use tracing::{Span, debug, error, info, warn};
 
-use super::answer::{Answer, Suspicion};
+use super::answer::Answer;
+use super::ending::{Ending, Suspicion};
 use super::failure::Failure;
 use super::test_kit::RolledBack;
 use crate::handler_error::FailureReason;
+use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
@@ -14,47 +16,57 @@ pub(super) fn received() {
     debug!("webhook received");
 }
 
-/// Logs and counts the answer to a request.
-pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
-    let outcome = answer.outcome();
+/// Counts the outcome of a request.
+pub(super) fn request(settings: &Settings, outcome: Outcome) {
     settings.counts.request(outcome);
     Span::current().record("outcome", outcome.as_str());
-    event(settings, answer);
 }
 
-/// Logs and counts the result of an attempt at a kept delivery, which is no request.
-pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
-    let outcome = answer.outcome();
+/// Counts the outcome of an attempt at a kept delivery, which is no request.
+pub(super) fn attempt(settings: &Settings, outcome: Outcome) {
     settings.counts.attempt(outcome);
     Span::current().record("outcome", outcome.as_str());
-    event(settings, answer);
 }
 
-/// Logs the result of a request or of an attempt. It is counted elsewhere, but for its details.
-pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
+/// Logs and counts the answer to a request of which no attempt was recorded.
+pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
-        Answer::Kept(answer) => event(settings, answer),
-        // The failure is logged apart.
-        Answer::Acknowledged | Answer::Discarded => {}
-        Answer::Accepted => debug!("webhook accepted"),
-        Answer::Processed(_) => debug!("webhook processed"),
-        Answer::Duplicate(DuplicateOf::Id) => debug!("webhook duplicate"),
-        Answer::Duplicate(DuplicateOf::Body { first }) => warn!(
+        Answer::Unhandled(unhandled) => {
+            let verification = &settings.verification;
+            request(settings, unhandled.outcome());
+            settings.counts.unhandled(unhandled, &verification.provider);
+            unhandled.log(verification);
+        }
+        Answer::Acknowledged(outcome) => request(settings, *outcome),
+        Answer::Attempted(outcome, ending) => {
+            request(settings, *outcome);
+            ended(ending);
+        }
+    }
+}
+
+/// Logs and counts a delivery that is answered before its attempt.
+pub(super) fn accepted(settings: &Settings) {
+    request(settings, Outcome::Accepted);
+    debug!("webhook accepted");
+}
+
+/// Logs how an attempt ended.
+pub(super) fn ended<B, E>(ending: &Ending<B, E>) {
+    match ending {
+        Ending::Processed(_) => debug!("webhook processed"),
+        Ending::Duplicate(DuplicateOf::Id) => debug!("webhook duplicate"),
+        Ending::Duplicate(DuplicateOf::Body { first }) => warn!(
             first_delivery_id = first.as_deref(),
             "webhook suspicious: an identical body was processed under another id; not processed \
              again"
         ),
-        Answer::Unhandled(unhandled) => {
-            let provider = &settings.verification.provider;
-            settings.counts.unhandled(unhandled, provider);
-            unhandled.log(&settings.verification);
-        }
-        Answer::InFlight => info!("webhook still in flight"),
-        Answer::ObjectInFlight { .. } => info!("other webhooks of its object still in flight"),
-        Answer::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
+        Ending::InFlight => info!("webhook still in flight"),
+        Ending::ObjectInFlight { .. } => info!("other webhooks of its object still in flight"),
+        Ending::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
             debug!("webhook rolled back instead of committed, as a test has asked for");
         }
-        Answer::RolledBack(response) => warn!(
+        Ending::RolledBack(response) => warn!(
             status = response.status().as_u16(),
             reason = response
                 .extensions()
@@ -62,15 +74,15 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
                 .map(|reason: &FailureReason| reason.text.as_str()),
             "webhook rolled back: the handler did not answer success"
         ),
-        Answer::Failed(failure @ Failure::Superseded) => {
+        Ending::Failed(failure @ Failure::Superseded) => {
             info!(reason = failure.to_string(), "webhook attempt not begun");
         }
-        Answer::Failed(failure) => error!(
+        Ending::Failed(failure) => error!(
             status = failure.status().as_u16(),
             reason = failure.to_string(),
             "webhook failed"
         ),
-        Answer::InnerError(_) => warn!("webhook rolled back: the inner service failed"),
+        Ending::InnerError(_) => warn!("webhook rolled back: the inner service failed"),
     }
 }
 

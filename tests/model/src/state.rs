@@ -194,14 +194,14 @@ pub enum Phase {
     Commit,
     /// Without the guard `EndInTheTransaction`.
     EndLater,
-    Settle(Outcome),
+    Record(Outcome),
     WriteFailed(Outcome),
     Answer(bool),
     /// Only its transaction is left.
     Over,
 }
 
-/// `Attempted` in `src/request/record_result.rs`.
+/// What `Admitted::record` of `src/request/record_result.rs` makes of the end of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It was processed before.

@@ -52,8 +52,8 @@ impl Steps<'_, Configuration> {
             }
             Phase::Commit => of.commit(),
             Phase::EndLater => of.end_later(),
-            Phase::Settle(outcome) if attempt.take == Take::None => of.settle_received(outcome),
-            Phase::Settle(outcome) => of.settle_kept(outcome),
+            Phase::Record(outcome) if attempt.take == Take::None => of.record_received(outcome),
+            Phase::Record(outcome) => of.record_taken(outcome),
             Phase::WriteFailed(outcome) => {
                 if !of.from.state.is_row_locked() {
                     of.write_failed("writes `keep_failed.sql`", outcome);
@@ -281,7 +281,7 @@ impl Of<'_, '_> {
         match self.has(Guard::HandlerIsThere) {
             true => self.go(
                 "no handler is for it, which is a failure",
-                Phase::Settle(Outcome::Failed),
+                Phase::Record(Outcome::Failed),
             ),
             false => self.go("no handler is for it, and it ends", Phase::Claim),
         }
@@ -296,7 +296,7 @@ impl Of<'_, '_> {
                 (attempt.told_reprocessed, attempt.phase) = (told_reprocessed, Phase::BeforeClaim);
             }),
             Claim::Young | Claim::Old => {
-                let duplicate = Phase::Settle(Outcome::Duplicate);
+                let duplicate = Phase::Record(Outcome::Duplicate);
                 self.go("`look_up.sql` finds it processed", duplicate);
             }
         }
@@ -308,15 +308,15 @@ impl Of<'_, '_> {
         if state.holds_claim().is_some() {
             // The advisory lock, and without it the primary key.
             if self.has(Guard::LockOfClaim) || self.has(Guard::OneClaim) {
-                let not_begun = Phase::Settle(Outcome::NotBegun);
+                let not_begun = Phase::Record(Outcome::NotBegun);
                 return self.go("waits for the claim in vain", not_begun);
             }
         } else if state.claim != Claim::None && self.has(Guard::OneClaim) {
-            let duplicate = Phase::Settle(Outcome::Duplicate);
+            let duplicate = Phase::Record(Outcome::Duplicate);
             return self.go("`claim.sql` finds it processed", duplicate);
         }
         let ends_row = self.is_its_row();
-        let superseded = Phase::Settle(Outcome::Superseded);
+        let superseded = Phase::Record(Outcome::Superseded);
         let needs_row = self.attempt.take != Take::None
             && self.has(Guard::Superseded)
             && self.has_take_in_claim();
@@ -395,13 +395,13 @@ impl Of<'_, '_> {
                 state.left.failures -= 1;
                 let attempt = of_slot(state, slot);
                 (attempt.tx, attempt.has_row) = (Tx::None, false);
-                attempt.phase = Phase::Settle(outcome);
+                attempt.phase = Phase::Record(outcome);
             });
         }
     }
 
     fn commit(&mut self) {
-        let failed = Phase::Settle(Outcome::Failed);
+        let failed = Phase::Record(Outcome::Failed);
         if self.attempt.tx != Tx::Open {
             // Postgres has ended it.
             return self.go("cannot commit", failed);
@@ -453,8 +453,8 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `settle_received`: nothing was kept before the attempt.
-    fn settle_received(&mut self, outcome: Outcome) {
+    /// `record_received`: nothing was kept before the attempt.
+    fn record_received(&mut self, outcome: Outcome) {
         let state = self.from.state;
         match outcome {
             Outcome::Duplicate => self.go("is a duplicate", Phase::Answer(true)),
@@ -516,8 +516,8 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `settle_kept`: the attempt has taken the row. It waits for a transaction that changes it, and tries again.
-    fn settle_kept(&mut self, outcome: Outcome) {
+    /// `record_taken`: the attempt has taken the row. It waits for a transaction that changes it, and tries again.
+    fn record_taken(&mut self, outcome: Outcome) {
         let state = self.from.state;
         // With `acknowledge`, the provider does not hear of what is kept.
         let says_kept = matches!(
