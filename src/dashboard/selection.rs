@@ -235,7 +235,7 @@ impl Selection {
         let mut filter = match self.state {
             State::Failing => Filter::new(),
             State::Dead => Filter::new().state(KeptState::Dead),
-            State::Due => Filter::new().due_or_paused(),
+            State::Due => Filter::new().state(KeptState::Due),
             State::Recorded => Filter::new().state(KeptState::Recorded),
             State::Processed => Filter::new().state(KeptState::Processed),
         };

@@ -6,10 +6,8 @@
 pub enum KeptState {
     /// Nothing: its request is not kept, or was erased.
     Recorded,
-    /// It is run again.
+    /// It is run again: while its endpoint is paused, once that is resumed.
     Due,
-    /// It is run again once its endpoint is resumed.
-    Paused,
     /// It waits for an operator.
     Dead,
     /// It is processed, and its request stays for a time
@@ -23,7 +21,6 @@ impl KeptState {
         match self {
             Self::Recorded => "recorded",
             Self::Due => "due",
-            Self::Paused => "paused",
             Self::Dead => "dead",
             Self::Processed => "processed",
         }
@@ -33,7 +30,6 @@ impl KeptState {
         Ok(match text {
             "recorded" => Self::Recorded,
             "due" => Self::Due,
-            "paused" => Self::Paused,
             "dead" => Self::Dead,
             "processed" => Self::Processed,
             other => {

@@ -20,21 +20,20 @@ pub(crate) const BATCH: usize = 500;
 /// How many keys are chosen at once, in a transaction of their own. They are in memory until it is their turn.
 const CHOICE: usize = 20_000;
 
-/// At most `$18` keys after that of the tenant `$16` and the id `$17`.
+/// At most `$17` keys after that of the tenant `$15` and the id `$16`.
 const CHOOSE: &str = concat!(
     "
     select kept.tenant, kept.delivery_id, coalesce(kept.body_bytes, 0) as body_bytes
     from idempotent_webhook.kept_deliveries as kept
-    left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
     is_listed!(),
     "
         and ",
     can_change!(),
     "
-        and ($16::text is null or (kept.tenant, kept.delivery_id) > ($16, $17))
+        and ($15::text is null or (kept.tenant, kept.delivery_id) > ($15, $16))
     order by kept.tenant, kept.delivery_id
-    limit $18
+    limit $17
 "
 );
 

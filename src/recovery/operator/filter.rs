@@ -33,7 +33,7 @@ macro_rules! is_listed {
 }
 pub(super) use is_listed;
 
-/// The delivery meets the tenant `$2` if it is given, and the other values of a [`Filter`], `$4` to `$14`.
+/// The delivery meets the tenant `$2` if it is given, and the other values of a [`Filter`], `$4` to `$13`.
 macro_rules! meets_filter {
     () => {
         "($2::text is null or kept.tenant = $2)
@@ -46,8 +46,7 @@ macro_rules! meets_filter {
         and ($10::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($10))
         and ($11::float8 is null or kept.last_failed_at >= to_timestamp($11))
         and ($12::text is null or kept.processed_version = $12)
-        and ($13::bool is null or (state.paused_at is not null) = $13)
-        and ($14::float8 is null or kept.last_received_at < to_timestamp($14))"
+        and ($13::float8 is null or kept.last_received_at < to_timestamp($13))"
     };
 }
 pub(super) use meets_filter;
@@ -61,10 +60,7 @@ pub(super) use meets_filter;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// As the table has it.
-    state: Option<&'static str>,
-    /// Whether the endpoint is paused.
-    is_paused: Option<bool>,
+    state: Option<KeptState>,
     event_type: Option<String>,
     reason: Option<String>,
     /// As in the column `reason_group`.
@@ -117,18 +113,7 @@ impl Filter {
     /// Only those in this state.
     #[must_use]
     pub fn state(mut self, state: KeptState) -> Self {
-        (self.state, self.is_paused) = match state {
-            KeptState::Due => (Some("due"), Some(false)),
-            KeptState::Paused => (Some("due"), Some(true)),
-            state => (Some(state.as_str()), None),
-        };
-        self
-    }
-
-    /// Only those that are run again, now or once their endpoint is resumed.
-    #[cfg(feature = "dashboard")]
-    pub(crate) fn due_or_paused(mut self) -> Self {
-        (self.state, self.is_paused) = (Some("due"), None);
+        self.state = Some(state);
         self
     }
 
@@ -180,10 +165,10 @@ impl Filter {
 
     /// Whether only processed deliveries are meant in a list.
     pub(super) fn is_of_processed(&self) -> bool {
-        self.state == Some(KeptState::Processed.as_str())
+        self.state == Some(KeptState::Processed)
     }
 
-    /// The first fourteen values of a statement on what it says. Without a state, those of these states are meant.
+    /// The first thirteen values of a statement on what it says. Without a state, those of these states are meant.
     fn bind_states<'q>(
         &'q self,
         sql: &'static str,
@@ -193,7 +178,7 @@ impl Filter {
         let states: Vec<_> = states
             .iter()
             .copied()
-            .filter(|state| self.state.is_none_or(|only| only == *state))
+            .filter(|state| self.state.is_none_or(|only| only.as_str() == *state))
             .collect();
         sqlx::query(sql)
             .bind(scope.endpoint)
@@ -208,7 +193,6 @@ impl Filter {
             .bind(&self.tenants)
             .bind(self.failed.from.map(unix_time))
             .bind(&self.processed_by)
-            .bind(self.is_paused)
             .bind(self.received_before)
     }
 
@@ -226,7 +210,7 @@ impl Filter {
         self.bind_states(sql, scope, states)
     }
 
-    /// The first fifteen values of a statement on what an operation can change.
+    /// The first fourteen values of a statement on what an operation can change.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,

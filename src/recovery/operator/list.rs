@@ -13,41 +13,27 @@ use crate::pg_time::from_unix_time;
 use crate::recovery::KeptState;
 use crate::transaction::ShortTx;
 
-/// The state as operators know it.
-macro_rules! state {
-    () => {
-        "case
-            when kept.state = 'due' and state.paused_at is not null then 'paused'
-            else kept.state
-        end"
-    };
-}
-
-/// At most `$17`, in an order of keys, after that of the tenant `$15` and the id `$16`.
+/// At most `$16`, in an order of keys, after that of the tenant `$14` and the id `$15`.
 macro_rules! list {
     (by $key:literal after $last:literal) => {
         concat!(
             "
     select
-        kept.tenant_name, kept.tenant, kept.delivery_id, kept.event_type, kept.attempts,
+        kept.tenant_name, kept.tenant, kept.delivery_id, kept.event_type, kept.state, kept.attempts,
         kept.status, kept.reason,
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
         extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
         extract(epoch from kept.processed_at)::float8 as processed_at,
-        kept.processed_version,
-        ",
-            state!(),
-            " as state
+        kept.processed_version
     from idempotent_webhook.kept_deliveries as kept
-    left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
             is_listed!(),
             "
         and ",
             meets_filter!(),
             "
-        and ($15::text is null or (",
+        and ($14::text is null or (",
             $key,
             ") > (",
             $last,
@@ -55,18 +41,18 @@ macro_rules! list {
     order by ",
             $key,
             "
-    limit $17
+    limit $16
 "
         )
     };
 }
 
 /// By the primary key, which has a page of the archive without the pages after it: most of the table is archive.
-const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$15, $16");
+const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$14, $15");
 
 /// Not in the order of the primary key, so that the planner takes the indexes of the states. Where ids grow with time, what is
 /// due is behind all of the archive, which the planner does not know.
-const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$16, $15");
+const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$15, $14");
 
 #[cfg(feature = "dashboard")]
 const COUNT: &str = concat!(
@@ -75,14 +61,13 @@ const COUNT: &str = concat!(
     from (
         select
         from idempotent_webhook.kept_deliveries as kept
-        left join idempotent_webhook.kept_endpoints as state using (endpoint)
         where ",
     is_listed!(),
     "
         and ",
     meets_filter!(),
     "
-        limit $15
+        limit $14
     ) as chosen
 "
 );

@@ -12,7 +12,7 @@ use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::transaction::ShortTx;
 
-/// At most `$15`, in the order of [`Chosen`]. No index has it: all that the filter means is read, but once. The request of a
+/// At most `$14`, in the order of [`Chosen`]. No index has it: all that the filter means is read, but once. The request of a
 /// recorded one is not there.
 const NEWEST: &str = concat!(
     "
@@ -20,7 +20,6 @@ const NEWEST: &str = concat!(
         kept.tenant, kept.delivery_id,
         extract(epoch from kept.first_received_at)::float8 as first_received_at
     from idempotent_webhook.kept_deliveries as kept
-    left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where ",
     is_listed!(),
     "
@@ -29,7 +28,7 @@ const NEWEST: &str = concat!(
     "
         and kept.state <> 'recorded'
     order by kept.first_received_at desc, kept.tenant, kept.delivery_id
-    limit $15
+    limit $14
 "
 );
 

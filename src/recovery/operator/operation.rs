@@ -22,16 +22,16 @@ const BEGIN: &str = concat!(
     where current_setting('idle_in_transaction_session_timeout') = '0'"
 );
 
-/// The delivery meets the filter, and the operation `$15` can change it.
+/// The delivery meets the filter, and the operation `$14` can change it.
 macro_rules! can_change {
     () => {
         concat!(
             meets_filter!(),
             "
-        and case $15
+        and case $14
             when 'retry' then kept.state = 'dead' or kept.next_attempt_at > now() or kept.taken_by is not null
             when 'erase' then not kept.erased
-            when 'reprocess' then $14::float8 is null or kept.processed_at < to_timestamp($14)
+            when 'reprocess' then $13::float8 is null or kept.processed_at < to_timestamp($13)
             else true
         end"
         )
@@ -39,7 +39,7 @@ macro_rules! can_change {
 }
 pub(super) use can_change;
 
-/// Waits for each transaction that changes the rows of the tenants `$16` and the ids `$17`, and looks at them again then. In one
+/// Waits for each transaction that changes the rows of the tenants `$15` and the ids `$16`, and looks at them again then. In one
 /// order, so that two operations do not wait for each other in a circle.
 const LOCK: &str = concat!(
     "
@@ -48,12 +48,11 @@ const LOCK: &str = concat!(
         kept.taken_by is not null and exists (
             select from idempotent_webhook.processes where number = kept.taken_by
         ) as is_taken
-    from unnest(array_fill($1::text, array[cardinality($16::text[])]), $16::text[], $17::text[]) as key (endpoint, tenant, delivery_id)
+    from unnest(array_fill($1::text, array[cardinality($15::text[])]), $15::text[], $16::text[]) as key (endpoint, tenant, delivery_id)
     join idempotent_webhook.kept_deliveries as kept
         on kept.endpoint = any (array[key.endpoint])
             and kept.tenant = key.tenant
             and kept.delivery_id = key.delivery_id
-    left join idempotent_webhook.kept_endpoints as state on state.endpoint = any (array[kept.endpoint])
     where kept.state = any($3::text[])
         and ",
     can_change!(),

@@ -146,6 +146,25 @@ async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_d
     board.page("overview").await.hides("reach no layer");
 }
 
+/// The endpoint is paused, and not the delivery.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_delivery_that_is_due_says_that_its_endpoint_is_paused() {
+    let app = TestApp::keeping(|keep| keep, Failing::times(1).handler()).await;
+    app.send(github("a", "{}")).await;
+    let board = Board::operator(&app.database.pool);
+    let page = "delivery?endpoint=test&id=a";
+    for is_paused in [true, false] {
+        let endpoint = endpoint(&app);
+        match is_paused {
+            true => endpoint.pause().await.unwrap(),
+            false => endpoint.resume().await.unwrap(),
+        }
+        let shown = board.page(page).await;
+        shown.shows("data-state=\"due\"");
+        assert_eq!(shown.text().contains("Its endpoint is paused"), is_paused);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     let database = Database::new().await;

@@ -36,8 +36,8 @@ use tower::ServiceExt;
 
 use self::page_list::{PAGES, Page, Right, Takes};
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, SOON, TestApp, assert_rows, gated, github, github_delivery,
-    insert_effect, logged, recover, secret, soon, spawn_send, write_effect,
+    Database, Failing, NOTHING_KEPT, SOON, TestApp, assert_rows, endpoint, gated, github,
+    github_delivery, insert_effect, logged, recover, secret, soon, spawn_send, write_effect,
 };
 
 /// Where each page is, on a database with a dead delivery `a`, and an action if one is needed.

@@ -162,7 +162,6 @@ impl Delivery {
             _ if self.processed.is_some() => "processed",
             _ if self.is_in_flight => "in flight",
             Some(kept) if kept.is_running => "running",
-            Some(kept) if kept.state == "due" && self.is_paused => "paused",
             Some(kept) => &kept.state,
             None => "unknown",
         }
@@ -176,8 +175,7 @@ impl Delivery {
 
     /// When its last attempt has reached no layer, if it runs again.
     pub(super) fn unreached(&self) -> Option<(&Kept, Timestamp)> {
-        let waits = matches!(self.state(), "due" | "paused");
-        let kept = self.kept.as_ref().filter(|_| waits)?;
+        let kept = self.kept.as_ref().filter(|_| self.state() == "due")?;
         Some((kept, kept.unreached?))
     }
 
@@ -193,6 +191,9 @@ impl Delivery {
             "running" => {
                 "An attempt at it has begun. If its process was killed, the next one comes within seconds."
             }
+            "due" if self.is_paused => {
+                "Its endpoint is paused: it runs again once that is resumed."
+            }
             "due" if self.unreached().is_some() => {
                 "It runs again each minute, and its attempts reach no layer of its endpoint."
             }
@@ -201,7 +202,6 @@ impl Delivery {
                 "It has failed, and runs again at the time of the next attempt. While its endpoint is \
                  probed, it may have to wait for longer."
             }
-            "paused" => "It runs again once its endpoint is resumed.",
             "dead" => "It runs again only if somebody retries it, or the provider sends it again.",
             "recorded" if self.has_not_failed() => {
                 "Its content was erased before it had failed. It is processed if the provider \

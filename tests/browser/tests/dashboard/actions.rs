@@ -123,7 +123,8 @@ async fn an_endpoint_is_paused_and_resumed() {
         ada.reloads_and_goes_back(&stage.pool).await;
 
         ada.goes_to("delivery?endpoint=payouts&id=c-3").await;
-        assert_eq!(ada.page.text_of(".lead .state").await, "paused");
+        assert_eq!(ada.page.text_of(".lead .state").await, "due");
+        assert!(ada.page.text_of(".lead").await.contains("is paused"));
 
         ada.goes_to("overview").await;
         ada.uses("form:has([value=resume]):has([value=payouts]) button")

@@ -206,7 +206,7 @@ pub const DELIVERIES: [(&str, &str, &str); 8] = [
     ("billing", "running-1", "running"),
     ("billing", "in-flight-1", "in flight"),
     ("orders", "recorded-1", "recorded"),
-    ("payouts", "paused-1", "paused"),
+    ("payouts", "paused-1", "due"),
     ("commands", "accepted-1", "due"),
 ];
 

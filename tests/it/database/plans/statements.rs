@@ -273,7 +273,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "recovery/operator/operation.rs:LOCK",
         Operation,
-        "'test', null, '{due,dead}', null, null, null, null, null, null, null, null, null, null, 4000000000, 'retry', \
+        "'test', null, '{due,dead}', null, null, null, null, null, null, null, null, null, 4000000000, 'retry', \
          '{\"\",\"\"}', '{due,dead}'",
     ),
     (
