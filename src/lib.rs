@@ -201,6 +201,7 @@ mod endpoint_name;
 mod error_chain;
 mod event_types;
 mod expiring_map;
+mod log_once;
 mod metrics;
 mod outcome;
 mod panic;

@@ -4,15 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::breaker::Breaker;
 use super::dead::DeadReport;
 use super::schedule::Schedule;
 use super::taken::RecoveryAttempt;
 use crate::delivery::Delivery;
+use crate::log_once::LogOnce;
 
-/// How often it is told that attempts reach no layer.
+/// How often it is logged that attempts reach no layer.
 const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);
 
 /// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
@@ -28,8 +27,8 @@ pub(crate) struct Served {
     turn: AtomicU64,
     /// Whether attempts have failed since the last success, as this process knows.
     has_failures: AtomicBool,
-    /// When it was last told that an attempt of this process has reached no layer.
-    unreached_told_at: Mutex<Option<Instant>>,
+    /// That an attempt of this process has reached no layer.
+    unreached: LogOnce,
 }
 
 /// A layer that keeps deliveries.
@@ -59,7 +58,7 @@ impl Served {
             running: AtomicUsize::new(0),
             turn: AtomicU64::new(0),
             has_failures: AtomicBool::new(false),
-            unreached_told_at: Mutex::default(),
+            unreached: LogOnce::of(1).again_after(UNREACHED_INTERVAL),
         }
     }
 
@@ -105,16 +104,9 @@ impl Served {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// An attempt has reached no layer. Returns whether it is time to tell that.
+    /// An attempt has reached no layer. Returns whether it is time to log that.
     pub(super) fn note_unreached(&self) -> bool {
-        // Nothing panics while it holds the lock.
-        let told_at = self.unreached_told_at.lock();
-        let mut told_at = told_at.unwrap_or_else(PoisonError::into_inner);
-        let is_told = told_at.is_some_and(|at| at.elapsed() < UNREACHED_INTERVAL);
-        if !is_told {
-            *told_at = Some(Instant::now());
-        }
-        !is_told
+        self.unreached.is_first(())
     }
 
     /// It is its turn.

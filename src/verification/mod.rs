@@ -4,11 +4,9 @@
 mod authenticate;
 mod body;
 mod body_shape;
-mod first_match;
 mod future;
 mod layer;
-mod older_secrets;
-mod other_versions;
+mod notices;
 mod rejection;
 mod response;
 mod service;

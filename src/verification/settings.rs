@@ -1,14 +1,11 @@
 //! What a layer needs to verify a request and to answer it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::request::Parts;
 
-use super::first_match::FirstMatch;
-use super::older_secrets::OlderSecrets;
-use super::other_versions::OtherVersions;
+use super::notices::Notices;
 use crate::delivery::{Delivery, VerifiedDelivery, check_text};
 use crate::event_types::{EventTypes, Matched, Wanted, WantedEvents, add};
 use crate::metrics::{Metrics, SenderWait};
@@ -26,10 +23,7 @@ pub(crate) struct Verification {
     events: Option<Arc<WantedEvents>>,
     /// The same of any clone: `Reconcile` takes one before there are handlers.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
-    first_match: Arc<FirstMatch>,
-    older_secrets: Arc<OlderSecrets>,
-    other_versions: Arc<OtherVersions>,
-    refused_a_method: Arc<AtomicBool>,
+    pub(super) notices: Arc<Notices>,
     pub(crate) body_timeout: Duration,
     /// For the look-up of a tenant's secrets, and for what a handshake asks for.
     pub(crate) lookup_timeout: Duration,
@@ -69,10 +63,7 @@ impl Verification {
         Self {
             events: None,
             events_of_clones: Arc::default(),
-            first_match: Arc::default(),
-            older_secrets: Arc::default(),
-            other_versions: Arc::default(),
-            refused_a_method: Arc::default(),
+            notices: Arc::default(),
             body_timeout: Duration::from_secs(10),
             lookup_timeout: Duration::from_secs(3),
             retry_after: Duration::from_secs(5),
@@ -161,7 +152,7 @@ impl Verification {
     ) -> Option<Wanted> {
         let events = self.events.as_ref()?;
         let wanted = self.check(events, event_type, head, body);
-        self.first_match.note(&wanted, events);
+        self.notices.wanted(&wanted, events);
         Some(wanted)
     }
 
@@ -193,11 +184,11 @@ impl Verification {
     pub(super) fn note_authentic(&self, delivery: &VerifiedDelivery, tenant: Option<&Arc<str>>) {
         if let Some(place) = delivery.secret {
             self.metrics.verified_by_secret(place);
-            self.older_secrets.note(place, tenant);
+            self.notices.verified_by_secret(place, tenant);
         }
         if let Some(version) = &delivery.other_version {
             self.metrics.other_version(1);
-            self.other_versions.note(version, &self.provider);
+            self.notices.other_version(version, &self.provider);
         }
     }
 
@@ -209,10 +200,5 @@ impl Verification {
             metrics: &self.metrics,
             signed_at,
         })
-    }
-
-    /// Marks a refusal for the method. Returns whether there was one before.
-    pub(super) fn note_refused_method(&self) -> bool {
-        self.refused_a_method.swap(true, Ordering::Relaxed)
     }
 }

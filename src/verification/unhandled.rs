@@ -130,15 +130,15 @@ impl Unhandled {
                 match rejection {
                     // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
                     // in the wrong place.
-                    Rejection::Method(_) if verification.note_refused_method() => {
-                        debug!(status, reason, "webhook rejected");
+                    Rejection::Method(_) if verification.notices.is_first_refused_method() => {
+                        warn!(
+                            status,
+                            reason,
+                            "webhook rejected; if another handler should have had this request, put the \
+                             layer on the webhook's route only (logged once)"
+                        );
                     }
-                    Rejection::Method(_) => warn!(
-                        status,
-                        reason,
-                        "webhook rejected; if another handler should have had this request, put the \
-                         layer on the webhook's route only (logged once)"
-                    ),
+                    Rejection::Method(_) => debug!(status, reason, "webhook rejected"),
                     _ => warn!(status, body_bytes, reason, "webhook rejected"),
                 }
             }
