@@ -12,8 +12,8 @@ use crate::delivery::check_text;
 #[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
 use crate::provider::{Provider, Source};
+use crate::recovery::Keep;
 use crate::recovery::task::Recovery;
-use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
 use crate::settings::Settings;
 use crate::verification::{MAX_TIMEOUT, Verification};
@@ -347,33 +347,17 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Records deliveries whose attempts were rolled back: how many attempts, when the first and the last,
-    /// with which status and reason, in the table `idempotent_webhook.kept_deliveries`. The record is written
-    /// in a transaction of its own, after the rollback and before the response. It has no body of a request.
+    /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) runs them again: those
+    /// that failed ([`Keep::failed`]), or all of them before the handler runs ([`Keep::all`]).
+    ///
+    /// What has failed is in the view `idempotent_webhook.failing_deliveries` until it is processed: how many attempts, when the
+    /// first and the last, with which status and reason. [`Keep::body_limit`] says how to record only that.
     /// A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise the reason is the
     /// first 200 characters of the response's body, if that is a text in axum's `Body` or in `Full<Bytes>`.
     /// Reasons are cut at 1000 characters. They may quote a value of the request, as the errors of serde do.
     /// The log has the same reasons.
     ///
-    /// ```sql
-    /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
-    /// ```
-    ///
-    /// shows the deliveries that are failing. A delivery disappears from the view as soon as it is
-    /// processed; [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes its record
-    /// later. If the record cannot be written, because Postgres is down or the process is killed,
-    /// the failure is only logged, if at all.
-    ///
-    /// Default: off. It does not slow down a success.
-    pub fn record_failures(mut self) -> Self {
-        self.0.recorded = Some(Quota::new(QuotaLimits::default()));
-        self
-    }
-
-    /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) runs them again: those
-    /// that failed ([`Keep::failed`]), or all of them before the handler runs ([`Keep::all`]).
-    ///
-    /// It includes [`record_failures`](Self::record_failures). Default: nothing is kept.
+    /// Default: nothing is kept.
     ///
     /// ```no_run
     /// use axum::{Router, http::StatusCode, routing::post};

@@ -16,7 +16,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use idempotent_webhook::service::ExtractError;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, migrate, presets};
+use idempotent_webhook::{
+    DedupeTx, Delivery, IdempotentWebhook, Keep, Recovery, Secret, migrate, presets,
+};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -219,8 +221,9 @@ async fn g13_the_text_of_an_error_is_the_reason_and_reaches_the_sender() {
         Ok(response)
     }
     let (_server, pool, layer) = database().await;
+    let keep = Keep::failed(&Recovery::new(pool.clone())).body_limit(0);
     let service = ServiceBuilder::new()
-        .layer(layer.record_failures())
+        .layer(layer.keep(keep))
         .service(service_fn(refuse));
     let response = service.oneshot(push("a")).await.unwrap();
     assert_eq!(response.status(), StatusCode::CONFLICT);

@@ -60,7 +60,8 @@ impl Shop {
             )
             .route(
                 "/shopify",
-                post(handle).layer(layer("orders", shopify).record_failures()),
+                post(handle)
+                    .layer(layer("orders", shopify).keep(Keep::failed(recovery).body_limit(0))),
             );
         Ok(Self { router, providers })
     }

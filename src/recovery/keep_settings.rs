@@ -154,6 +154,18 @@ impl Keep {
     /// provider that does not retry, that loses it; lower its [`body_limit`](crate::Provider::body_limit) instead, so that
     /// the log says at once what is refused.
     ///
+    /// With 0, no request is kept. So `Keep::failed(&recovery).body_limit(0)` only records failures, and needs no
+    /// [`Recovery`] that is spawned:
+    ///
+    /// ```sql
+    /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
+    /// ```
+    ///
+    /// A record is written in a transaction of its own, after the rollback and before the response. It does not slow down a
+    /// success. [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it once it is older than the age, or the
+    /// delivery is processed. If it cannot be written, because Postgres is down or the process is killed, the failure is only
+    /// logged, if at all.
+    ///
     /// Default: the provider's [`body_limit`](crate::Provider::body_limit).
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = Some(bytes);

@@ -40,7 +40,8 @@ pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs, GivenBack};
 pub(crate) use kept_request::KeptRequest;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub use problems::{EndpointChange, Problem};
-pub(crate) use quota::{Quota, QuotaLimits};
+#[cfg(test)]
+pub(crate) use quota::QuotaLimits;
 pub(crate) use reconciled_lists::ReconciledList;
 pub(crate) use rehearsal::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 pub use rehearsal::{

@@ -170,48 +170,46 @@ impl Admitted {
         request: Option<&KeptRequest>,
     ) -> Result<Written, DatabaseError> {
         let (store, delivery) = (&self.settings.store, &self.delivery);
-        let keeper = self.settings.keeper.as_deref();
-        let Some(quota) = self.settings.quota() else {
+        let endpoint = &self.settings.verification.endpoint;
+        let Some(keeper) = self.settings.keeper.as_deref() else {
             return Ok(Written::NotKept);
         };
+        let keep = &keeper.settings;
         if failed.is_discarded() {
             store
                 .drop_kept(delivery, None, DroppedAs::Discarded)
                 .await?;
             return Ok(Written::NotKept);
         }
-        if !quota.has_room_for(store, delivery).await? {
+        if !keeper.quota.has_room_for(store, delivery).await? {
             return Ok(Written::NotKept);
         }
-        let keep = keeper.map(|keeper| &keeper.settings);
-        let delay = keep.and_then(|keep| failed.delay(&keep.schedule, 0));
-        let tells = keep.is_some_and(|keep| keep.on_dead.is_some());
+        let delay = failed.delay(&keep.schedule, 0);
+        let tells = keep.on_dead.is_some();
         let kept = store.keep_failed(failed, delivery, request, delay, tells);
         let Some(kept) = kept.await? else {
             return Ok(Written::Committed);
         };
-        quota.note_kept(store, &self.settings.verification.endpoint);
+        keeper.quota.note_kept(store, endpoint);
         if kept.state == KeptState::Recorded {
-            if let Some(limit) = keep.and_then(|keep| keep.body_limit) {
+            // With 0, no request is meant to be kept.
+            if let Some(limit @ 1..) = keep.body_limit {
                 telemetry::request_not_kept(limit);
             }
             return Ok(Written::NotKept);
         }
-        if let Some(keep) = keep {
-            if kept.died {
-                let (settings, takes) = (&self.settings, kept.takes);
-                tell_dead(settings, keep, delivery, failed, takes, AttemptBy::Provider).await;
-            }
-            keep.recovery
-                .note_kept(&self.settings.verification.endpoint);
-            keep.recovery.notify();
+        if kept.died {
+            let (settings, takes) = (&self.settings, kept.takes);
+            tell_dead(settings, keep, delivery, failed, takes, AttemptBy::Provider).await;
         }
+        keep.recovery.note_kept(endpoint);
+        keep.recovery.notify();
         Ok(Written::Kept)
     }
 
     /// Ends what is kept of a delivery whose body was processed under another id.
     async fn drop_replay(&self) -> Result<Written, DatabaseError> {
-        if self.settings.quota().is_some() {
+        if self.settings.keeper.is_some() {
             self.settings
                 .store
                 .drop_kept(&self.delivery, None, DroppedAs::Replay)

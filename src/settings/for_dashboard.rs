@@ -67,8 +67,7 @@ impl Settings {
                 What::Accepted => "accepted",
             }),
             "acknowledge": keep.is_some_and(|keep| keep.acknowledge),
-            // What is kept is recorded, too.
-            "record_failures": keep.is_some() || self.recorded.is_some(),
+            "kept_body_limit_bytes": keep.and_then(|keep| keep.body_limit),
             "retry_delays_seconds": retry_delays
                 .map(|delays| delays.iter().copied().map(seconds).collect::<Vec<_>>()),
             "processed_for_seconds": keep.and_then(|keep| keep.archived_for).map(seconds),

@@ -20,7 +20,7 @@ use crate::in_flight::InFlight;
 use crate::provider::{self, Provider, Unreadable};
 use crate::recovery::task::Recovery;
 use crate::recovery::{
-    DeadReport, JoinedLayer, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings,
+    DeadReport, JoinedLayer, Keep, Keeper, KeptRequest, ServedLayer, ServedSettings,
 };
 use crate::transaction::Store;
 use crate::verification::{MAX_TIMEOUT, Verification};
@@ -40,8 +40,6 @@ pub(crate) struct Settings {
     pub(crate) guards_replays: bool,
     /// If deliveries are kept.
     pub(crate) keeper: Option<Arc<Keeper>>,
-    /// How many failures are recorded, if failures are recorded and nothing is kept.
-    pub(crate) recorded: Option<Quota>,
     /// Whether the handler claims the delivery.
     pub(crate) claims_late: bool,
     /// Where it is what a delivery is about, if those of one object run one at a time.
@@ -78,7 +76,6 @@ impl Settings {
             in_flight: InFlight::default(),
             guards_replays: false,
             keeper: None,
-            recorded: None,
             claims_late: false,
             serialized_by: None,
             allow_unused_transaction: false,
@@ -162,12 +159,6 @@ impl Settings {
         }
     }
 
-    /// How much is kept or recorded, if anything is.
-    pub(crate) fn quota(&self) -> Option<&Quota> {
-        let keeper = self.keeper.as_ref();
-        keeper.map_or(self.recorded.as_ref(), |keeper| Some(&keeper.quota))
-    }
-
     pub(crate) fn share_connections(&mut self, other: &Self) {
         self.store.share_connections(&other.store);
     }
@@ -193,7 +184,7 @@ impl Settings {
             .flat_map(provider::Source::headers);
         let headers = keep.headers.iter().chain(object);
         keep.body_limit
-            .is_none_or(|limit| body.len() <= limit)
+            .is_none_or(|limit| limit > 0 && body.len() <= limit)
             .then(|| {
                 KeptRequest::new(
                     head,

@@ -125,18 +125,19 @@ pub async fn run() {
         true => layer,
         false => layer.without_activity(),
     };
+    let records = || Keep::failed(&Recovery::new(pool())).body_limit(0);
     let layer = counted(IdempotentWebhook::new(pool(), "fire", github()))
         .only([WANTED])
         .database_timeout(Duration::from_millis(patience))
         .handler_timeout(HANDLER_TIME)
         .in_flight_timeout(Duration::from_secs(5))
-        .record_failures();
+        .keep(records());
     let late = counted(IdempotentWebhook::new(pool(), "late-alone", github()))
         .late_claim()
         .database_timeout(Duration::from_millis(patience))
         .handler_timeout(HANDLER_TIME)
         .in_flight_timeout(Duration::from_secs(5))
-        .record_failures();
+        .keep(records());
     background.layers = vec![layer.clone(), late.clone()];
     let router = Router::new()
         .route("/", post(handle).layer(layer))

@@ -21,9 +21,9 @@ pub struct Pruned {
     /// Subjects that were last advanced longer ago than the age, see
     /// [`DedupeTx::advance`](crate::DedupeTx::advance).
     pub subjects: u64,
-    /// Records of failures that are older than the age, see
-    /// [`IdempotentWebhook::record_failures`](crate::IdempotentWebhook::record_failures). Records
-    /// of deliveries that were processed since are deleted as well and not counted.
+    /// Records of failures without a request that are older than the age, see
+    /// [`Keep::body_limit`](crate::Keep::body_limit). Records of deliveries that were processed since are deleted as well and
+    /// not counted.
     pub failures: u64,
 }
 

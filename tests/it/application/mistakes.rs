@@ -16,7 +16,7 @@ use tower::ServiceExt;
 
 use crate::support::{
     Database, TestApp, answer, assert_rows, github, github_delivery, insert_effect, let_pass,
-    logged, secret, send, shopify, write_effect,
+    logged, record, secret, send, shopify, write_effect,
 };
 
 fn with_method(method: Method) -> Request<Body> {
@@ -172,7 +172,7 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
         }
         Ok(StatusCode::OK)
     }
-    let app = TestApp::github_with(IdempotentWebhook::record_failures, fails).await;
+    let app = TestApp::keeping(record, fails).await;
     for (id, status, reason) in [
         (
             "sql",

@@ -6,13 +6,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Endpoint, IdempotentWebhook, Retention, presets};
+use idempotent_webhook::{
+    DedupeTx, Endpoint, IdempotentWebhook, Keep, Recovery, Retention, presets,
+};
 use sqlx::Row;
 use sqlx::postgres::PgPoolOptions;
 
 use crate::support::{
-    Database, TestApp, answer, assert_rows, github, github_delivery, secret, send, send_copies,
-    write_effect,
+    Database, TestApp, answer, assert_rows, github, github_delivery, record, secret, send,
+    send_copies, write_effect,
 };
 
 const UNAVAILABLE: &str = "temporarily unavailable";
@@ -154,7 +156,9 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         StatusCode::CONFLICT
     };
     let activity = layer.clone();
-    let layer = layer.record_failures().replay_guard();
+    let layer = layer
+        .keep(record(Keep::failed(&Recovery::new(pool.clone()))))
+        .replay_guard();
     let router = Router::new().route("/", post(advancing).layer(layer));
     for attempts in 1..=2 {
         assert_eq!(send(&router, github("b", "{}")).await.status, 409);

@@ -688,7 +688,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
             "serialize_by": null,
             "keep": "all",
             "acknowledge": true,
-            "record_failures": true,
+            "kept_body_limit_bytes": null,
             "retry_delays_seconds": [1, 2.5],
             "processed_for_seconds": 3600,
         })
@@ -708,7 +708,6 @@ async fn the_settings_of_the_finished_layer_are_told() {
         ("signature_header", "x-hub-signature-256".into()),
         ("replay_guard", false.into()),
         ("acknowledge", false.into()),
-        ("record_failures", false.into()),
     ] {
         assert_eq!(settings[name], value, "{name}");
     }

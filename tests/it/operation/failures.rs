@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, prune};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Recovery, presets, prune};
 use sqlx::Executor;
 
 use crate::support::{
-    TestApp, answer, assert_rows, github, github_delivery, insert_effect, send, send_copies,
-    write_effect,
+    TestApp, answer, assert_rows, github, github_delivery, insert_effect, keep, logged, record,
+    secret, send, send_copies, write_effect,
 };
 
 /// What the operator's query says of a delivery.
@@ -37,7 +37,7 @@ async fn failing(app: &TestApp) -> Vec<OnRecord> {
 }
 
 /// Fails as the delivery's id says, and succeeds at the third attempt.
-async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> TestApp {
+async fn recording(set: impl FnOnce(IdempotentWebhook, &Recovery) -> IdempotentWebhook) -> TestApp {
     let attempts = Arc::new(AtomicU32::new(0));
     let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
         insert_effect(&mut tx, &delivery).await.unwrap();
@@ -54,11 +54,10 @@ async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> 
             _ => StatusCode::IM_A_TEAPOT,
         }
     };
-    TestApp::github_with(
-        |layer| set(layer.handler_timeout(Duration::from_millis(200))),
-        handler,
-    )
-    .await
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        set(layer.handler_timeout(Duration::from_millis(200)), recovery)
+    };
+    TestApp::recovered(presets::github(secret()), set, handler).await
 }
 
 #[tokio::test]
@@ -69,7 +68,7 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
         ("swallow", 500, "the handler answered success although"),
         ("slow", 503, "the handler took longer than 200ms"),
     ] {
-        let app = recording(IdempotentWebhook::record_failures).await;
+        let app = recording(|layer, recovery| layer.keep(record(keep(recovery)))).await;
         for attempt in 1..=2 {
             let answer = app.send(github(id, r#"{"card":"4242"}"#)).await;
             assert_eq!(answer.outcome, "failed", "{id}");
@@ -91,13 +90,40 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
     }
 }
 
+/// What is recorded so keeps no request, not even one without a body, and is no mistake to warn of.
+#[tokio::test]
+async fn with_a_body_limit_of_zero_no_request_is_kept() {
+    for (limit, warns) in [(0, false), (1, true)] {
+        let fails = async |_: DedupeTx| StatusCode::IM_A_TEAPOT;
+        let app = TestApp::keeping(|keep| keep.body_limit(limit), fails).await;
+        let log = logged(async {
+            assert_eq!(app.send(github("a", "{}")).await.outcome, "failed");
+        })
+        .await;
+        assert_eq!(
+            log.contains("webhook not kept, only recorded"),
+            warns,
+            "{log}"
+        );
+        let without_body = app.send(github("b", "")).await.outcome;
+        assert_eq!(without_body, if limit == 0 { "failed" } else { "kept" });
+        let states = format!(
+            "(select string_agg(delivery_id || ' ' || state, ', ' order by delivery_id)
+              from idempotent_webhook.kept_deliveries) = 'a recorded, b {}'",
+            if limit == 0 { "recorded" } else { "due" }
+        );
+        app.database.until(&states).await;
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_on_record_that_is_not_asked_for_or_was_no_attempt() {
-    let app = recording(|layer| layer).await;
+    let app = recording(|layer, _| layer).await;
     assert_eq!(app.send(github("teapot", "{}")).await.outcome, "failed");
     assert_eq!(failing(&app).await, []);
 
-    let app = recording(IdempotentWebhook::record_failures).await;
+    let app = recording(|layer, recovery| layer.keep(record(keep(recovery)))).await;
     let forged = github_delivery().id("teapot").tampered();
     assert_eq!(app.send(forged.request()).await.status, 401);
     assert_eq!(failing(&app).await, []);
@@ -105,7 +131,7 @@ async fn nothing_is_on_record_that_is_not_asked_for_or_was_no_attempt() {
 
 #[tokio::test]
 async fn a_record_that_cannot_be_written_changes_nothing() {
-    let app = recording(IdempotentWebhook::record_failures).await;
+    let app = recording(|layer, recovery| layer.keep(record(keep(recovery)))).await;
     app.database
         .run("drop view idempotent_webhook.failing_deliveries")
         .await;
@@ -125,11 +151,9 @@ async fn a_record_that_cannot_be_written_changes_nothing() {
 /// One process fails, the other one succeeds, in any order and at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_succeeded_in_another_process_is_not_failing() {
-    let app = TestApp::github_with(IdempotentWebhook::record_failures, write_effect).await;
-    let failing_elsewhere = app
-        .elsewhere_with(IdempotentWebhook::record_failures, async || {
-            StatusCode::INTERNAL_SERVER_ERROR
-        })
+    let app = TestApp::keeping(record, write_effect).await;
+    let (failing_elsewhere, _) = app
+        .elsewhere_keeping(record, async || StatusCode::INTERNAL_SERVER_ERROR)
         .await;
     let routers = [failing_elsewhere, app.router.clone()];
     for round in 0..30 {
@@ -145,7 +169,7 @@ async fn what_has_succeeded_in_another_process_is_not_failing() {
 
 #[tokio::test]
 async fn records_are_pruned() {
-    let app = recording(IdempotentWebhook::record_failures).await;
+    let app = recording(|layer, recovery| layer.keep(record(keep(recovery)))).await;
     for id in ["old", "new"] {
         assert_eq!(app.send(github(id, "{}")).await.outcome, "failed");
     }
@@ -182,7 +206,7 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
     ] {
         let handler =
             async move |tx: DedupeTx, delivery: Delivery| attempt(tx, delivery, set).await;
-        let app = TestApp::github_with(IdempotentWebhook::record_failures, handler).await;
+        let app = TestApp::keeping(record, handler).await;
         app.database
             .run("drop role if exists nothing; create role nothing")
             .await;

@@ -12,12 +12,12 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
-use idempotent_webhook::{DedupeTx, HandlerError, IdempotentWebhook};
+use idempotent_webhook::{DedupeTx, HandlerError};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tower::ServiceExt;
 
-use crate::support::{TestApp, assert_rows, github, logged, soon};
+use crate::support::{TestApp, assert_rows, github, logged, record, soon};
 
 const TEAPOT: &str = "the handler answered 418 I'm a teapot";
 
@@ -48,7 +48,7 @@ async fn fail_with(response: impl IntoResponse) -> (Response, String) {
     let response = (StatusCode::IM_A_TEAPOT, response).into_response();
     let response = Arc::new(Mutex::new(Some(response)));
     let handler = async move |_: DedupeTx| response.lock().unwrap().take().unwrap();
-    let app = TestApp::github_with(IdempotentWebhook::record_failures, handler).await;
+    let app = TestApp::keeping(record, handler).await;
     fail(&app, github("a", "{}")).await
 }
 
@@ -64,7 +64,7 @@ async fn g13_the_text_of_an_extractor_is_the_reason() {
     }
     async fn push(_: DedupeTx, _: Json<Push>) {}
 
-    let app = TestApp::github_with(IdempotentWebhook::record_failures, push).await;
+    let app = TestApp::keeping(record, push).await;
     let (response, reason) = fail(&app, github("a", r#"{"_after": 7}"#)).await;
     assert_eq!(response.status(), 422);
     let body = bytes(response).await;

@@ -30,8 +30,8 @@ pub(crate) use recovery::assert_kept;
 pub use recovery::{
     Answered, Failing, Kept, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,
     ONE_WAITS_FOR_A_LOCK, Process, SOON, due_after, endpoint, insert_due_of, keep, lock,
-    longer_than_a_term_and_silence, longer_than_silence, lose_connections, recover, recover_all,
-    recovery,
+    longer_than_a_term_and_silence, longer_than_silence, lose_connections, record, recover,
+    recover_all, recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,

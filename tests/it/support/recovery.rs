@@ -87,6 +87,11 @@ pub fn keep(recovery: &Recovery) -> Keep {
     Keep::failed(recovery).retry_delays([SOON, SOON, SOON])
 }
 
+/// Records what failed, without its request.
+pub fn record(keep: Keep) -> Keep {
+    keep.body_limit(0)
+}
+
 /// Runs what the application has kept.
 pub fn recover(app: &TestApp) -> RecoveryTask {
     app.recovery.clone().spawn(app.router.clone())

@@ -78,7 +78,9 @@ impl Stage {
     /// A delivery whose handler has failed, and whose request is not kept.
     pub async fn recorded(&self, endpoint: &str, id: &str, reason: &str) {
         let event = json!({"id": id, "type": "invoice.paid", "fails": reason});
-        let record = |layer: IdempotentWebhook, _: &Recovery| layer.record_failures();
+        let record = |layer: IdempotentWebhook, recovery: &Recovery| {
+            layer.keep(Keep::failed(recovery).body_limit(0))
+        };
         assert_eq!(self.receive(endpoint, record, &event).await, 409);
     }
 
