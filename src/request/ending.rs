@@ -99,7 +99,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// The failure that is recorded. `None` if the delivery is not kept for this end, where it is not kept yet.
+    /// The failure that is recorded. `None` if there is none, and a delivery that is not kept yet is not kept for this end.
     pub(super) fn failure(&self) -> Option<FailedAttempt> {
         let scheduled =
             |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);
