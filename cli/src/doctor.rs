@@ -7,8 +7,9 @@ use idempotent_webhook::subscriptions::{
     StripeSubscriptions, SubscriptionError, SubscriptionReport, WorkOsSubscriptions,
 };
 
-use crate::Ended;
+use crate::address::Address;
 use crate::preset::Provider;
+use crate::{Ended, Failed};
 
 /// The environment variable with the API key, unless another one is named.
 const KEY: &str = "WEBHOOK_API_KEY";
@@ -27,6 +28,15 @@ pub struct Doctor {
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
     events: Vec<String>,
 
+    /// The types and groups that the table ignores by name: that they are subscribed is known
+    #[arg(
+        long,
+        value_name = "TYPE,...",
+        value_delimiter = ',',
+        requires = "events"
+    )]
+    ignore: Vec<String>,
+
     /// The repository (octocat/hello-world) or organization of GitHub, or the shop (acme.myshopify.com) of Shopify, that
     /// has the webhooks
     #[arg(long, value_name = "NAME")]
@@ -44,9 +54,10 @@ pub struct Doctor {
     #[arg(long, value_name = "NAME", default_value = KEY)]
     key_env: String,
 
-    /// The address of the API, for a sandbox or a server of your own [default: the provider's]
+    /// The address of the API, for a sandbox or a server of your own: https://, or http:// of this machine [default:
+    /// the provider's]
     #[arg(long, value_name = "URL")]
-    api: Option<String>,
+    api: Option<Address>,
 }
 
 const AFTER_HELP: &str = "It asks the provider for its subscriptions, and compares. It only reads. The API key needs the \
@@ -58,18 +69,18 @@ Examples:
   webhook doctor github --of octocat/hello-world --url https://example.com/webhooks/github --events push
   webhook doctor paddle --api https://sandbox-api.paddle.com --url https://example.com/webhooks/paddle
 
-Exit status: 0 if nothing differs but hints; 1 if something does; 2 if the provider could not be asked, or for wrong \
-usage.";
+Exit status: 0 if nothing differs but hints; 1 if something does; 2 for wrong usage, or if the provider has refused the \
+key or does not know what was asked for; 3 if it could not be asked now.";
 
 impl Doctor {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         let expected = self.expected()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
         let report = runtime.block_on(self.ask(&expected))?;
-        let report = report.map_err(|error| self.told(&error))?;
+        let report = report.map_err(|error| self.failed(&error))?;
         let mut text = report.to_string();
         if self.events.is_empty() {
             text += "hint: types were not compared: --events takes those that have a handler\n";
@@ -86,22 +97,17 @@ impl Doctor {
         let provider = self.provider.with(unused);
         let expected = ExpectedSubscription::new(&provider, &self.url)
             .map_err(|error| format!("--url: {error}"))?;
-        // After a comma, people write a blank. No type of these providers has one.
-        let events: Vec<&str> = self.events.iter().map(|name| name.trim()).collect();
-        if let Some(name) = events
-            .iter()
-            .find(|name| name.contains(char::is_whitespace))
-        {
-            return Err(format!(
-                "--events: {name:?} is no type: types are separated by commas"
-            ));
-        }
+        let events = names("--events", &self.events)?;
+        let ignored = names("--ignore", &self.ignore)?;
         let expected = match events.is_empty() {
             true => expected,
             false => expected
                 .event_types(events)
                 .map_err(|error| format!("--events: {error}"))?,
         };
+        let expected = expected
+            .ignored(ignored)
+            .map_err(|error| format!("--ignore: {error}"))?;
         let expected = match &self.api_version {
             Some(version) => expected.api_version(version.as_str()),
             None => expected,
@@ -117,7 +123,7 @@ impl Doctor {
         expected: &ExpectedSubscription,
     ) -> Result<Result<SubscriptionReport, SubscriptionError>, String> {
         let http = match &self.api {
-            Some(address) => Http::new().base(address),
+            Some(address) => Http::new().base(address.as_str()),
             None => Http::new(),
         };
         let provider = self.provider.name();
@@ -158,14 +164,15 @@ impl Doctor {
         }
     }
 
-    fn told(&self, error: &SubscriptionError) -> String {
+    fn failed(&self, error: &SubscriptionError) -> Failed {
         let name = &self.key_env;
         match error {
-            SubscriptionError::Key(error) => format!(
+            SubscriptionError::Key(error) => Failed::Usage(format!(
                 "the provider has refused the API key of {name}: it is wrong, has expired, lacks the right to read \
                  webhooks, or is the secret that signs them: {error}"
-            ),
-            error => error.to_string(),
+            )),
+            error if error.may_pass() => Failed::NotNow(error.to_string()),
+            error => Failed::Usage(error.to_string()),
         }
     }
 
@@ -174,6 +181,21 @@ impl Doctor {
         let key = std::env::var_os(name).ok_or_else(|| {
             format!("the API key is missing: give it by the environment variable {name}")
         })?;
-        Secret::new(key.into_encoded_bytes()).map_err(|error| format!("{name}: {error}"))
+        let key = Secret::new(key.into_encoded_bytes());
+        key.map_err(|error| format!("the API key of {name} cannot be used: {}", error.reason()))
     }
+}
+
+/// The types of a list. After a comma, people write a blank. No type of these providers has one.
+fn names<'a>(option: &str, all: &'a [String]) -> Result<Vec<&'a str>, String> {
+    let names = all.iter().map(|name| {
+        let name = name.trim();
+        match name.contains(char::is_whitespace) {
+            true => Err(format!(
+                "{option}: {name:?} is no type: types are separated by commas"
+            )),
+            false => Ok(name),
+        }
+    });
+    names.collect()
 }

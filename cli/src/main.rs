@@ -1,5 +1,7 @@
 //! Sends, records, replays and verifies webhooks, at a shell: `webhook --help`.
 
+mod address;
+mod dashboard;
 mod doctor;
 mod expectation;
 mod input;
@@ -14,9 +16,12 @@ mod report;
 mod secret;
 mod send;
 mod sending;
+mod status;
 mod target;
+mod token;
 mod verify;
 mod visible;
+mod why;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -44,6 +49,10 @@ enum Command {
     Verify(verify::Verify),
     /// Says how the provider's subscription differs from what the application handles
     Doctor(doctor::Doctor),
+    /// Says which endpoints are unwell, and why
+    Status(status::Status),
+    /// Says what happened to a delivery, from receipt to effect
+    Why(why::Why),
     /// Lists the providers, or says more of one
     Providers(providers::Providers),
 }
@@ -53,8 +62,11 @@ history of the shell. Give a secret by an environment variable (--secret-env, or
 input (--secret -):
   read -rs WEBHOOK_SECRET; export WEBHOOK_SECRET
 
-Exit status: 0 if a request verifies, or all answers or the subscription are as expected; 1 if not; 2 for wrong \
-usage, or if nothing was answered.";
+Exit status:
+  0  all is as it should be: the answers, the signature, the subscription, the endpoints, the delivery
+  1  it is not
+  2  wrong usage, or a key or token that is refused: the next call ends the same
+  3  not now: nothing was answered, or the provider, the service or its database is away";
 
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
@@ -63,6 +75,8 @@ fn main() -> ExitCode {
         Command::Replay(replay) => replay.run(),
         Command::Verify(verify) => verify.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Status(status) => status.run(),
+        Command::Why(why) => why.run(),
         Command::Providers(providers) => providers.run(),
     };
     let (said, code) = match ended {
@@ -70,7 +84,8 @@ fn main() -> ExitCode {
             std::io::stdout().write_all(text.as_bytes()),
             if is_right { 0 } else { 1 },
         ),
-        Err(error) => (writeln!(std::io::stderr(), "error: {error}"), 2),
+        Err(Failed::Usage(error)) => (writeln!(std::io::stderr(), "error: {error}"), 2),
+        Err(Failed::NotNow(error)) => (writeln!(std::io::stderr(), "error: {error}"), 3),
     };
     match said {
         Ok(()) => ExitCode::from(code),
@@ -83,4 +98,24 @@ fn main() -> ExitCode {
 struct Ended {
     text: String,
     is_right: bool,
+}
+
+/// Why a command has nothing to say.
+enum Failed {
+    /// What it was given is wrong, and so is the next call: arguments, a key, an address.
+    Usage(String),
+    /// It may pass by itself. A job that lets this pass lets no wrong key pass.
+    NotNow(String),
+}
+
+impl From<&str> for Failed {
+    fn from(error: &str) -> Self {
+        Self::Usage(error.to_owned())
+    }
+}
+
+impl From<String> for Failed {
+    fn from(error: String) -> Self {
+        Self::Usage(error)
+    }
 }

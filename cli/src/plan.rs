@@ -1,11 +1,11 @@
 //! What is sent, and what is expected of it.
 
-use crate::Ended;
 use crate::expectation::Expectation;
 use crate::load::Load;
 use crate::message::Message;
 use crate::report::Report;
 use crate::sending::send_all;
+use crate::{Ended, Failed};
 
 pub struct Plan {
     pub load: Load,
@@ -14,7 +14,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         self.load.check()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

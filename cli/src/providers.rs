@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use idempotent_webhook::{Provider as Preset, Secret};
 
-use crate::Ended;
 use crate::preset::Provider;
+use crate::{Ended, Failed};
 
 #[derive(Args)]
 pub struct Providers {
@@ -19,7 +19,7 @@ pub struct Providers {
 const UNUSED: &str = "(none)";
 
 impl Providers {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         let text = match self.name {
             Some(provider) => one(provider),
             None => all(),

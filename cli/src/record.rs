@@ -30,10 +30,10 @@ use tokio::task::spawn_blocking;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::Ended;
 use crate::preset::Provider;
 use crate::secret::SecretArguments;
 use crate::visible::visible;
+use crate::{Ended, Failed};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -98,16 +98,13 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Record {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         let secret = Secret::exact(self.secret.read()?).map_err(|error| error.to_string())?;
         let mut provider = self.provider.with(secret);
         if let Some(url) = self.public_url.clone() {
             provider = provider.public_url(url);
         } else if provider.signs_url() {
-            return Err(format!(
-                "{} signs the URL: give --public-url",
-                self.provider
-            ));
+            return Err(format!("{} signs the URL: give --public-url", self.provider).into());
         }
         provider
             .check_secrets()
@@ -119,7 +116,7 @@ impl Record {
         runtime.block_on(self.record(provider))
     }
 
-    async fn record(self, provider: Preset) -> Result<Ended, String> {
+    async fn record(self, provider: Preset) -> Result<Ended, Failed> {
         let pseudonyms = self.pseudonyms()?;
         std::fs::create_dir_all(&self.folder)
             .map_err(|error| format!("cannot make {}: {error}", self.folder.display()))?;
@@ -151,7 +148,7 @@ impl Record {
                     left = left.map(|left| left - 1);
                 }
                 Received::Refused(why) => say(&format!("not recorded: {why}"))?,
-                Received::Failed(error) => return Err(error),
+                Received::Failed(error) => return Err(error.into()),
             }
         }
         Ok(Ended {

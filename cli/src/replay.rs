@@ -7,7 +7,6 @@ use idempotent_webhook::Secret;
 use idempotent_webhook::provider::PublicUrl;
 use idempotent_webhook::testing::Capture;
 
-use crate::Ended;
 use crate::expectation::Expectation;
 use crate::input;
 use crate::load::Load;
@@ -16,6 +15,7 @@ use crate::plan::Plan;
 use crate::preset::Provider;
 use crate::secret::SecretArguments;
 use crate::visible::visible;
+use crate::{Ended, Failed};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -46,9 +46,9 @@ to the path of the capture.
 Expected, or else the exit status is 1: every answer 2xx, and at most one of them processed.";
 
 impl Replay {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         if self.secret.is_stdin() && input::is_stdin(&self.capture) {
-            return Err("standard input cannot be both the secret and the capture".to_owned());
+            return Err("standard input cannot be both the secret and the capture".into());
         }
         let capture = input::read_capture(&self.capture)?;
         let provider = match self.provider {
@@ -58,7 +58,7 @@ impl Replay {
         if provider.is_none() && (self.secret.is_given() || self.public_url.is_some()) {
             return Err(
                 "a capture is sent as it is, unless --provider says for which provider it is signed anew"
-                    .to_owned(),
+                    .into(),
             );
         }
         let mut load = self.load;

@@ -10,7 +10,6 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider as Preset, Secret, Source};
 use serde_json::Value;
 
-use crate::Ended;
 use crate::expectation::Expectation;
 use crate::input;
 use crate::load::Load;
@@ -18,6 +17,7 @@ use crate::message::{Id, Message, random_id};
 use crate::plan::Plan;
 use crate::preset::Provider;
 use crate::secret::SecretArguments;
+use crate::{Ended, Failed};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -108,9 +108,9 @@ fn text_of_header(text: &str) -> Result<String, String> {
 }
 
 impl Send {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         if self.secret.is_stdin() && self.body.as_deref().is_some_and(input::is_stdin) {
-            return Err("standard input cannot be both the secret and the body".to_owned());
+            return Err("standard input cannot be both the secret and the body".into());
         }
         let (message, expectation) = self.message()?;
         let load = self.load;

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::Failed;
 use crate::load::Load;
 use crate::message::Message;
 use crate::target::Target;
@@ -46,7 +47,7 @@ impl Answer {
 /// Sends them all.
 ///
 /// An error if not one was answered.
-pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, String> {
+pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Failed> {
     let mut left = load.times;
     let mut is_connected = true;
     let mut sending = JoinSet::new();
@@ -66,11 +67,11 @@ pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Strin
         all.push(sent);
     }
     match all.first() {
-        Some(Err(none)) if all.iter().all(Result::is_err) => Err(format!(
+        Some(Err(none)) if all.iter().all(Result::is_err) => Err(Failed::NotNow(format!(
             "no answer from {}: {}",
             load.to.authority(),
             none.reason
-        )),
+        ))),
         _ => Ok(all),
     }
 }

@@ -75,11 +75,16 @@ impl Target {
 
     /// Whether it is this machine, as its name or its address says.
     pub fn is_loopback(&self) -> bool {
-        let address: Option<IpAddr> = self.host.parse().ok();
-        address.is_some_and(|address| address.is_loopback())
-            || self.host == "localhost"
-            || self.host.ends_with(".localhost")
+        is_loopback(&self.host)
     }
+}
+
+/// Whether a host is this machine, as its name or its address says.
+pub fn is_loopback(host: &str) -> bool {
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    address.is_some_and(|address| address.is_loopback())
+        || host == "localhost"
+        || host.ends_with(".localhost")
 }
 
 /// Without the query, which may have a secret.

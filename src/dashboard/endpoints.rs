@@ -183,6 +183,11 @@ impl State {
         }
     }
 
+    /// Whether nothing is wrong that somebody has to look at. `Mixed` passes by itself, or becomes a worse state.
+    pub(super) fn is_well(self) -> bool {
+        matches!(self, Self::Mixed | Self::Quiet | Self::Fine)
+    }
+
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Unserved => "No process with a Recovery serves it, so what is due does not run.",
@@ -287,6 +292,26 @@ pub(super) struct Endpoint {
     pub(super) overdue: Option<f64>,
     pub(super) last_success: Option<Timestamp>,
     pub(super) hours: Vec<Hour>,
+}
+
+impl Endpoint {
+    /// What else is wrong that the state does not say.
+    pub(super) fn also(&self) -> impl Iterator<Item = State> {
+        [
+            (self.is_paused, State::Paused),
+            (self.is_probing, State::Probing),
+            (self.is_unreconciled, State::Unreconciled),
+            (self.has_type_stopped, State::TypeStopped),
+            (self.has_new_type, State::NewType),
+            (self.has_other_version, State::OtherVersion),
+            (self.difference.is_some(), State::Differing),
+            (self.why_uncompared.is_some(), State::Uncompared),
+            (self.silence.is_some(), State::Silent),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, state)| is_so.then_some(state))
+        .filter(|state| *state != self.state)
+    }
 }
 
 /// The endpoints of these names, the worst first.

@@ -17,6 +17,8 @@ pub(super) enum Page {
     Confirm,
     Act,
     Cancel,
+    Status,
+    Why,
 }
 
 /// What a page takes.
@@ -49,10 +51,12 @@ pub(super) struct Entry {
     pub(super) needs: Right,
     /// Whether its numbers are those of all tenants, so that only those who may see all of them see it.
     pub(super) is_of_all_tenants: bool,
+    /// Whether it is there as JSON alone, which `src/documentation/stability.md` promises.
+    pub(super) is_for_programs: bool,
 }
 
 /// In the order of the menu.
-pub(super) const PAGES: [Entry; 13] = [
+pub(super) const PAGES: [Entry; 15] = [
     Entry {
         menu: Some("Overview"),
         is_of_all_tenants: true,
@@ -111,6 +115,15 @@ pub(super) const PAGES: [Entry; 13] = [
         is_of_all_tenants: true,
         ..read(Page::Cancel, "cancel")
     },
+    Entry {
+        is_of_all_tenants: true,
+        is_for_programs: true,
+        ..read(Page::Status, "status")
+    },
+    Entry {
+        is_for_programs: true,
+        ..read(Page::Why, "why")
+    },
 ];
 
 /// A page for everybody who may see the dashboard.
@@ -122,6 +135,7 @@ const fn read(page: Page, name: &'static str) -> Entry {
         takes: Takes::Get,
         needs: Right::Read,
         is_of_all_tenants: false,
+        is_for_programs: false,
     }
 }
 

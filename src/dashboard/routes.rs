@@ -20,9 +20,11 @@ use super::guard::guard;
 use super::operate::{act, confirm};
 use super::page_list::{Entry, PAGES, Page, Right, Takes, menu};
 use super::pages::{
-    action_progress, actions, deliveries, delivery, endpoint, lookup, overview, rejected,
+    action_progress, actions, deliveries, delivery, endpoint, lookup, overview, rejected, status,
+    why,
 };
 use super::params::Params;
+use super::view::json;
 use super::{Access, Shared, rows};
 
 /// The largest form, in bytes.
@@ -102,7 +104,9 @@ async fn route(
         return Ok(to_first_page(&head, access));
     }
     let entry = PAGES.iter().find(|entry| entry.name == name);
-    let entry = entry.ok_or(NO_SUCH_PAGE)?;
+    let entry = entry
+        .filter(|entry| !entry.is_for_programs || matches!(format, Format::Json))
+        .ok_or(NO_SUCH_PAGE)?;
     entry.check_method(is_post)?;
     if let (Page::Confirm, Format::Page(layout)) = (entry.page, &format)
         && layout.is_held_back()
@@ -172,6 +176,8 @@ async fn page(
         Page::Confirm => format.answer(&confirm::read(shared, access, params).await?, access),
         Page::Act => act::act(shared, access, params, &format).await?,
         Page::Cancel => act::cancel(shared, access, params, &format).await?,
+        Page::Status => json(&status::read(shared, access, params).await?),
+        Page::Why => json(&why::read(shared, access, params).await?),
     })
 }
 

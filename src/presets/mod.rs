@@ -50,6 +50,8 @@
 //! `all-presets` has them all.
 
 #[cfg(feature = "postgres")]
+mod redelivers;
+#[cfg(feature = "postgres")]
 mod switched_off;
 
 mod adyen;
@@ -247,6 +249,8 @@ use std::fmt;
 
 use crate::provider::{Provider, SecretSource};
 
+#[cfg(feature = "postgres")]
+pub(crate) use redelivers::redelivers;
 #[cfg(feature = "postgres")]
 pub(crate) use switched_off::switched_off;
 

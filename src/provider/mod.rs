@@ -30,6 +30,8 @@ pub(crate) use identity::{Identified, Identity};
 pub(crate) use json_path::JsonPath;
 pub use json_path::JsonPathError;
 pub(crate) use public_url::received_uri;
+#[cfg(feature = "reqwest")]
+pub(crate) use public_url::redacted;
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use secret::SecretError;
 pub(crate) use secret::{Secret, Secrets};

@@ -37,10 +37,15 @@ impl PublicUrl {
 
     /// Without the user and the password.
     pub(crate) fn redacted(&self) -> String {
-        match (self.0.split_once("://"), self.0.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://redacted@{rest}"),
-            _ => self.0.to_string(),
-        }
+        redacted(&self.0)
+    }
+}
+
+/// An address without the user and the password.
+pub(crate) fn redacted(address: &str) -> String {
+    match (address.split_once("://"), address.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://redacted@{rest}"),
+        _ => address.to_owned(),
     }
 }
 

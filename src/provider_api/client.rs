@@ -13,7 +13,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde::de::DeserializeOwned;
 
-use crate::provider::Secret;
+use crate::provider::{Secret, redacted};
 use crate::source_error::SourceError;
 
 /// The largest answer, in bytes.
@@ -44,7 +44,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Http {
     client: Option<Client>,
     base: Option<String>,
@@ -87,6 +87,16 @@ impl Http {
     }
 }
 
+/// Without a user and a password in the address.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http")
+            .field("base", &self.base.as_deref().map(redacted))
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Default for Http {
     fn default() -> Self {
         Self::new()
@@ -118,7 +128,7 @@ impl Authorization {
             Self::In(name, token) => (name.clone(), token.expose().to_vec()),
         };
         let mut value = HeaderValue::from_bytes(&value)
-            .map_err(|_| SourceError::new("the API key cannot stand in a header"))?;
+            .map_err(|_| SourceError::new("the API key cannot stand in a header").of_key())?;
         value.set_sensitive(true);
         Ok((name, value))
     }
@@ -383,6 +393,23 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap_or_default();
             assert_eq!(is_permanent(status), expected, "{status}");
         }
+    }
+
+    #[test]
+    fn a_password_in_the_address_is_not_shown() {
+        let authorization =
+            || Authorization::User(Secret::new("secret").unwrap_or_else(|_| unreachable!()));
+        let mut api = Api::new("https://api.example.com", authorization());
+        api.http(Http::new().base("https://ada:geheim@proxy.example.com/api"));
+        let shown = format!("{api:?}");
+        assert!(
+            shown.contains("https://redacted@proxy.example.com/api"),
+            "{shown}"
+        );
+        assert!(
+            !shown.contains("geheim") && !shown.contains("secret"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Settings;
 use crate::activity::Told;
 use crate::event_types::WantedEvents;
-use crate::presets::switched_off;
+use crate::presets::{redelivers, switched_off};
 use crate::recovery::What;
 
 impl Settings {
@@ -38,6 +38,7 @@ impl Settings {
         json!({
             "provider": storable(provider.name()),
             "switched_off_by_provider": switched_off(provider.name()),
+            "redelivered_by_provider": redelivers(provider.name()),
             "expected_versions": (!versions.is_empty())
                 .then(|| versions.iter().map(|version| &**version).collect::<Vec<_>>()),
             "version_is_signed": (!versions.is_empty()).then(|| provider.signs_payload_version()),

@@ -65,7 +65,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::NotAnAddress`] if the address is none of HTTP.
+    /// [`SubscriptionError::NotAnAddress`] if it is not an HTTP URL.
     pub fn new(
         layer: &IdempotentWebhook,
         source: S,

@@ -59,7 +59,7 @@ impl ExpectedSubscription {
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::NotAnAddress`] if it is no address of HTTP.
+    /// [`SubscriptionError::NotAnAddress`] if it is not an HTTP URL.
     pub fn new(provider: &Provider, address: &str) -> Result<Self, SubscriptionError> {
         let address = Address::read(address).ok_or(SubscriptionError::NotAnAddress)?;
         Ok(Self {
@@ -82,7 +82,36 @@ impl ExpectedSubscription {
         names: impl IntoIterator<Item = T>,
     ) -> Result<Self, SubscriptionError> {
         let none = EventTypes::new(Vec::<String>::new());
-        let mut types = none.clone();
+        let types = self.types_of(names, &none)?;
+        self.wanted = Some(WantedEvents::new(types, &none, true));
+        Ok(self)
+    }
+
+    /// The types and groups that are ignored by name, as [`Events::ignore`](crate::Events::ignore) takes them: that they are
+    /// subscribed is known, and is no hint. Of no effect without [`event_types`](Self::event_types) before it.
+    ///
+    /// # Errors
+    ///
+    /// [`SubscriptionError::EventType`] if no event of the provider can have one of the names, or one is there twice, or has
+    /// a handler.
+    pub fn ignored<T: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = T>,
+    ) -> Result<Self, SubscriptionError> {
+        if let Some(handled) = self.wanted.as_ref().and_then(WantedEvents::types) {
+            let ignored = self.types_of(names, handled)?;
+            self.wanted = Some(WantedEvents::new(handled.clone(), &ignored, true));
+        }
+        Ok(self)
+    }
+
+    /// Types of these names, none of which is among the others.
+    fn types_of<T: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = T>,
+        others: &EventTypes,
+    ) -> Result<EventTypes, SubscriptionError> {
+        let mut types = EventTypes::new(Vec::<String>::new());
         for name in names {
             let name = name.into();
             let refused = |reason: &dyn fmt::Display| {
@@ -91,10 +120,9 @@ impl ExpectedSubscription {
             if let Some(reason) = self.provider.never_matches(&name) {
                 return Err(refused(&reason));
             }
-            add(&mut types, &none, name.clone()).map_err(|error| refused(&error))?;
+            add(&mut types, others, name.clone()).map_err(|error| refused(&error))?;
         }
-        self.wanted = Some(WantedEvents::new(types, &none, true));
-        Ok(self)
+        Ok(types)
     }
 
     /// The version of the API in which events are to come, instead of those that the provider is

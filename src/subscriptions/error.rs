@@ -9,7 +9,7 @@ use crate::source_error::SourceError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubscriptionError {
-    /// The address that is expected is none of HTTP.
+    /// The address that is expected is not an HTTP URL.
     NotAnAddress,
     /// A type that is expected cannot be: why.
     EventType(String),
@@ -19,10 +19,21 @@ pub enum SubscriptionError {
     Source(SourceError),
 }
 
+impl SubscriptionError {
+    /// Whether it may pass by itself: the provider is away, or has asked to wait. A key that is refused, and what the
+    /// provider does not know, stay as they are.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Source(error) if !error.is_permanent())
+    }
+}
+
 impl fmt::Display for SubscriptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnAddress => f.write_str("the address has to begin with https:// or http://"),
+            Self::NotAnAddress => f.write_str(
+                "the address is not an HTTP URL: it begins with https:// or http://, and a name with other letters than \
+                 a to z is written in ASCII, such as xn--bcher-kva.example",
+            ),
             Self::EventType(reason) => f.write_str(reason),
             Self::Key(error) => write!(f, "the provider has refused the API key: {error}"),
             Self::Source(error) => write!(f, "the provider could not be asked: {error}"),

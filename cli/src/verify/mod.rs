@@ -14,11 +14,11 @@ use idempotent_webhook::provider::PublicUrl;
 
 use self::case::Case;
 use self::report::Report;
-use crate::Ended;
 use crate::input;
 use crate::preset::Provider;
 use crate::secret::{Masked, SecretArguments};
 use crate::visible::visible;
+use crate::{Ended, Failed};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -62,9 +62,9 @@ fn time(text: &str) -> Result<SystemTime, String> {
 }
 
 impl Verify {
-    pub fn run(self) -> Result<Ended, String> {
+    pub fn run(self) -> Result<Ended, Failed> {
         if self.secret.is_stdin() && input::is_stdin(&self.capture) {
-            return Err("standard input cannot be both the secret and the capture".to_owned());
+            return Err("standard input cannot be both the secret and the capture".into());
         }
         let secret = self.secret.read()?;
         let capture = input::read_capture(&self.capture)?;
@@ -73,7 +73,8 @@ impl Verify {
                 "the file was recorded for {}, with pseudonyms and without a signature, so there is none to verify: \
                  \"webhook replay\" signs it anew",
                 visible(name)
-            ));
+            )
+            .into());
         }
         let remark = capture.remark().map(str::to_owned);
         let (head, body) = capture.into_received().into_parts();

@@ -13,8 +13,8 @@ use idempotent_webhook::testing::TestDelivery;
 
 use super::case::{Case, Failure, Step};
 use super::mistakes;
-use crate::Ended;
 use crate::secret::Masked;
+use crate::{Ended, Failed};
 
 /// How much of what is signed is shown, in characters.
 const MAX_SHOWN: usize = 1000;
@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn ended(&self) -> Result<Ended, String> {
+    pub fn ended(&self) -> Result<Ended, Failed> {
         let judged = self.case.judge();
         if let Err(Failure {
             step: Step::Key, ..
@@ -42,7 +42,8 @@ impl Report {
                 "the keys of {} are fetched, which this command does not do: the application does, by \
                  `Provider::keys`",
                 self.case.provider
-            ));
+            )
+            .into());
         }
         let mut text = String::new();
         let written = self.write(&mut text, &judged);

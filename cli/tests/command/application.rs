@@ -58,7 +58,7 @@ async fn write_effect(mut tx: DedupeTx, delivery: Delivery) -> Result<(), Status
     Ok(())
 }
 
-async fn database() -> PgPool {
+pub async fn database() -> PgPool {
     let server = SERVER.get_or_init(async || {
         let server = ThrowawayPostgres::start(Durability::Lossy).await;
         server.unwrap_or_else(|error| panic!("{error}"))

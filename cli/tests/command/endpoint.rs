@@ -471,5 +471,5 @@ async fn an_answer_that_does_not_come_is_told() {
 
     let host = url.trim_start_matches("http://").trim_end_matches('/');
     let run = webhook(&send, "").await;
-    run.is_error(&format!("no answer from {host}: the time was up"));
+    run.is_not_now(&format!("no answer from {host}: the time was up"));
 }

@@ -14,6 +14,7 @@ mod doctor;
 mod endpoint;
 mod guide;
 mod mistakes;
+mod programs;
 mod record;
 mod run;
 mod sending;

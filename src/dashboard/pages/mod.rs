@@ -18,3 +18,5 @@ mod processed;
 mod reconciliation;
 pub(super) mod rejected;
 mod settings;
+pub(super) mod status;
+pub(super) mod why;

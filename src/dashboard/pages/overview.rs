@@ -4,7 +4,7 @@ use maud::{Markup, Render, html};
 use serde::Serialize;
 
 use super::super::activity;
-use super::super::endpoints::{self, Endpoint, State};
+use super::super::endpoints::{self, Endpoint};
 use super::super::error::PageError;
 use super::super::html::{
     Table, Timestamp, button, count, duration, empty, legend, short, sparkline, state, visible,
@@ -128,28 +128,9 @@ pub(super) fn nothing_failing(endpoints: &[Endpoint], otherwise: &str) -> Markup
 
 /// The state, and what else is wrong that it does not say.
 pub(super) fn states(endpoint: &Endpoint) -> Markup {
-    let also = |is_so: bool, other: State| is_so && endpoint.state != other;
     html! {
         (state(endpoint.state.name()))
-        @if also(endpoint.is_paused, State::Paused) { " " (state(State::Paused.name())) }
-        @if also(endpoint.is_probing, State::Probing) { " " (state(State::Probing.name())) }
-        @if also(endpoint.is_unreconciled, State::Unreconciled) {
-            " " (state(State::Unreconciled.name()))
-        }
-        @if also(endpoint.has_type_stopped, State::TypeStopped) {
-            " " (state(State::TypeStopped.name()))
-        }
-        @if also(endpoint.has_new_type, State::NewType) { " " (state(State::NewType.name())) }
-        @if also(endpoint.has_other_version, State::OtherVersion) {
-            " " (state(State::OtherVersion.name()))
-        }
-        @if also(endpoint.difference.is_some(), State::Differing) {
-            " " (state(State::Differing.name()))
-        }
-        @if also(endpoint.why_uncompared.is_some(), State::Uncompared) {
-            " " (state(State::Uncompared.name()))
-        }
-        @if also(endpoint.silence.is_some(), State::Silent) { " " (state(State::Silent.name())) }
+        @for other in endpoint.also() { " " (state(other.name())) }
         @if let Some((silence, every)) = endpoint.silence {
             " " span.why {
                 "no authentic request for " (duration(silence)) ", and one is expected every "

@@ -35,6 +35,26 @@ impl Told {
         self.values.get("version_is_signed") == Some(&Value::Bool(false))
     }
 
+    /// Whether the provider delivers again by itself after a failure. `None` if that is not known.
+    pub(super) fn redelivers(&self) -> Option<bool> {
+        self.values.get("redelivered_by_provider")?.as_bool()
+    }
+
+    /// For how long after the first request the provider can deliver again, in seconds.
+    pub(super) fn redelivery_window(&self) -> Option<f64> {
+        self.values.get("redelivery_window_seconds")?.as_f64()
+    }
+
+    /// What the layer keeps, if it keeps anything: `failed`, `all` or `accepted`.
+    pub(super) fn keeps(&self) -> Option<&str> {
+        self.values.get("keep")?.as_str()
+    }
+
+    /// Whether failures are answered with success, since they are kept.
+    pub(super) fn acknowledges(&self) -> bool {
+        self.values.get("acknowledge") == Some(&Value::Bool(true))
+    }
+
     /// The header that has the signature.
     pub(super) fn signature_header(&self) -> Option<&str> {
         self.values.get("signature_header")?.as_str()

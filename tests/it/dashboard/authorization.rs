@@ -120,8 +120,10 @@ async fn ask(board: &Board, entry: &Entry, address: &str) -> Vec<Answer> {
     let form = address.split_once('?').map_or("", |(_, form)| form);
     let mut answers = Vec::new();
     if entry.takes != Takes::Post {
-        answers.push(board.get(address).await);
         answers.push(board.get(&format!("api/{address}")).await);
+        if !entry.is_for_programs {
+            answers.push(board.get(address).await);
+        }
     }
     if entry.takes != Takes::Get {
         answers.push(board.post(entry.name, form).await);
@@ -262,7 +264,7 @@ async fn d1_the_group_of_a_reason_confirms_no_guess_to_those_who_may_not_see_it(
 }
 
 /// The reason that an extractor gives: it quotes the payload.
-const LEAKING: &str = "
+pub const LEAKING: &str = "
     update idempotent_webhook.kept_deliveries
     set reason = 'invalid type: string \"4111 1111\", expected u64 at line 17',
         reason_group = idempotent_webhook.reason_group('x'),
@@ -344,7 +346,7 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
 }
 
 /// Of two endpoints and two tenants, with something of each kind.
-const TWO_OF_ALL: &str = "
+pub const TWO_OF_ALL: &str = "
     insert into idempotent_webhook.deliveries (endpoint, tenant, delivery_id)
     select endpoint, tenant, 'done-' || endpoint || '-' || tenant
     from unnest(array['mine', 'theirs']) as endpoint, unnest(array['red', 'blue']) as tenant;

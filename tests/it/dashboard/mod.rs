@@ -9,6 +9,7 @@ mod erasure;
 mod lists;
 mod overview;
 mod places;
+mod programs;
 mod reconciliation;
 #[expect(dead_code, reason = "the menu is for the dashboard")]
 #[path = "../../../src/dashboard/page_list.rs"]
@@ -60,6 +61,8 @@ const fn addresses(page: Page) -> &'static [&'static str] {
         Page::Confirm => &["confirm?action=discard&endpoint=test&id=a"],
         Page::Act => &["act?action=retry&endpoint=test&id=a"],
         Page::Cancel => &["cancel?id=1"],
+        Page::Status => &["status", "status?endpoint=test"],
+        Page::Why => &["why?id=a", "why?id=unknown"],
     }
 }
 
@@ -68,8 +71,16 @@ fn pages() -> impl Iterator<Item = &'static str> {
     PAGES
         .iter()
         .filter(|entry| entry.takes != Takes::Post && entry.needs != Right::SeePayloads)
-        .filter(|entry| entry.page != Page::Action)
+        .filter(|entry| entry.page != Page::Action && !entry.is_for_programs)
         .flat_map(|entry| addresses(entry.page).iter().copied())
+}
+
+/// What is there as JSON alone.
+fn for_programs() -> impl Iterator<Item = String> {
+    let entries = PAGES.iter().filter(|entry| entry.is_for_programs);
+    entries
+        .flat_map(|entry| addresses(entry.page))
+        .map(|address| format!("api/{address}"))
 }
 
 /// What a browser gets.

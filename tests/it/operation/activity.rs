@@ -666,6 +666,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         serde_json::json!({
             "provider": "stripe",
             "switched_off_by_provider": "after failures for several days, at a time that a mail announces",
+            "redelivered_by_provider": true,
             "expected_versions": null,
             "version_is_signed": null,
             "signature_header": "stripe-signature",
@@ -705,6 +706,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
     for (name, value) in [
         ("provider", serde_json::json!("github")),
         ("switched_off_by_provider", "never".into()),
+        ("redelivered_by_provider", false.into()),
         ("signature_header", "x-hub-signature-256".into()),
         ("replay_guard", false.into()),
         ("acknowledge", false.into()),

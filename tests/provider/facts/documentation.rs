@@ -49,6 +49,30 @@ fn the_dashboard_says_what_switches_an_endpoint_off() {
     compare_or_write("src/presets/switched_off.rs", &file);
 }
 
+/// What the dashboard says of a delivery that has failed. Where only some answers make a provider deliver again, the
+/// preset answers with one of these.
+#[test]
+fn the_dashboard_says_which_providers_deliver_again() {
+    let mut file = "//! Written by `tests/provider/facts` from `src/presets/facts`.\n\n\
+                    /// Whether a provider delivers again by itself after a failure, if that is known.\n\
+                    #[rustfmt::skip]\n\
+                    pub(crate) fn redelivers(provider: &str) -> Option<bool> {\n    \
+                    Some(match provider {\n"
+        .to_owned();
+    for Entry { preset, facts, .. } in entries() {
+        let redelivers = match facts.redelivered_after {
+            RedeliveredAfter::Unknown => continue,
+            RedeliveredAfter::Never => false,
+            RedeliveredAfter::Failures | RedeliveredAfter::Only(_) | RedeliveredAfter::But(_) => {
+                true
+            }
+        };
+        writeln!(file, "        {:?} => {redelivers},", preset.name()).unwrap();
+    }
+    file.push_str("        _ => return None,\n    })\n}\n");
+    compare_or_write("src/presets/redelivers.rs", &file);
+}
+
 /// A list in Markdown.
 fn lines(entry: &Entry) -> Vec<String> {
     let Entry { facts, .. } = entry;

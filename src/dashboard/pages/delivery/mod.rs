@@ -2,7 +2,7 @@
 
 #[cfg(feature = "testing")]
 pub(in crate::dashboard) mod capture;
-mod stored;
+pub(in crate::dashboard::pages) mod stored;
 
 use std::slice;
 

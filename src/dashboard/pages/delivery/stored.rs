@@ -25,9 +25,9 @@ const DELIVERY: &str = concat!(
         kept.attempts,
         kept.status,
         kept.reason,
-        exists (
-            select from idempotent_webhook.processes where number = kept.taken_by
-        ) as running,
+        (
+            select number from idempotent_webhook.processes where number = kept.taken_by
+        ) as process,
         kept.reconciled,
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.first_failed_at)::float8 as first_failed_at,
@@ -74,56 +74,58 @@ const BODY: &str = "
 
 /// What is known of a delivery.
 #[derive(Serialize)]
-pub(super) struct Delivery {
-    pub(super) processed: Option<Timestamp>,
-    pub(super) event_type: Option<String>,
-    pub(super) is_paused: bool,
-    pub(super) is_in_flight: bool,
-    pub(super) kept: Option<Kept>,
-    pub(super) request: Option<Request>,
+pub(in crate::dashboard::pages) struct Delivery {
+    pub(in crate::dashboard::pages) processed: Option<Timestamp>,
+    pub(in crate::dashboard::pages) event_type: Option<String>,
+    pub(in crate::dashboard::pages) is_paused: bool,
+    pub(in crate::dashboard::pages) is_in_flight: bool,
+    pub(in crate::dashboard::pages) kept: Option<Kept>,
+    pub(in crate::dashboard::pages) request: Option<Request>,
 }
 
 /// A row of `kept_deliveries`.
 #[derive(Serialize)]
-pub(super) struct Kept {
-    pub(super) state: String,
-    pub(super) tenant_name: Option<String>,
-    pub(super) attempts: i32,
-    pub(super) status: Option<i16>,
-    pub(super) reason: Option<String>,
-    pub(super) is_running: bool,
+pub(in crate::dashboard::pages) struct Kept {
+    pub(in crate::dashboard::pages) state: String,
+    pub(in crate::dashboard::pages) tenant_name: Option<String>,
+    pub(in crate::dashboard::pages) attempts: i32,
+    pub(in crate::dashboard::pages) status: Option<i16>,
+    pub(in crate::dashboard::pages) reason: Option<String>,
+    /// The number of the process that runs an attempt, as the table `processes` has it.
+    pub(in crate::dashboard::pages) process: Option<i64>,
+    pub(in crate::dashboard::pages) is_running: bool,
     /// Whether reconciliation has received it, from the provider's list of events.
-    pub(super) is_reconciled: bool,
-    pub(super) first_received: Timestamp,
-    pub(super) first_failed: Option<Timestamp>,
-    pub(super) last_failed: Option<Timestamp>,
-    pub(super) next_attempt: Option<Timestamp>,
+    pub(in crate::dashboard::pages) is_reconciled: bool,
+    pub(in crate::dashboard::pages) first_received: Timestamp,
+    pub(in crate::dashboard::pages) first_failed: Option<Timestamp>,
+    pub(in crate::dashboard::pages) last_failed: Option<Timestamp>,
+    pub(in crate::dashboard::pages) next_attempt: Option<Timestamp>,
     /// When the last attempt has reached no layer of the endpoint, and the status of what has answered instead.
-    pub(super) unreached: Option<Timestamp>,
-    pub(super) unreached_status: Option<i16>,
-    pub(super) failed_attempts: Vec<Attempt>,
+    pub(in crate::dashboard::pages) unreached: Option<Timestamp>,
+    pub(in crate::dashboard::pages) unreached_status: Option<i16>,
+    pub(in crate::dashboard::pages) failed_attempts: Vec<Attempt>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Attempt {
-    pub(super) at: Timestamp,
-    pub(super) by: String,
-    pub(super) status: Option<i16>,
-    pub(super) reason: Option<String>,
+pub(in crate::dashboard::pages) struct Attempt {
+    pub(in crate::dashboard::pages) at: Timestamp,
+    pub(in crate::dashboard::pages) by: String,
+    pub(in crate::dashboard::pages) status: Option<i16>,
+    pub(in crate::dashboard::pages) reason: Option<String>,
 }
 
 /// A row of `kept_requests`, without its body.
 #[derive(Serialize)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) body_bytes: i32,
+pub(in crate::dashboard::pages) struct Request {
+    pub(in crate::dashboard::pages) method: String,
+    pub(in crate::dashboard::pages) body_bytes: i32,
     /// These for those who may see payloads.
-    pub(super) uri: Option<String>,
-    pub(super) headers: Option<Vec<(String, String)>>,
+    pub(in crate::dashboard::pages) uri: Option<String>,
+    pub(in crate::dashboard::pages) headers: Option<Vec<(String, String)>>,
 }
 
 impl Delivery {
-    pub(super) async fn read(
+    pub(in crate::dashboard::pages) async fn read(
         connection: &mut PgConnection,
         key: &Key,
         access: &Access,
@@ -152,12 +154,12 @@ impl Delivery {
         })
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    pub(in crate::dashboard::pages) fn is_known(&self) -> bool {
         self.processed.is_some() || self.kept.is_some() || self.is_in_flight
     }
 
     /// The state in one word. What was processed is done, whatever is kept.
-    pub(super) fn state(&self) -> &str {
+    pub(in crate::dashboard::pages) fn state(&self) -> &str {
         match &self.kept {
             _ if self.processed.is_some() => "processed",
             _ if self.is_in_flight => "in flight",
@@ -179,12 +181,12 @@ impl Delivery {
         Some((kept, kept.unreached?))
     }
 
-    pub(super) fn is_reconciled(&self) -> bool {
+    pub(in crate::dashboard::pages) fn is_reconciled(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.is_reconciled)
     }
 
-    pub(super) fn meaning(&self) -> &'static str {
+    pub(in crate::dashboard::pages) fn meaning(&self) -> &'static str {
         match self.state() {
             "processed" => "Its handler has succeeded, and what it wrote is committed.",
             "in flight" => "An attempt at it is running right now.",
@@ -224,13 +226,15 @@ impl Kept {
         let Some(state) = row.try_get("state")? else {
             return Ok(None);
         };
+        let process: Option<i64> = row.try_get("process")?;
         Ok(Some(Self {
             state,
             tenant_name: row.try_get("tenant_name")?,
             attempts: row.try_get("attempts")?,
             status: row.try_get("status")?,
             reason: seen(row, access)?,
-            is_running: row.try_get::<Option<bool>, _>("running")?.unwrap_or(false),
+            process,
+            is_running: process.is_some(),
             is_reconciled: row.try_get("reconciled")?,
             first_received: Timestamp(row.try_get("first_received_at")?),
             first_failed: time("first_failed_at")?,

@@ -101,7 +101,7 @@ const DISCARDED: &str = "
 ";
 
 #[derive(Serialize)]
-pub(super) struct Found {
+pub(in crate::dashboard::pages) struct Found {
     pub(super) event_type: Option<String>,
     pub(super) tenant_name: Option<String>,
     pub(super) state: String,
@@ -110,13 +110,13 @@ pub(super) struct Found {
     pub(super) has_request: bool,
 }
 
-pub(super) type All = BTreeMap<Key, Found>;
+pub(in crate::dashboard::pages) type All = BTreeMap<Key, Found>;
 
 #[derive(Serialize)]
-pub(super) struct Discarded {
+pub(in crate::dashboard::pages) struct Discarded {
     #[serde(flatten)]
-    pub(super) key: Key,
-    pub(super) at: Timestamp,
+    pub(in crate::dashboard::pages) key: Key,
+    pub(in crate::dashboard::pages) at: Timestamp,
 }
 
 /// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, those of the

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, Render, html};
 use serde::Serialize;
-use sqlx::Row;
+use sqlx::{PgConnection, Row};
 
 use super::super::error::PageError;
 use super::super::html::{Table, Timestamp, select, short, state, visible};
@@ -14,7 +14,8 @@ use super::super::params::Params;
 use super::super::rows::{self, Key, grouped};
 use super::super::view::View;
 use super::super::{Access, Shared};
-use find::{All, ById, Discarded, Found, MAX_OF_ID, PRUNED, REJECTED, find, find_discarded};
+pub(super) use find::{All, Discarded};
+use find::{ById, Found, MAX_OF_ID, PRUNED, REJECTED, find, find_discarded};
 
 /// How many ids are looked up at once.
 const MAX_IDS: usize = 200;
@@ -38,7 +39,7 @@ pub(in crate::dashboard) struct Lookup {
 }
 
 #[derive(Clone, Copy, Serialize)]
-struct Rejected {
+pub(super) struct Rejected {
     last_24_hours: i64,
     before: bool,
 }
@@ -70,32 +71,18 @@ pub(in crate::dashboard) async fn read(
     }
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
-    let (mut found, mut cut, mut deleted_before) = (All::new(), BTreeSet::new(), None);
-    let (mut discarded, mut rejected) = (Vec::new(), None);
-    if !ids.is_empty() {
-        let endpoints = rows::endpoints(&mut reading, access).await?;
-        let mut by_id = ById {
-            connection: &mut reading,
-            access,
-            ids: &ids,
-            cut: BTreeSet::new(),
-        };
-        found = find(&mut by_id, &endpoints).await?;
-        discarded = find_discarded(&mut by_id).await?;
-        cut = by_id.cut;
-        let pruned = sqlx::query_scalar::<_, Option<f64>>(PRUNED);
-        deleted_before = pruned.fetch_one(&mut *reading).await?.map(Timestamp);
-        discarded.retain(|one| !found.contains_key(&one.key));
-        if access.tenants().is_none() {
-            let row = sqlx::query(REJECTED).bind(&endpoints);
-            let row = row.fetch_one(&mut *reading).await?;
-            rejected = Some(Rejected {
-                last_24_hours: row.try_get("today")?,
-                before: row.try_get("before")?,
-            });
-        }
-    }
+    let known = match ids.is_empty() {
+        true => KnownOf::default(),
+        false => known_of(&mut reading, access, &ids).await?,
+    };
     reading.end();
+    let KnownOf {
+        found,
+        cut,
+        discarded,
+        deleted_before,
+        rejected,
+    } = known;
     let keys = found.keys().chain(discarded.iter().map(|one| &one.key));
     let known: BTreeSet<&str> = keys
         .map(|key| &*key.id)
@@ -112,6 +99,57 @@ pub(in crate::dashboard) async fn read(
         deleted_before,
         rejected,
         text: asked.0.join("\n"),
+    })
+}
+
+/// What is known of some ids.
+#[derive(Default)]
+pub(super) struct KnownOf {
+    pub(super) found: All,
+    /// The ids with more deliveries than were read.
+    pub(super) cut: BTreeSet<String>,
+    /// Those of them that are not among the found ones.
+    pub(super) discarded: Vec<Discarded>,
+    /// Before when deliveries may have been deleted.
+    pub(super) deleted_before: Option<Timestamp>,
+    /// For those who see all tenants.
+    pub(super) rejected: Option<Rejected>,
+}
+
+/// Looks ids up, in the order of their bytes.
+pub(super) async fn known_of(
+    connection: &mut PgConnection,
+    access: &Access,
+    ids: &[String],
+) -> sqlx::Result<KnownOf> {
+    let endpoints = rows::endpoints(connection, access).await?;
+    let mut by_id = ById {
+        connection,
+        access,
+        ids,
+        cut: BTreeSet::new(),
+    };
+    let found = find(&mut by_id, &endpoints).await?;
+    let mut discarded = find_discarded(&mut by_id).await?;
+    discarded.retain(|one| !found.contains_key(&one.key));
+    let cut = by_id.cut;
+    let pruned = sqlx::query_scalar::<_, Option<f64>>(PRUNED);
+    let deleted_before = pruned.fetch_one(&mut *connection).await?.map(Timestamp);
+    let mut rejected = None;
+    if access.tenants().is_none() {
+        let row = sqlx::query(REJECTED).bind(&endpoints);
+        let row = row.fetch_one(&mut *connection).await?;
+        rejected = Some(Rejected {
+            last_24_hours: row.try_get("today")?,
+            before: row.try_get("before")?,
+        });
+    }
+    Ok(KnownOf {
+        found,
+        cut,
+        discarded,
+        deleted_before,
+        rejected,
     })
 }
 

@@ -1,0 +1,241 @@
+//! What happened to a delivery, from receipt to effect, for programs. Its form is promised: `src/documentation/stability.md`.
+
+use serde::Serialize;
+
+use super::super::error::PageError;
+use super::super::html::Timestamp;
+use super::super::params::Params;
+use super::super::rows::{self, Key};
+use super::super::{Access, Shared};
+use super::delivery::stored::{Attempt, Delivery, Kept};
+use super::lookup::{Discarded, KnownOf, Rejected, known_of};
+use super::settings::{self, Told};
+
+/// How many deliveries of an id are told of: each takes some statements.
+const MAX_DELIVERIES: usize = 20;
+
+#[derive(Serialize)]
+pub(in crate::dashboard) struct Why {
+    now: Timestamp,
+    /// Whether the id is known, and each of its deliveries is processed or discarded.
+    well: bool,
+    deliveries: Vec<Story>,
+    /// Whether there are more deliveries of the id.
+    cut: bool,
+    /// Before when deliveries may have been deleted.
+    deleted_before: Option<Timestamp>,
+    /// Requests that were rejected, of which nobody knows which deliveries they were. For those who see all tenants.
+    rejected: Option<Rejected>,
+}
+
+/// What happened to a delivery.
+#[derive(Serialize)]
+struct Story {
+    #[serde(flatten)]
+    key: Key,
+    tenant_name: Option<String>,
+    event_type: Option<String>,
+    state: String,
+    /// A sentence for people.
+    meaning: &'static str,
+    /// Who has to do something next. Nobody, if it is done.
+    waits_for: Option<WaitsFor>,
+    /// The number of the process that runs an attempt.
+    process: Option<i64>,
+    first_received: Option<Timestamp>,
+    processed: Option<Timestamp>,
+    discarded: Option<Timestamp>,
+    next_attempt: Option<Timestamp>,
+    attempts: Option<i32>,
+    /// The latest first, at most 20. Of those `by` the provider, the status is the answer of the handler, or for it.
+    failed_attempts: Vec<Attempt>,
+    /// When the last attempt of recovery has reached no layer, and the status of what has answered instead.
+    unreached: Option<Timestamp>,
+    unreached_status: Option<i16>,
+    /// Whether it came from the provider's list of events, and not by a request.
+    reconciled: bool,
+    /// Whether the provider sends it again by itself. `None` if that is not known.
+    provider_sends_again: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum WaitsFor {
+    /// One that runs an attempt.
+    Process,
+    /// Its turn in the schedule.
+    Recovery,
+    Operator,
+    /// It runs again only if the provider sends it again.
+    Provider,
+}
+
+impl WaitsFor {
+    fn of(state: &str) -> Option<Self> {
+        match state {
+            "in flight" | "running" => Some(Self::Process),
+            "due" => Some(Self::Recovery),
+            "paused" | "dead" => Some(Self::Operator),
+            "recorded" => Some(Self::Provider),
+            _ => None,
+        }
+    }
+}
+
+pub(in crate::dashboard) async fn read(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+) -> Result<Why, PageError> {
+    const NO_ID: PageError = PageError::bad_request("An id is needed.");
+    let id = params.get("id").ok_or(NO_ID)?.to_owned();
+    let access = match params.get("endpoint") {
+        // One that may not be seen is as one that is not there.
+        Some(name) => {
+            let seen = Some(name).filter(|name| access.sees_endpoint(name));
+            access.clone().of_endpoints(seen)
+        }
+        None => access.clone(),
+    };
+    let mut reading = shared.database.read().await?;
+    let now = Timestamp(rows::now(&mut reading).await?);
+    let mut known = known_of(&mut reading, &access, &[id]).await?;
+    if let Some(tenant) = params.get("tenant") {
+        known.found.retain(|key, _| key.tenant == tenant);
+        known.discarded.retain(|one| one.key.tenant == tenant);
+    }
+    let KnownOf {
+        found,
+        cut,
+        discarded,
+        deleted_before,
+        rejected,
+    } = known;
+    let is_cut = !cut.is_empty() || found.len() > MAX_DELIVERIES;
+    let mut deliveries = Vec::new();
+    for key in found.into_keys().take(MAX_DELIVERIES) {
+        let delivery = Delivery::read(&mut reading, &key, &access).await?;
+        let told = settings::told(&mut reading, &key.endpoint).await?;
+        deliveries.push(Story::of(key, delivery, told.as_ref(), now));
+    }
+    reading.end();
+    deliveries.extend(discarded.into_iter().map(Story::from));
+    let is_done = |story: &Story| matches!(&*story.state, "processed" | "discarded");
+    Ok(Why {
+        now,
+        well: !deliveries.is_empty() && deliveries.iter().all(is_done),
+        deliveries,
+        cut: is_cut,
+        deleted_before,
+        rejected,
+    })
+}
+
+impl Story {
+    fn of(key: Key, delivery: Delivery, told: Option<&Told>, now: Timestamp) -> Self {
+        let state = delivery.state().to_owned();
+        let provider_sends_again = told.and_then(|told| sends_again(&delivery, told, now));
+        let meaning = delivery.meaning();
+        let reconciled = delivery.is_reconciled();
+        let (event_type, processed) = (delivery.event_type, delivery.processed);
+        let mut story = Self {
+            waits_for: WaitsFor::of(&state),
+            state,
+            meaning,
+            event_type,
+            processed,
+            reconciled,
+            provider_sends_again,
+            ..Self::unknown(key)
+        };
+        if let Some(kept) = delivery.kept {
+            let waits = matches!(story.waits_for, Some(WaitsFor::Recovery));
+            story.next_attempt = kept.next_attempt.filter(|_| waits);
+            story.unreached = kept.unreached.filter(|_| waits);
+            story.unreached_status = kept.unreached_status.filter(|_| waits);
+            story.tenant_name = kept.tenant_name;
+            story.process = kept.process;
+            story.first_received = Some(kept.first_received);
+            story.attempts = Some(kept.attempts);
+            story.failed_attempts = kept.failed_attempts;
+        }
+        story
+    }
+
+    fn unknown(key: Key) -> Self {
+        Self {
+            key,
+            tenant_name: None,
+            event_type: None,
+            state: "unknown".to_owned(),
+            meaning: "",
+            waits_for: None,
+            process: None,
+            first_received: None,
+            processed: None,
+            discarded: None,
+            next_attempt: None,
+            attempts: None,
+            failed_attempts: Vec::new(),
+            unreached: None,
+            unreached_status: None,
+            reconciled: false,
+            provider_sends_again: None,
+        }
+    }
+}
+
+impl From<Discarded> for Story {
+    fn from(Discarded { key, at }: Discarded) -> Self {
+        Self {
+            state: "discarded".to_owned(),
+            meaning: "Its handler or an operator has discarded it, or an operator has forgotten it. It is processed \
+                      if the provider sends it again.",
+            discarded: Some(at),
+            ..Self::unknown(key)
+        }
+    }
+}
+
+/// Whether the provider sends a delivery again by itself, by what it has heard of it last.
+fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool> {
+    let kept = delivery.kept.as_ref();
+    let is_over = || {
+        let ends = kept?.first_received.0 + told.redelivery_window()?;
+        Some(now.0 > ends)
+    };
+    let hears_of_failures = !told.acknowledges() && told.keeps() != Some("accepted");
+    if delivery.is_reconciled() {
+        // Nobody knows what became of its request.
+        return None;
+    }
+    if !hears_of_failures || told.redelivers() == Some(false) || is_over() == Some(true) {
+        return Some(false);
+    }
+    match delivery.state() {
+        // Nothing is answered yet, or recovery has it.
+        "in flight" | "running" => None,
+        "processed" => {
+            let has_heard_of_none = match kept {
+                Some(kept) => kept.has_only_succeeded(),
+                None => told.keeps().is_none(),
+            };
+            // Otherwise it was recovery that has processed it, or the provider's retry.
+            has_heard_of_none.then_some(false)
+        }
+        _ => told.redelivers(),
+    }
+}
+
+impl Kept {
+    /// Whether no attempt of the provider has failed, as far back as the attempts are known.
+    fn has_only_succeeded(&self) -> bool {
+        let failed = self.failed_attempts.len();
+        let all_are_known = usize::try_from(self.attempts).is_ok_and(|all| all <= failed + 1);
+        all_are_known
+            && self
+                .failed_attempts
+                .iter()
+                .all(|attempt| attempt.by != "provider")
+    }
+}
