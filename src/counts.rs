@@ -19,8 +19,11 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The outcome of a request of the provider.
+    /// The outcome of a request, if it is one of the provider.
     pub(crate) fn request(&self, outcome: Outcome) {
+        if !outcome.is_of_the_provider() {
+            return;
+        }
         self.metrics.outcome(outcome);
         self.add(Source::Request, outcome.as_str());
     }
@@ -85,6 +88,7 @@ impl Counts {
                 activity.count_rejection(cause, &rejected.stored_reason(provider));
             }
             Unhandled::Handshake(_)
+            | Unhandled::Canary(_)
             | Unhandled::NoSecrets(_)
             | Unhandled::HandshakeFailed(_)
             | Unhandled::Panicked(_) => {}

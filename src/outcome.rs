@@ -52,13 +52,20 @@ pub enum Outcome {
     Handshake,
     /// The delivery is authentic, and of a type that the layer ignores.
     Ignored,
+    /// The request was a [canary](crate::documentation::operating#a-canary) of an operator. It is in no number.
+    Canary,
     /// The delivery is authentic, [`VerifiedWebhook`](crate::VerifiedWebhook) has passed it on, and the handler answered
     /// 2xx.
     Verified,
 }
 
 impl Outcome {
-    /// All of them.
+    /// Whether the request can be one of the provider.
+    pub(crate) fn is_of_the_provider(self) -> bool {
+        !matches!(self, Self::Canary)
+    }
+
+    /// All that are counted.
     #[cfg(feature = "metrics")]
     pub(crate) const ALL: [Self; 11] = [
         Self::Processed,
@@ -84,6 +91,7 @@ impl Outcome {
             | Self::Accepted
             | Self::Handshake
             | Self::Ignored
+            | Self::Canary
             | Self::Verified => false,
         }
     }
@@ -101,6 +109,7 @@ impl Outcome {
             Self::Accepted => "accepted",
             Self::Handshake => "handshake",
             Self::Ignored => "ignored",
+            Self::Canary => "canary",
             Self::Verified => "verified",
         }
     }

@@ -8,7 +8,7 @@ use crate::target::Target;
 
 #[derive(Args)]
 pub struct Load {
-    /// Where to send it: http:// only, with no redirect followed and no proxy used
+    /// Where to send it: http://, or https:// for a canary, with no redirect followed and no proxy used
     #[arg(long, value_name = "URL")]
     pub to: Target,
 
@@ -35,6 +35,11 @@ pub struct Load {
 impl Load {
     /// Refuses to send to another machine by mistake.
     pub fn check(&self) -> Result<(), String> {
+        if self.to.has_tls() {
+            return Err(
+                "https:// is for --canary alone: give the http:// of the server itself".to_owned(),
+            );
+        }
         match self.anywhere || self.to.is_loopback() {
             true => Ok(()),
             false => Err(format!(

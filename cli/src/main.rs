@@ -1,6 +1,7 @@
 //! Sends, records, replays and verifies webhooks, at a shell: `webhook --help`.
 
 mod address;
+mod canary;
 mod dashboard;
 mod doctor;
 mod expectation;

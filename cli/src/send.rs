@@ -10,6 +10,7 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider as Preset, Secret, Source};
 use serde_json::Value;
 
+use crate::canary::Canary;
 use crate::expectation::Expectation;
 use crate::input;
 use crate::load::Load;
@@ -55,6 +56,10 @@ pub struct Send {
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 
+    /// A canary: shows that the layer is reached and can claim, without a delivery. Also over https:// and to another machine
+    #[arg(long, conflicts_with_all = ["event", "id", "body", "distinct", "times", "concurrency", "fault"])]
+    canary: bool,
+
     /// Another body than the one that was signed
     #[arg(long, group = "fault")]
     tampered: bool,
@@ -78,11 +83,15 @@ const AFTER_HELP: &str = r#"Examples:
   A load of different deliveries:
     webhook send shopify --to http://... --body order.json --distinct --times 200 --concurrency 20
 
+  Is an endpoint reached from here, through DNS, TLS and proxies, and does it reach its Postgres?
+    webhook send stripe --to https://example.com/webhooks/stripe --canary
+
 Expected, or else the exit status is 1:
   the same id   every answer 2xx, and at most one of them processed
   --distinct    every answer 2xx, and none of them duplicate
   --tampered, --expired, --unsigned
                 every answer 401
+  --canary      a 200 of the layer itself
 
 A body is sent to the byte, unless the id, the event type or the time has to be written into it, as
 --id does for stripe, and linear always: then it is JSON that says the same otherwise."#;
@@ -111,6 +120,15 @@ impl Send {
     pub fn run(self) -> Result<Ended, Failed> {
         if self.secret.is_stdin() && self.body.as_deref().is_some_and(input::is_stdin) {
             return Err("standard input cannot be both the secret and the body".into());
+        }
+        if self.canary {
+            let preset = self.preset()?;
+            let headers = self
+                .headers
+                .iter()
+                .map(|Header(name, value)| (name, &**value));
+            let canary = Canary::new(&preset, &self.load, headers)?;
+            return canary.run();
         }
         let (message, expectation) = self.message()?;
         let load = self.load;
@@ -181,7 +199,10 @@ impl Send {
         let secret = Secret::exact(self.secret.read()?).map_err(|error| error.to_string())?;
         let public_url = match &self.public_url {
             Some(url) => url.clone(),
-            None => format!("http://{}", self.load.to.authority())
+            None => self
+                .load
+                .to
+                .origin()
                 .parse()
                 .map_err(|error| format!("--to: {error}"))?,
         };

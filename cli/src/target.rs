@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use http::uri::{PathAndQuery, Uri};
 
-/// An address with `http://`.
+/// An address with `http://`, or with `https://` for a canary.
 #[derive(Clone)]
 pub struct Target {
     uri: Uri,
@@ -19,13 +19,9 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with("https://") {
-            return Err(
-                "this command has no TLS: give the http:// of the server itself".to_owned(),
-            );
-        }
         let rest = text
-            .strip_prefix("http://")
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"))
             .ok_or("it has to begin with http://")?;
         let uri: Uri = text.parse().map_err(|_| "it is no URL")?;
         let authority = uri.authority().ok_or("it has no host")?;
@@ -43,6 +39,22 @@ impl FromStr for Target {
 }
 
 impl Target {
+    /// Whether it is reached over TLS.
+    pub fn has_tls(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
+    /// All of it.
+    pub fn url(&self) -> String {
+        self.uri.to_string()
+    }
+
+    /// What the provider calls, before the path.
+    pub fn origin(&self) -> String {
+        let scheme = self.uri.scheme_str().unwrap_or("http");
+        format!("{scheme}://{}", self.authority())
+    }
+
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -90,7 +102,7 @@ pub fn is_loopback(host: &str) -> bool {
 /// Without the query, which may have a secret.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.uri.path())
+        write!(f, "{}{}", self.origin(), self.uri.path())
     }
 }
 

@@ -130,7 +130,11 @@
 //!
 //! # For programs
 //!
-//! Each page is there as JSON under `api/`, with the same parameters, the same rights and the same limits, and
+//! `api/status` says which endpoints are unwell, and why. `api/why` says what happened to a delivery, from receipt to effect.
+//! Their form [is promised](crate::documentation::stability), and the command `webhook` reads them:
+//! [For programs](crate::documentation::operating#for-programs).
+//!
+//! Beside these, each page is there as JSON under `api/`, with the same parameters, the same rights and the same limits, and
 //! each action takes JSON:
 //!
 //! ```sh
@@ -151,6 +155,8 @@
 //! | `api/actions`, `api/action` | `id` of one |
 //! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |
 //! | POST `api/cancel` | `id` of an action |
+//! | `api/status` | `endpoint` for one |
+//! | `api/why` | `id`; `endpoint`, `tenant` for one delivery |
 //!
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`
 //! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries were

@@ -2,6 +2,7 @@
 //! a database.
 
 mod answers;
+mod canary;
 mod custom;
 pub(crate) mod definition;
 mod description;
@@ -20,6 +21,8 @@ mod verify;
 use std::time::Duration;
 
 pub use crate::delivery::VerifiedDelivery;
+#[cfg(feature = "testing")]
+pub(crate) use canary::BODY as CANARY;
 pub use custom::{CustomProvider, SignedProvider};
 pub(crate) use definition::Provider;
 pub use description::Description;

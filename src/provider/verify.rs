@@ -7,6 +7,7 @@ use http::HeaderName;
 use http::request::Parts;
 
 use super::Provider;
+use super::canary::is_canary;
 use super::handshake::{Handshake, HandshakeRequest};
 use super::identity::{Identified, IdentityError};
 use super::secret::{Secret, Secrets};
@@ -24,6 +25,9 @@ pub enum Verified {
     Delivery(VerifiedDelivery),
     /// A check whether the endpoint is there, to be answered at once.
     Handshake(Handshake),
+    /// A [canary](crate::documentation::operating#a-canary) of an operator, and nothing of the provider's: to be answered, and
+    /// neither handled nor counted.
+    Canary,
 }
 
 impl Verified {
@@ -31,14 +35,14 @@ impl Verified {
     pub fn delivery(&self) -> Option<&VerifiedDelivery> {
         match self {
             Self::Delivery(delivery) => Some(delivery),
-            Self::Handshake(_) => None,
+            Self::Handshake(_) | Self::Canary => None,
         }
     }
 
     /// The handshake, if the request is one.
     pub fn handshake(&self) -> Option<&Handshake> {
         match self {
-            Self::Delivery(_) => None,
+            Self::Delivery(_) | Self::Canary => None,
             Self::Handshake(handshake) => Some(handshake),
         }
     }
@@ -238,6 +242,9 @@ impl Provider {
         let signed_at = signed.time();
         if let Some(signed_at) = signed_at {
             self.tolerance.check(signed_at, now)?;
+        }
+        if is_canary(body, self.scheme.signs_body()) {
+            return Ok(Verified::Canary);
         }
         if self.handshakes.has_signed() {
             let request = HandshakeRequest::new(request, head, &*self.scheme, Some(secrets));

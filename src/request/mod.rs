@@ -3,6 +3,7 @@
 mod admitted;
 mod answer;
 mod attempt;
+mod canary;
 mod decision;
 mod ending;
 mod error_text;

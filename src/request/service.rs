@@ -28,7 +28,7 @@ use crate::settings::Settings;
 use crate::traceparent::traceparent;
 use crate::transaction::DedupeTx;
 use crate::verification::{
-    self, Authentic, Rejection, ResponseFuture, Unhandled, Verification, buffer, span,
+    self, Authentic, Canary, Rejection, ResponseFuture, Unhandled, Verification, buffer, span,
 };
 
 /// The service of [`IdempotentWebhook`](crate::IdempotentWebhook), around a handler.
@@ -142,7 +142,15 @@ where
         }
         None => {
             let seen = |delivery: &_| settings.counts.authentic(delivery);
-            let authentic = verification::authenticate(verification, &head, body, seen).await?;
+            let authentic = verification::authenticate(verification, &head, body, seen).await;
+            let authentic = match authentic {
+                Err(Unhandled::Canary(Canary::Authentic(tenant))) => {
+                    // Boxed, or each request would have room for it.
+                    let canary = Box::pin(settings.try_claim(tenant)).await;
+                    return Err(Unhandled::Canary(canary).into());
+                }
+                authentic => authentic?,
+            };
             let to_keep = settings.kept_request(&head, &authentic.body);
             (authentic, Origin::Received(to_keep))
         }

@@ -12,7 +12,7 @@ use http::{Method, Request, Uri};
 use super::Capture;
 use super::draft::Draft;
 use super::sign::sign;
-use crate::provider::{Provider, Secret};
+use crate::provider::{CANARY, Provider, Secret, Verified};
 
 /// A delivery as a provider sends it, from which any number of requests can be made.
 ///
@@ -89,6 +89,41 @@ impl TestDelivery {
             body: None,
             at: At::Now,
             fault: Fault::None,
+        }
+    }
+
+    /// A [canary](crate::documentation::operating#a-canary): a request that the layer verifies and claims, and rolls back
+    /// without calling the handler.
+    ///
+    /// ```
+    /// use idempotent_webhook::testing::TestDelivery;
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// assert!(TestDelivery::canary(&presets::github(Secret::new("a secret")?)).is_ok());
+    /// // Its token does not cover the body.
+    /// assert!(TestDelivery::canary(&presets::telegram(Secret::new("a_secret")?)).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`TestDeliveryError`] if none is possible: only the provider has the key, or the signature does not cover the body, or
+    /// covers one of another form.
+    pub fn canary(provider: &Provider) -> Result<Self, TestDeliveryError> {
+        let not_possible = |reason: &dyn fmt::Display| {
+            let name = provider.name();
+            TestDeliveryError(format!("a canary of {name} is not possible: {reason}"))
+        };
+        if !provider.signs_body() {
+            return Err(not_possible(&"its signature does not cover the body"));
+        }
+        let canary = Self::new(provider).body(CANARY);
+        let (head, body) = canary.parts().map_err(|reason| not_possible(&reason))?;
+        match provider.verify(&head, &body, SystemTime::now()) {
+            Ok(Verified::Canary) => Ok(canary),
+            Ok(_) | Err(_) => Err(not_possible(&"it signs a body of another form")),
         }
     }
 

@@ -91,7 +91,11 @@ impl Draft {
             | Kind::SignedValue(_) => Ok(()),
             Kind::Json(_) if self.object.is_none() => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) if self.has(source) => Ok(()),
-            Kind::Header(_) | Kind::Json(_) | Kind::First(_) => self.write(source, value),
+            Kind::Header(_) | Kind::Json(_) => self.write(source, value),
+            Kind::First(sources) => match sources.first() {
+                Some(first) => self.fill(first, value),
+                None => Ok(()),
+            },
             Kind::All(sources) => sources
                 .iter()
                 .try_for_each(|source| self.fill(source, value)),

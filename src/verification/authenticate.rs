@@ -10,6 +10,7 @@ use http_body::Body;
 
 use super::body;
 use super::body_shape::BodyShape;
+use super::canary::Canary;
 use super::rejection::{Rejected, Rejection};
 use super::settings::Verification;
 use super::telemetry;
@@ -94,7 +95,7 @@ where
         Unhandled::Rejected(Rejected {
             rejection,
             tenant: tenant.cloned(),
-            body: Some(BodyShape::of(&body)),
+            body: Some(BodyShape::of(&head.headers, &body)),
         })
     };
     if let Some(rejection) = refused {
@@ -111,11 +112,11 @@ where
         Ok(Verified::Delivery(verified)) => verified.event_type(),
         // It is authentic, and its id does not matter if it is ignored.
         Err(VerifyError::Identity(error)) => error.event_type(),
-        Ok(Verified::Handshake(_)) | Err(VerifyError::Signature(_)) => None,
+        Ok(Verified::Handshake(_) | Verified::Canary) | Err(VerifyError::Signature(_)) => None,
     };
     if !matches!(
         verified,
-        Ok(Verified::Handshake(_)) | Err(VerifyError::Signature(_))
+        Ok(Verified::Handshake(_) | Verified::Canary) | Err(VerifyError::Signature(_))
     ) {
         verification.metrics.authentic_now();
         if let Some(tenant) = tenant {
@@ -123,10 +124,14 @@ where
         }
     }
     if let Ok(Verified::Delivery(delivery)) = &verified {
-        verification.note_authentic(delivery, tenant);
+        verification.note_authentic(delivery, tenant, now);
         seen(delivery);
     }
-    let wanted = verification.wanted(event_type, head, &body);
+    let wanted = match verified {
+        // It has no event type, and no place in the table.
+        Ok(Verified::Canary) => None,
+        _ => verification.wanted(event_type, head, &body),
+    };
     if let Some(Wanted::Ignored(ignored)) = wanted {
         return Err(Unhandled::Ignored(ignored));
     }
@@ -146,6 +151,7 @@ where
                 wanted,
             })
         }
+        Verified::Canary => Err(Unhandled::Canary(Canary::Authentic(lookup.tenant))),
         Verified::Handshake(handshake) => {
             Err(answer_handshake(verification, head, handshake).await)
         }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+
 /// The length of a body, and what is plainly wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BodyShape {
@@ -13,24 +16,39 @@ pub(crate) struct BodyShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Empty,
+    /// It has another length than the sender has said, in bytes. No text of the sender can be in it.
+    OtherLength {
+        announced: u64,
+        arrived: usize,
+    },
     NotUtf8,
     /// It begins as an object or a list of JSON, and ends otherwise.
     CutOff,
 }
 
 impl BodyShape {
-    pub(crate) fn of(body: &[u8]) -> Self {
+    pub(crate) fn of(headers: &HeaderMap, body: &[u8]) -> Self {
         Self {
             length: body.len(),
-            flaw: flaw(body),
+            flaw: flaw(announced(headers), body),
         }
     }
 }
 
-fn flaw(body: &[u8]) -> Option<Flaw> {
+/// The length that the sender has said.
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn flaw(announced: Option<u64>, body: &[u8]) -> Option<Flaw> {
+    let arrived = body.len();
+    let is_other = |announced: &u64| usize::try_from(*announced) != Ok(arrived);
     let trimmed = body.trim_ascii();
     match (trimmed.first(), trimmed.last()) {
         _ if body.is_empty() => Some(Flaw::Empty),
+        _ if let Some(announced) = announced.filter(is_other) => {
+            Some(Flaw::OtherLength { announced, arrived })
+        }
         _ if std::str::from_utf8(body).is_err() => Some(Flaw::NotUtf8),
         (Some(b'{'), last) if last != Some(&b'}') => Some(Flaw::CutOff),
         (Some(b'['), last) if last != Some(&b']') => Some(Flaw::CutOff),
@@ -42,6 +60,13 @@ fn flaw(body: &[u8]) -> Option<Flaw> {
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::OtherLength { announced, arrived } => {
+                return write!(
+                    f,
+                    "Content-Length says {announced} bytes, and {arrived} have arrived: a middleware outside of the \
+                     layer has changed the body"
+                );
+            }
             Self::Empty => {
                 "the body is empty: the sender has sent none, or a middleware outside of the layer has read it"
             }
@@ -73,7 +98,27 @@ mod tests {
             (b"<event/>", None),
         ] {
             let length = body.len();
-            assert_eq!(BodyShape::of(body), BodyShape { length, flaw }, "{body:?}");
+            let shape = BodyShape::of(&HeaderMap::new(), body);
+            assert_eq!(shape, BodyShape { length, flaw }, "{body:?}");
         }
+    }
+
+    #[test]
+    fn a_body_of_another_length_than_was_announced_is_named() {
+        let body = b"{\"a\":1";
+        let arrived = body.len();
+        let other = |announced| Some(Flaw::OtherLength { announced, arrived });
+        for (header, flaw) in [
+            ("9", other(9)),
+            ("18446744073709551615", other(u64::MAX)),
+            // What is wrong besides.
+            ("6", Some(Flaw::CutOff)),
+            ("nonsense", Some(Flaw::CutOff)),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_LENGTH, http::HeaderValue::from_static(header));
+            assert_eq!(BodyShape::of(&headers, body).flaw, flaw, "{header}");
+        }
+        assert_eq!(flaw(Some(5), b""), Some(Flaw::Empty));
     }
 }

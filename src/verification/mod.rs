@@ -4,6 +4,7 @@
 mod authenticate;
 mod body;
 mod body_shape;
+mod canary;
 mod future;
 mod layer;
 mod notices;
@@ -16,6 +17,8 @@ mod unhandled;
 
 pub(crate) use authenticate::{Authentic, authenticate};
 pub(crate) use body::buffer;
+#[cfg(feature = "postgres")]
+pub(crate) use canary::Canary;
 pub use future::ResponseFuture;
 pub use layer::VerifiedWebhook;
 pub(crate) use rejection::Rejection;

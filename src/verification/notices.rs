@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tracing::{info, warn};
 
 use crate::event_types::{Ignored, Matched, Wanted, WantedEvents};
 use crate::log_once::LogOnce;
 use crate::provider::Provider;
+use crate::provider::signature::Tolerance;
 
 /// So many events are ignored before it is said that no name has matched. Some providers send fifty for one that is
 /// wanted.
@@ -23,6 +24,9 @@ const OLDER_SECRET_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The most tenants of which that is logged in this time.
 const MAX_TENANTS: usize = 100;
 
+/// No clock of a provider is ahead by more, also where a signature may be older than this.
+const LONGEST_AHEAD: Duration = Duration::from_secs(5 * 60);
+
 /// How much of a text of the sender is logged, in characters.
 const MAX_CHARS: usize = 100;
 
@@ -32,6 +36,7 @@ pub(super) struct Notices {
     /// By tenant. `None` if there are none.
     older_secret: LogOnce<Option<Arc<str>>>,
     other_version: LogOnce<String>,
+    slow_clock: LogOnce,
     /// Over once a name has matched.
     no_match: LogOnce,
     /// Events that were ignored, for as long as no name has matched.
@@ -44,6 +49,7 @@ impl Default for Notices {
             refused_method: LogOnce::of(1),
             older_secret: LogOnce::of(MAX_TENANTS).again_after(OLDER_SECRET_INTERVAL),
             other_version: LogOnce::of(MAX_VERSIONS),
+            slow_clock: LogOnce::of(1),
             no_match: LogOnce::of(1),
             ignored: AtomicU32::default(),
         }
@@ -76,6 +82,23 @@ impl Notices {
                 expected = provider.expected_versions().join(", "),
                 is_signed = provider.signs_payload_version(),
                 "webhook of another version than is expected, or of another mode, and handled all the same (logged once)"
+            );
+        }
+    }
+
+    /// A delivery was signed at this time, which the tolerance allows: where it has no limit on the side of the future, any
+    /// time is. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and nothing
+    /// else would tell.
+    pub(super) fn signed_at(&self, signed_at: SystemTime, now: SystemTime, tolerance: Tolerance) {
+        let limit = tolerance.past();
+        let limit = limit.map_or(LONGEST_AHEAD, |past| past.min(LONGEST_AHEAD));
+        let ahead = signed_at.duration_since(now).unwrap_or_default();
+        if ahead > limit && self.slow_clock.is_first(()) {
+            warn!(
+                ahead_seconds = ahead.as_secs(),
+                limit_seconds = limit.as_secs(),
+                "webhook signed in the future: is this clock behind? Signatures are valid for longer than the tolerance \
+                 says (logged once)"
             );
         }
     }

@@ -1,7 +1,7 @@
 //! What a layer needs to verify a request and to answer it.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::request::Parts;
 
@@ -181,7 +181,16 @@ impl Verification {
     }
 
     /// Counts what is known of an authentic delivery, which may be an event that is ignored.
-    pub(super) fn note_authentic(&self, delivery: &VerifiedDelivery, tenant: Option<&Arc<str>>) {
+    pub(super) fn note_authentic(
+        &self,
+        delivery: &VerifiedDelivery,
+        tenant: Option<&Arc<str>>,
+        now: SystemTime,
+    ) {
+        if let Some(signed_at) = delivery.signed_at {
+            self.notices
+                .signed_at(signed_at, now, self.provider.tolerance);
+        }
         if let Some(place) = delivery.secret {
             self.metrics.verified_by_secret(place);
             self.notices.verified_by_secret(place, tenant);

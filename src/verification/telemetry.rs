@@ -55,7 +55,9 @@ pub(super) fn rejected(head: &Parts, rejected: &Rejected) {
 
 /// Counts the outcome of a request, and adds it to the span.
 pub(super) fn count(verification: &Verification, outcome: Outcome) {
-    verification.metrics.outcome(outcome);
+    if outcome.is_of_the_provider() {
+        verification.metrics.outcome(outcome);
+    }
     Span::current().record("outcome", outcome.as_str());
 }
 

@@ -7,6 +7,7 @@ use http::header::{ALLOW, HeaderValue};
 use http::{Method, Response, StatusCode};
 use tracing::{debug, error, info, warn};
 
+use super::canary::Canary;
 use super::rejection::{Rejected, Rejection};
 use super::response::{LATER, acknowledge, finish, plain, retry_later, says_when, unavailable};
 use super::settings::Verification;
@@ -22,6 +23,8 @@ use crate::provider::Handshake;
 pub(crate) enum Unhandled {
     Rejected(Rejected),
     Handshake(Handshake),
+    /// It is an operator's, and says how far it has come.
+    Canary(Canary),
     /// It is authentic, and the layer ignores its event type.
     Ignored(Ignored),
     /// The tenant's secrets could not be looked up.
@@ -47,6 +50,7 @@ impl Unhandled {
         match self {
             Self::Rejected(_) => Outcome::Rejected,
             Self::Handshake(_) => Outcome::Handshake,
+            Self::Canary(_) => Outcome::Canary,
             Self::Ignored(_) => Outcome::Ignored,
             Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => Outcome::Failed,
         }
@@ -65,11 +69,16 @@ impl Unhandled {
             Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => {
                 Some(self.to_string())
             }
-            Self::Handshake(_) | Self::Ignored(_) => None,
+            Self::Handshake(_) | Self::Canary(_) | Self::Ignored(_) => None,
         };
         let mut response = match self {
             Self::Handshake(handshake) => {
                 let mut response = handshake.response();
+                outcome.write_to(&mut response);
+                return response;
+            }
+            Self::Canary(canary) => {
+                let mut response = canary.into_response(verification);
                 outcome.write_to(&mut response);
                 return response;
             }
@@ -110,6 +119,7 @@ impl Unhandled {
     pub(crate) fn log(&self, verification: &Verification) {
         match self {
             Self::Handshake(_) => info!("webhook handshake answered"),
+            Self::Canary(canary) => canary.log(),
             Self::Ignored(ignored) => {
                 let event_type = ignored.name();
                 debug!(event_type, "webhook ignored: no handler for its type");
@@ -164,7 +174,7 @@ impl fmt::Display for Unhandled {
                 f,
                 "the application panicked while the request was verified: {message}"
             ),
-            Self::Rejected(_) | Self::Handshake(_) | Self::Ignored(_) => {
+            Self::Rejected(_) | Self::Handshake(_) | Self::Canary(_) | Self::Ignored(_) => {
                 f.write_str(self.outcome().as_str())
             }
         }

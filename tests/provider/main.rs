@@ -8,6 +8,7 @@
     reason = "a test that fails may panic"
 )]
 
+mod canaries;
 mod captures;
 mod corpora;
 mod event_names;

@@ -36,6 +36,11 @@ impl Application {
         Self { url, pool }
     }
 
+    /// Has the layer no Postgres.
+    pub async fn close_pool(&self) {
+        self.pool.close().await;
+    }
+
     pub async fn rows(&self) -> Rows {
         let (claims, effects) = sqlx::query_as(
             "select

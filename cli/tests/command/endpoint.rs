@@ -48,9 +48,19 @@ impl Run {
 
     #[track_caller]
     fn is_error(&self, message: &str) {
+        self.fails(2, message);
+    }
+
+    #[track_caller]
+    fn is_not_now(&self, message: &str) {
+        self.fails(3, message);
+    }
+
+    #[track_caller]
+    fn fails(&self, code: i32, message: &str) {
         assert_eq!(
             (self.code, self.out.as_str(), self.err.as_str()),
-            (2, "", format!("error: {message}\n").as_str())
+            (code, "", format!("error: {message}\n").as_str())
         );
     }
 }

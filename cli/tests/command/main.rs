@@ -9,6 +9,7 @@
 )]
 
 mod application;
+mod canary;
 mod capture;
 mod doctor;
 mod endpoint;

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 
 use crate::support::{
     Database, TestApp, answer, assert_rows, github, github_delivery, insert_effect, let_pass,
-    logged, record, secret, send, shopify, write_effect,
+    logged, now, record, secret, send, shopify, stripe, stripe_event, write_effect,
 };
 
 fn with_method(method: Method) -> Request<Body> {
@@ -490,6 +490,59 @@ async fn g13_a_body_that_nobody_signs_is_told_before_the_secret() {
         assert!(!log.contains("name\\\""), "{log}");
     }
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// A middleware has changed it, and has left the header.
+#[tokio::test]
+async fn g13_a_body_of_another_length_than_was_announced_is_told_before_the_secret() {
+    let app = TestApp::github(write_effect).await;
+    let mut request = github("a", "{\"name\": \"ca\"}");
+    request.headers_mut().insert("content-length", 14.into());
+    *request.body_mut() = Body::from("{\"name\":\"ca\"}");
+    let log = logged(async {
+        assert_eq!(app.send(request).await.status, 401);
+    })
+    .await;
+    let reason = "reason=\"Content-Length says 14 bytes, and 13 have arrived: a middleware outside of the layer";
+    assert!(log.contains(reason), "{log}");
+    // As it is, it is no mistake.
+    let mut request = github("a", "{}");
+    request.headers_mut().insert("content-length", 2.into());
+    assert_eq!(app.send(request).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Stripe's signatures count from any time in the future on, so nothing else tells it.
+#[tokio::test]
+async fn g13_a_clock_that_is_behind_is_one_warning() {
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
+    let log = logged(async {
+        // A difference that the tolerance allows on the other side, too.
+        for (id, ahead) in [("evt_1", 0), ("evt_2", 290)] {
+            let request = stripe(stripe_event(id), now() + ahead);
+            assert_eq!(app.send(request).await.outcome, "processed");
+        }
+    })
+    .await;
+    assert!(!log.contains("is this clock behind?"), "{log}");
+    let log = logged(async {
+        for id in ["evt_3", "evt_4"] {
+            let request = stripe(stripe_event(id), now() + 3600);
+            assert_eq!(app.send(request).await.outcome, "processed");
+        }
+    })
+    .await;
+    assert_eq!(
+        log.matches("webhook signed in the future: is this clock behind?")
+            .count(),
+        1,
+        "{log}"
+    );
+    assert!(
+        log.contains("WARN") && log.contains("limit_seconds=300"),
+        "{log}"
+    );
+    assert_rows!(app.database, claims: 4, effects: 4);
 }
 
 const NOTHING_MATCHED: &str = "no name of the table has matched yet";

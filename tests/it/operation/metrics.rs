@@ -7,6 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use idempotent_webhook::recovery::Rehearsal;
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, IdempotentWebhook, Keep, LateClaim, Recovery, presets, prune,
 };
@@ -89,11 +90,16 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     assert_eq!(outcome(unsigned.request()).await, "rejected");
     assert_eq!(outcome(github("a", "x".repeat(1001))).await, "rejected");
 
+    let canary = TestDelivery::canary(&presets::github(secret())).unwrap();
+    assert_eq!(outcome(canary.request()).await, "canary");
+
     let ignored = github_delivery().event_type("type of a sender");
     assert_eq!(outcome(ignored.uri("/only").request()).await, "ignored");
 
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("processed"), Some(1.0));
+    // In no number: the stages below do not count it either.
+    assert_eq!(scraped.outcome("canary"), None);
     assert_eq!(scraped.outcome("ignored"), Some(1.0));
     assert_eq!(scraped.outcome("duplicate"), Some(1.0));
     assert_eq!(scraped.outcome("failed"), Some(1.0));

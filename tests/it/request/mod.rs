@@ -2,5 +2,6 @@
 
 mod answers;
 mod bodies;
+mod canary;
 mod hang_up;
 mod wait;

@@ -1,0 +1,49 @@
+//! A canary: it is claimed as a delivery is, and rolled back.
+
+use tokio::time::Instant;
+
+use crate::delivery::{Delivery, DeliveryId, Tenant, VerifiedDelivery};
+use crate::random::random;
+use crate::settings::Settings;
+use crate::transaction::{ClaimRequest, NotClaimed};
+use crate::verification::Canary;
+
+impl Settings {
+    /// Claims what no delivery is, and rolls back.
+    pub(super) async fn try_claim(&self, tenant: Option<Tenant>) -> Canary {
+        let request = self.claim_of_canary(tenant);
+        let deadline = Instant::now() + self.in_flight_timeout;
+        match self.store.claim(&request, deadline).await {
+            Ok(tx) => {
+                tx.roll_back().await;
+                Canary::Claimed
+            }
+            Err(NotClaimed::Failed(error)) => Canary::NotClaimed(error.to_string()),
+            // Nobody else has its id.
+            Err(other) => Canary::NotClaimed(format!("{other:?}")),
+        }
+    }
+
+    /// Under an id of its own, so that it waits for nobody, and nobody for it: not a replay of it either.
+    fn claim_of_canary(&self, tenant: Option<Tenant>) -> ClaimRequest {
+        let verification = &self.verification;
+        let canary = VerifiedDelivery {
+            id: DeliveryId::new(format!("idempotent-webhook-canary-{:016x}", random())),
+            event_type: None,
+            signed_at: None,
+            secret: None,
+            other_version: None,
+        };
+        let (endpoint, provider) = (&verification.endpoint, verification.provider.shared_name());
+        ClaimRequest {
+            delivery: Delivery::new(endpoint.clone(), provider, tenant, canary),
+            fingerprint: None,
+            object: None,
+            object_wait: None,
+            longest_idle: self.longest_attempt(),
+            take: None,
+            rehearsed: None,
+            version: self.version.clone(),
+        }
+    }
+}
