@@ -77,7 +77,8 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
 #[test]
 fn deploy_3_a_canary_is_not_possible_where_only_the_provider_has_the_key() {
     let public_key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
-    let discord = presets::discord(Secret::new(public_key).unwrap());
+    let preset = presets::by_name("discord").unwrap();
+    let discord = preset.provider(Secret::new(public_key).unwrap());
     let error = TestDelivery::canary(&discord).unwrap_err().to_string();
     let expected = "a canary of discord is not possible: the request cannot be signed: there is no private key";
     assert!(error.starts_with(expected), "{error}");
