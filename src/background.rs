@@ -71,22 +71,6 @@ impl Background {
     }
 }
 
-/// Work that [`Recovery`](crate::Recovery) can run beside the requests: [`Retention`](crate::Retention),
-/// [`Reconcile`](crate::Reconcile), [`Subscriptions`](crate::subscriptions::Subscriptions).
-pub trait BackgroundTask: begin::Begin + Send + 'static {}
-
-impl<T: begin::Begin + Send + 'static> BackgroundTask for T {}
-
-/// Only types of this crate are such work.
-pub(crate) mod begin {
-    use super::Background;
-
-    pub trait Begin {
-        #[expect(private_interfaces, reason = "nobody outside can call it")]
-        fn begin(self) -> Background;
-    }
-}
-
 /// Spawns work that ends by itself. A loop that has more to do after a panic is no such work: [`Background`], or
 /// [`guarded`] around each of its rounds.
 pub(crate) fn spawn_once(name: &'static str, work: impl Future<Output = ()> + Send + 'static) {

@@ -10,9 +10,9 @@ use super::position::Position;
 use super::round::{Ended, MissingDelivery, Reconciled, Rounds};
 use super::settings::Reconcile;
 use crate::background::Background;
-use crate::background::begin::Begin;
 use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
+use crate::recovery::{Begin, Place};
 use crate::stop_signal::Stop;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -123,6 +123,13 @@ impl<S: EventSource> Begin for Reconcile<S> {
     fn begin(self) -> Background {
         let reconcile = Arc::new(self);
         Background::spawn("reconciliation", move |stop| reconcile.clone().run(stop))
+    }
+
+    fn place(&self) -> Option<Place> {
+        Some(Place {
+            endpoint: self.settings.verification.endpoint.clone(),
+            path: self.path.path().to_owned(),
+        })
     }
 }
 

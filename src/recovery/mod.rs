@@ -2,6 +2,7 @@
 //! are processed or dead. [`documentation::recovery`](crate::documentation::recovery) says how.
 
 mod acceptance_writer;
+mod background_task;
 mod breaker;
 #[cfg(feature = "testing")]
 pub(crate) mod captures;
@@ -15,6 +16,7 @@ pub(crate) mod kept;
 mod kept_request;
 mod liveness;
 pub(crate) mod operator;
+mod probe;
 mod problems;
 mod quota;
 mod reconciled_lists;
@@ -29,7 +31,8 @@ mod shared;
 mod stopping;
 pub(crate) mod task;
 
-pub use crate::background::BackgroundTask;
+pub use background_task::BackgroundTask;
+pub(crate) use background_task::{Begin, Place};
 pub(crate) use dead::DeadReport;
 pub(crate) use failed_attempt::FailedAttempt;
 pub(crate) use joined_layers::JoinedLayer;
@@ -39,6 +42,7 @@ pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs, GivenBack};
 pub(crate) use kept_request::KeptRequest;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
+pub(crate) use probe::Probe;
 pub use problems::{EndpointChange, Problem};
 #[cfg(test)]
 pub(crate) use quota::QuotaLimits;

@@ -13,7 +13,7 @@ use crate::background::Background;
 use crate::transaction::Store;
 
 /// Spawns what was added to a recovery.
-pub(super) type Begin = Box<dyn FnOnce() -> Background + Send>;
+pub(super) type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 
 /// What the handles and the layers share.
 pub(super) struct Shared {
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) reconciled_lists: ReconciledLists,
     pub(super) joined_layers: JoinedLayers,
     /// What begins with recovery.
-    pub(super) others: Mutex<Vec<Begin>>,
+    pub(super) others: Mutex<Vec<BeginOther>>,
     /// One for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
     pub(super) concurrency: Mutex<usize>,

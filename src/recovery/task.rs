@@ -13,17 +13,19 @@ use sqlx::PgPool;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
+use super::background_task::{BackgroundTask, Place};
 use super::joined_layers::{JoinedLayer, JoinedLayers};
 use super::liveness::{Liveness, Taker};
 use super::presence;
+use super::probe::probe;
 use super::problems::{EndpointChange, OnChange};
 use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
 use super::runner::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
-use super::shared::{Begin, Shared};
+use super::shared::{BeginOther, Shared};
 use super::stopping::RecoveryTask;
-use crate::background::{Background, BackgroundTask, spawn_once};
+use crate::background::{Background, spawn_once};
 use crate::transaction::{DatabaseError, Store};
 
 /// For each step of its own on the database.
@@ -88,6 +90,8 @@ pub struct Recovery {
     pub(super) prepare: Option<Prepare>,
     on_change: Option<OnChange>,
     stop_limit: Duration,
+    /// Where layers should answer. `None` without a probe.
+    places: Option<Vec<Place>>,
 }
 
 impl Recovery {
@@ -126,6 +130,7 @@ impl Recovery {
             prepare: None,
             on_change: None,
             stop_limit: STOP_LIMIT,
+            places: Some(Vec::new()),
         }
     }
 
@@ -139,12 +144,48 @@ impl Recovery {
     /// Recovery::new(pool.clone()).with(Retention::new(pool, month))
     /// # }
     /// ```
-    pub fn with(self, task: impl BackgroundTask) -> Self {
+    pub fn with(mut self, task: impl BackgroundTask) -> Self {
+        if let (Some(places), Some(place)) = (&mut self.places, task.place()) {
+            places.push(place);
+        }
         self.others().push(Box::new(move || task.begin()));
         self
     }
 
-    fn others(&self) -> MutexGuard<'_, Vec<Begin>> {
+    /// Checks at the start that the layer of an endpoint answers at this path of the router that is [spawned](Self::spawn). If it
+    /// does not, that is logged at WARN, with what has answered instead: a handler whose layer was put before the
+    /// routes, a login in front of it, no route.
+    ///
+    /// The paths of [`Reconcile`](crate::Reconcile) and of [`Subscriptions`](crate::subscriptions::Subscriptions) that were
+    /// [added](Self::with) are known without it.
+    ///
+    /// The probe is an empty `POST` with the header `x-webhook-probe`, without a content type. The layer answers it itself.
+    /// Where there is none, it reaches what is there: a handler of the application, or another service if a route is a
+    /// proxy to one. Default: the paths that are known are probed.
+    ///
+    /// ```
+    /// # use idempotent_webhook::Recovery;
+    /// # fn recovery(pool: sqlx::PgPool) -> Recovery {
+    /// Recovery::new(pool).probe("billing", "/webhooks/stripe")
+    /// # }
+    /// ```
+    pub fn probe(mut self, endpoint: impl Into<Arc<str>>, path: impl Into<String>) -> Self {
+        if let Some(places) = &mut self.places {
+            places.push(Place {
+                endpoint: endpoint.into(),
+                path: path.into(),
+            });
+        }
+        self
+    }
+
+    /// Sends no [probe](Self::probe).
+    pub fn without_probe(mut self) -> Self {
+        self.places = None;
+        self
+    }
+
+    fn others(&self) -> MutexGuard<'_, Vec<BeginOther>> {
         // Nothing panics while it holds the lock.
         let others = self.shared.others.lock();
         others.unwrap_or_else(PoisonError::into_inner)
@@ -256,7 +297,7 @@ impl Recovery {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn spawn<S, R>(self, service: S) -> RecoveryTask
+    pub fn spawn<S, R>(mut self, service: S) -> RecoveryTask
     where
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
         S::Future: Send,
@@ -265,6 +306,9 @@ impl Recovery {
     {
         self.shared.is_spawned.store(true, Ordering::Relaxed);
         let runner = Arc::new(self.runner(service));
+        if let Some(places) = self.places.take().filter(|places| !places.is_empty()) {
+            spawn_once("probe", probe(runner.router.clone(), places));
+        }
         let others = std::mem::take(&mut *self.others());
         let (shared, on_change) = (self.shared.clone(), self.on_change);
         RecoveryTask {

@@ -23,7 +23,7 @@ use super::rehearse::rehearse;
 use super::telemetry;
 use super::test_kit::RollBack;
 use crate::delivery::Delivery;
-use crate::recovery::{RecoveryAttempt, RehearsalAttempt};
+use crate::recovery::{Probe, RecoveryAttempt, RehearsalAttempt};
 use crate::settings::Settings;
 use crate::traceparent::traceparent;
 use crate::transaction::DedupeTx;
@@ -74,6 +74,10 @@ where
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         let settings = self.settings.clone();
+        if let Some(probe) = Probe::of(&request) {
+            probe.reaches(&settings.verification.endpoint);
+            return ResponseFuture::new(ready(Ok(Response::new(Bytes::new().into()))));
+        }
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
             // A handler that may leave its transaction unused: what it writes elsewhere would not be rolled back.
             return ResponseFuture::new(ready(Ok(RollBack::skipped())));

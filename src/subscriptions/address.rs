@@ -35,6 +35,11 @@ impl Address {
         })
     }
 
+    #[cfg(feature = "postgres")]
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Whether it has the same path elsewhere, but for a slash at its end.
     pub(super) fn has_path_of(&self, other: &Self) -> bool {
         self.path.trim_end_matches('/') == other.path.trim_end_matches('/')

@@ -152,6 +152,12 @@ impl ExpectedSubscription {
         self.address.to_string()
     }
 
+    /// The path of the address.
+    #[cfg(feature = "postgres")]
+    pub(super) fn path(&self) -> &str {
+        self.address.path()
+    }
+
     /// Asks the provider, and compares. It only reads, and changes no table.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use super::check::Subscriptions;
 use super::position::Position;
 use super::source::SubscriptionSource;
 use crate::background::Background;
-use crate::background::begin::Begin;
 use crate::random::random_fraction;
+use crate::recovery::{Begin, Place};
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
@@ -123,6 +123,13 @@ impl<S: SubscriptionSource> Begin for Subscriptions<S> {
     fn begin(self) -> Background {
         let subscriptions = Arc::new(self);
         Background::spawn("subscriptions", move |stop| subscriptions.clone().run(stop))
+    }
+
+    fn place(&self) -> Option<Place> {
+        Some(Place {
+            endpoint: self.settings.verification.endpoint.clone(),
+            path: self.expected.path().to_owned(),
+        })
     }
 }
 

@@ -21,7 +21,7 @@ use super::connection::TransactionId;
 use super::pg_error::{DatabaseError, read_pending, with_timeout};
 use crate::database_name::DatabaseName;
 
-/// How long a statement may run on after its handler was given up. It is cancelled then.
+/// How long a statement may run on after it was given up, before its place counts, and before that of a handler is cancelled.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// How long a connection may be without an answer before Postgres is asked whether anything still runs, and how often it is
@@ -88,8 +88,25 @@ struct GivenUp {
     pool: PgPool,
     /// The transaction of its handler, if its statements may be cancelled.
     of_handler: Option<TransactionId>,
-    database: Arc<Database>,
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Counts a place, until it is dropped.
+struct Counted(Arc<Database>);
+
+impl Counted {
+    fn new(database: Arc<Database>) -> Self {
+        database.places.fetch_add(1, Ordering::Relaxed);
+        PLACES.fetch_add(1, Ordering::Relaxed);
+        Self(database)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.places.fetch_sub(1, Ordering::Relaxed);
+        PLACES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Whether Postgres has answered all that was sent, or the connection is lost. Then nothing runs.
@@ -106,14 +123,10 @@ pub(super) fn keep_place(
     of_handler: Option<TransactionId>,
     permit: Option<OwnedSemaphorePermit>,
 ) {
-    let database = Database::of(pool);
-    database.places.fetch_add(1, Ordering::Relaxed);
-    PLACES.fetch_add(1, Ordering::Relaxed);
     let given_up = GivenUp {
         connection: Some(connection),
         pool: pool.clone(),
         of_handler,
-        database,
         _permit: permit,
     };
     // Without a runtime nobody could read its answer: it is closed.
@@ -165,13 +178,19 @@ impl GivenUp {
         let Some(connection) = &mut self.connection else {
             return;
         };
+        if timeout(GRACE, read_pending(connection)).await.is_ok() {
+            return;
+        }
+        // Those that are answered within a moment count for nothing: who needs a place may wait for theirs.
+        let database = Database::of(&self.pool);
+        let _counted = Counted::new(database.clone());
         let mut heard_at = Instant::now();
         loop {
             let read = read_answers(connection, &self.pool, self.of_handler.as_ref());
             if timeout(ASK_INTERVAL, read).await.is_ok() {
                 return;
             }
-            match self.database.runs(&self.pool).await {
+            match database.runs(&self.pool).await {
                 Runs::Perhaps => heard_at = Instant::now(),
                 Runs::Unknown if heard_at.elapsed() < SILENCE_LIMIT => {}
                 Runs::No | Runs::Unknown => {
@@ -189,8 +208,6 @@ impl Drop for GivenUp {
             // Postgres rolls back once it sees that the socket is closed. Sending Terminate could block.
             drop(connection.detach());
         }
-        self.database.places.fetch_sub(1, Ordering::Relaxed);
-        PLACES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

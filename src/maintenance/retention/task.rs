@@ -9,9 +9,9 @@ use super::lease::LEASE;
 use super::pass::Pass;
 use super::{PruneError, Pruned};
 use crate::background::Background;
-use crate::background::begin::Begin;
 use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
+use crate::recovery::Begin;
 use crate::stop_signal::Stop;
 
 /// The longest interval, far below what a `Duration` can hold.

@@ -4,4 +4,5 @@ mod auto_traits;
 mod captures;
 mod extractors;
 mod mistakes;
+mod probe;
 mod testing_kit;

@@ -27,7 +27,7 @@ fn defined() -> BTreeSet<String> {
 }
 
 /// The families of numbers that have a word instead of a letter.
-const WORDS: [&str; 2] = ["Growth", "Handle"];
+const WORDS: [&str; 3] = ["Deploy", "Growth", "Handle"];
 
 /// That with which the name of a test begins, if it does: `g5_`, `k4a_` or `growth_1_`.
 fn number(test: &str) -> Option<String> {

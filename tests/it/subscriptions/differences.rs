@@ -374,7 +374,8 @@ async fn y2_an_address_that_is_none_is_refused() {
         let refused = Subscriptions::new(&layer, source, address).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "the address has to begin with https:// or http://"
+            "the address is not an HTTP URL: it begins with https:// or http://, and a name with other letters than a to \
+             z is written in ASCII, such as xn--bcher-kva.example"
         );
     }
 }

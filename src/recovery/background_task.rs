@@ -1,0 +1,31 @@
+//! What a recovery can run beside itself.
+
+use std::sync::Arc;
+
+use crate::background::Background;
+
+/// Work beside the requests that a [`Recovery`](crate::Recovery) runs once it was [added](crate::Recovery::with):
+/// [`Retention`](crate::Retention), [`Reconcile`](crate::Reconcile),
+/// [`Subscriptions`](crate::subscriptions::Subscriptions).
+pub trait BackgroundTask: Begin + Send + 'static {}
+
+impl<T: Begin + Send + 'static> BackgroundTask for T {}
+
+/// A path at which a layer of an endpoint should answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) path: String,
+}
+
+/// Only types of this crate have it: nobody outside can name it.
+pub trait Begin {
+    /// Spawns it.
+    #[expect(private_interfaces, reason = "nobody outside can call it")]
+    fn begin(self) -> Background;
+
+    /// The path of its layer, if it knows it.
+    fn place(&self) -> Option<Place> {
+        None
+    }
+}

@@ -1,0 +1,88 @@
+//! A probe: whether the requests to a path reach a layer. One that was put before the routes, or a login in front of it, is no
+//! error at the start, and provider and operator hear of it late.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::Full;
+
+use super::background_task::Place;
+use super::router::Router;
+
+/// For the logs of whatever answers it instead.
+const HEADER: HeaderName = HeaderName::from_static("x-webhook-probe");
+
+/// In the extensions of a probe. No request from outside can have it: extensions do not come over the wire, and the type is
+/// private. It has the endpoint of the layer that was reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probe(Arc<Mutex<Option<Arc<str>>>>);
+
+impl Probe {
+    pub(crate) fn of<B>(request: &Request<B>) -> Option<&Self> {
+        request.extensions().get()
+    }
+
+    pub(crate) fn reaches(&self, endpoint: &Arc<str>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.clone());
+    }
+
+    fn reached(&self) -> Option<Arc<str>> {
+        let reached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.clone()
+    }
+}
+
+/// Sends a probe to each of these paths, and warns where no layer of the endpoint answers.
+pub(super) async fn probe(router: Router, places: Vec<Place>) {
+    for Place { endpoint, path } in places {
+        let Ok(uri) = path.parse::<Uri>() else {
+            tracing::warn!(endpoint = &*endpoint, path, "no path of a webhook endpoint");
+            continue;
+        };
+        let probe = Probe::default();
+        // Where no layer stands, it reaches the application's own handler, or another service's: it must mean nothing.
+        let mut request = Request::new(Full::new(Bytes::new()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        let name = HeaderValue::from_static("idempotent-webhook");
+        request.headers_mut().insert(HEADER, name);
+        request.extensions_mut().insert(probe.clone());
+        let status = router.send(request).await;
+        match probe.reached() {
+            Some(reached) if reached == endpoint => {}
+            Some(reached) => tracing::warn!(
+                endpoint = &*endpoint,
+                path,
+                reached = &*reached,
+                "the webhook layer of another endpoint answers at this path"
+            ),
+            None => tracing::warn!(
+                endpoint = &*endpoint,
+                path,
+                status = status.map(|status| status.as_u16()),
+                "no webhook layer answers at this path: {}",
+                why(status)
+            ),
+        }
+    }
+}
+
+/// What has answered instead, as far as the status says.
+fn why(status: Option<StatusCode>) -> &'static str {
+    match status {
+        Some(StatusCode::NOT_FOUND) => "there is no such route; is it nested under another prefix?",
+        Some(StatusCode::METHOD_NOT_ALLOWED) => "its route does not take POST",
+        Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            "a middleware in front refuses it, such as a login"
+        }
+        Some(status) if status.is_redirection() => {
+            "it is redirected, as by a login or for a slash at the end; providers do not follow"
+        }
+        Some(_) => {
+            "something else has answered, such as the handler itself: is the layer applied to this route, after it was \
+             added?"
+        }
+        None => "the service has failed",
+    }
+}
