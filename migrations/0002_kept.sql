@@ -24,7 +24,10 @@ create table idempotent_webhook.kept_deliveries (
     -- The process that has taken it: a number in `processes`. `null` if no attempt is under way. If the number is
     -- not there any more, the attempt did not end, and any process may take it.
     taken_by bigint,
-    -- How many attempts did not end, in a row.
+    -- Whether it was taken together with others, if it is taken. If the process dies then, any of them may have killed it,
+    -- and most have not begun: that take is not counted, and the next one takes this delivery alone.
+    taken_with_others boolean not null default false,
+    -- How many attempts did not end, in a row. Only takes of one delivery are counted.
     unfinished integer not null default 0,
     -- When an attempt of recovery has reached no layer of the endpoint, and the status of the answer, if there
     -- was one. `null` once an attempt has reached it.

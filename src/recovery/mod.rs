@@ -2,6 +2,7 @@
 //! are processed or dead. [`documentation::recovery`](crate::documentation::recovery) says how.
 
 mod acceptance_writer;
+mod ahead;
 mod background_task;
 mod breaker;
 #[cfg(feature = "testing")]

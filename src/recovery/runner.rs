@@ -6,21 +6,23 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
 
+use super::ahead::Ahead;
 use super::failed_attempt::FailedAttempt;
 use super::kept::{AttemptBy, GivenBack, Wanted};
 use super::router::Router;
-use super::served_endpoints::Served;
+use super::served_endpoints::{Running, Served};
 use super::shared::Shared;
-use super::taken::{RecoveryAttempt, Taken, Unreadable};
+use super::taken::{Place, RecoveryAttempt, Taken, Unreadable};
 use crate::background::guarded;
 use crate::delivery::Delivery;
 use crate::handler_error::Next;
 use crate::metrics;
 use crate::outcome::Outcome;
 use crate::stop_signal::Stop;
-use crate::transaction::DatabaseError;
+use crate::transaction::{DatabaseError, RowKeys};
 
 /// How long a delivery waits at least after its attempt has reached no layer of this process.
 const UNREACHED_WAIT: Duration = Duration::from_secs(60);
@@ -68,11 +70,13 @@ struct Agenda {
     wait: Duration,
 }
 
-#[derive(Clone)]
 struct DueEndpoint {
     served: Arc<Served>,
     /// The breaker is open.
     is_open: bool,
+    /// Whether more may be due than was taken.
+    has_more: bool,
+    ahead: Ahead,
 }
 
 impl Runner {
@@ -101,39 +105,106 @@ impl Runner {
     /// Takes and runs what is due, until it is time for another look or to stop.
     async fn work_off(self: &Arc<Self>, agenda: &mut Agenda, turn: &mut u64, stop: &mut Stop) {
         while !agenda.is_over() {
-            let Some(slot) = stop.or(self.free_slot()).await else {
-                return;
+            let slot = self.free_slot_until(agenda.ahead_until());
+            let Some(slot) = stop.or(slot).await else {
+                break;
             };
             while self.attempts().try_join_next().is_some() {}
+            for endpoint in &mut agenda.due {
+                if endpoint.ahead.is_over(&endpoint.served) {
+                    self.give_back_ahead(endpoint);
+                }
+            }
+            let Some(slot) = slot else {
+                continue;
+            };
             let Some(endpoint) = agenda.least_busy() else {
-                return;
+                break;
             };
             *turn += 1;
             endpoint.served.set_turn(*turn);
-            let slots = self.more_slots(slot);
-            let limit = slots.len();
-            let Some(taken) = stop.or_after(GRACE, self.take(&endpoint, limit)).await else {
-                return;
+            if let Some(taken) = endpoint.ahead.next() {
+                self.begin(taken, slot, &endpoint.served, stop);
+                continue;
+            }
+            let Some(taken) = stop.or_after(GRACE, self.take_for(endpoint, slot)).await else {
+                break;
             };
             let Ok(taken) = taken.inspect_err(could_not_take) else {
-                agenda.due.clear();
                 agenda.wait = self.poll_interval;
-                return;
+                break;
             };
-            if taken.len() < limit {
-                agenda.remove(&endpoint);
+            let has_taken = !taken.is_empty();
+            for (taken, slot) in taken {
+                self.begin(taken, slot, &endpoint.served, stop);
             }
-            agenda.has_taken |= !taken.is_empty();
-            for (taken, slot) in taken.into_iter().zip(slots) {
-                let (runner, served) = (self.clone(), endpoint.served.clone());
-                let mut stop = stop.clone();
-                let attempt =
-                    async move { runner.run_taken(taken, slot, &served, &mut stop).await };
-                self.attempts().spawn(async {
-                    guarded("attempt", attempt).await;
-                });
-            }
+            agenda.has_taken |= has_taken;
         }
+        for endpoint in &mut agenda.due {
+            self.give_back_ahead(endpoint);
+        }
+    }
+
+    /// Takes deliveries of an endpoint for this slot and others that are free. What it takes ahead waits.
+    async fn take_for(
+        &self,
+        endpoint: &mut DueEndpoint,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Vec<(Taken, OwnedSemaphorePermit)>, DatabaseError> {
+        let slots = self.more_slots(slot);
+        let limit = endpoint.ahead.limit(slots.len(), &endpoint.served);
+        let ended = endpoint.served.ended();
+        let mut taken = self.take(endpoint, limit).await?.into_iter();
+        endpoint.has_more = taken.len() == limit;
+        let begins = taken.by_ref().take(slots.len());
+        // By `zip`, one more of them would be taken and dropped.
+        let begins: Vec<_> = begins.collect();
+        endpoint.ahead.put(taken, ended);
+        Ok(begins.into_iter().zip(slots).collect())
+    }
+
+    /// Begins the attempt at a delivery that was taken.
+    fn begin(
+        self: &Arc<Self>,
+        taken: Taken,
+        slot: OwnedSemaphorePermit,
+        served: &Arc<Served>,
+        stop: &Stop,
+    ) {
+        let running = served.run();
+        let (runner, served, mut stop) = (self.clone(), served.clone(), stop.clone());
+        self.spawn(async move {
+            let ran = runner.run_taken(taken, running, slot, &served, &mut stop);
+            ran.await;
+        });
+    }
+
+    /// Gives back what was taken ahead, and has not begun.
+    fn give_back_ahead(self: &Arc<Self>, endpoint: &mut DueEndpoint) {
+        let taken = endpoint.ahead.take_all();
+        if taken.is_empty() {
+            return;
+        }
+        let (shared, served) = (self.shared.clone(), endpoint.served.clone());
+        self.spawn(async move {
+            let attempts = || taken.iter().map(|taken| &taken.attempt);
+            let keys = attempts().map(RecoveryAttempt::key);
+            let keys: RowKeys = keys
+                .map(|(tenant, id)| (tenant.to_owned(), id.to_owned()))
+                .collect();
+            let takes: Vec<i64> = attempts().map(|attempt| attempt.take().takes).collect();
+            let store = &shared.store;
+            let given_back = store.give_back_ahead(&served.endpoint, &keys, &takes);
+            note_given_back(tokio::time::timeout(GRACE, given_back).await);
+            shared.news.notify_waiters();
+        });
+    }
+
+    /// Spawns work that the end of the loop waits for.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.attempts().spawn(async {
+            guarded("attempt", work).await;
+        });
     }
 
     fn attempts(&self) -> MutexGuard<'_, JoinSet<()>> {
@@ -144,12 +215,16 @@ impl Runner {
     async fn run_taken(
         &self,
         taken: Taken,
+        running: Running,
         slot: OwnedSemaphorePermit,
         served: &Arc<Served>,
         stop: &mut Stop,
     ) {
         if let Some(slot) = self.slot_or_all_slots(&taken, slot, stop).await {
-            taken.attempt.hold(slot);
+            taken.attempt.hold(Place {
+                _running: running,
+                _slot: slot,
+            });
             self.attempt(taken, served).await;
             return;
         }
@@ -162,10 +237,14 @@ impl Runner {
             Duration::ZERO,
             GivenBack::NotBegun,
         );
-        match tokio::time::timeout(GRACE, given_back).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => not_written(&error),
-            Err(_) => not_written(&DatabaseError::TimedOut),
+        note_given_back(tokio::time::timeout(GRACE, given_back).await);
+    }
+
+    /// A free slot, or `None` if there is none by then.
+    async fn free_slot_until(&self, until: Option<Instant>) -> Option<OwnedSemaphorePermit> {
+        match until {
+            Some(until) => timeout_at(until, self.free_slot()).await.ok(),
+            None => Some(self.free_slot().await),
         }
     }
 
@@ -219,6 +298,8 @@ impl Runner {
                     agenda.due.push(DueEndpoint {
                         served: served.clone(),
                         is_open: next.is_open,
+                        has_more: true,
+                        ahead: Ahead::default(),
                     });
                 }
                 Some(wait) => agenda.wait = agenda.wait.min(wait),
@@ -436,6 +517,15 @@ fn could_not_take(error: &DatabaseError) {
     tracing::warn!(%error, "webhook recovery could not look for due deliveries");
 }
 
+/// What was not given back is free once its number is given up.
+fn note_given_back<T>(written: Result<Result<T, DatabaseError>, Elapsed>) {
+    match written {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => not_written(&error),
+        Err(_) => not_written(&DatabaseError::TimedOut),
+    }
+}
+
 fn not_written(error: &DatabaseError) {
     tracing::warn!(%error, "could not record the result of an attempt of webhook recovery");
 }
@@ -443,20 +533,22 @@ fn not_written(error: &DatabaseError) {
 impl Agenda {
     /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep
     /// another one waiting. Among equals, the endpoint whose turn is longest ago.
-    fn least_busy(&self) -> Option<DueEndpoint> {
-        let due = self.due.iter();
+    fn least_busy(&mut self) -> Option<&mut DueEndpoint> {
+        let due = self.due.iter_mut();
         due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))
-            .cloned()
     }
 
-    /// Leaves the endpoint to the next look: less was taken than was asked for.
-    fn remove(&mut self, endpoint: &DueEndpoint) {
+    /// Until when the first of what is taken ahead waits.
+    fn ahead_until(&self) -> Option<Instant> {
+        let due = self.due.iter();
+        due.filter_map(|endpoint| endpoint.ahead.until()).min()
+    }
+
+    /// Whether it is time for another look, or nothing more is due. What is taken ahead comes before it.
+    fn is_over(&mut self) -> bool {
+        let is_late = self.looked_at.elapsed() > LOOK_INTERVAL;
         self.due
-            .retain(|other| !Arc::ptr_eq(&other.served, &endpoint.served));
-    }
-
-    /// Whether it is time for another look.
-    fn is_over(&self) -> bool {
-        self.due.is_empty() || self.looked_at.elapsed() > LOOK_INTERVAL
+            .retain(|endpoint| !endpoint.ahead.is_empty() || endpoint.has_more && !is_late);
+        self.due.is_empty()
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Served {
     settings: Mutex<ServedSettings>,
     /// How many attempts of recovery are running.
     running: AtomicUsize,
+    /// How many of them have ended.
+    ended: AtomicUsize,
     /// When it was its turn last.
     turn: AtomicU64,
     /// Whether attempts have failed since the last success, as this process knows.
@@ -56,6 +58,7 @@ impl Served {
             breaker: layer.breaker.within_bounds(),
             settings: Mutex::new(layer.settings),
             running: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
             turn: AtomicU64::new(0),
             has_failures: AtomicBool::new(false),
             unreached: LogOnce::of(1).again_after(UNREACHED_INTERVAL),
@@ -104,6 +107,10 @@ impl Served {
         self.running.load(Ordering::Relaxed)
     }
 
+    pub(super) fn ended(&self) -> usize {
+        self.ended.load(Ordering::Relaxed)
+    }
+
     /// An attempt has reached no layer. Returns whether it is time to log that.
     pub(super) fn note_unreached(&self) -> bool {
         self.unreached.is_first(())
@@ -123,11 +130,15 @@ impl Served {
         self.has_failures.store(true, Ordering::Relaxed);
     }
 
+    /// Whether attempts have failed since the last success, as this process knows.
+    pub(super) fn has_failures(&self) -> bool {
+        self.has_failures.load(Ordering::Relaxed)
+    }
+
     /// Whether attempts have failed since the last success. Only the first caller gets to know, and
     /// closes the breaker.
     pub(crate) fn take_failures(&self) -> bool {
-        self.has_failures.load(Ordering::Relaxed)
-            && self.has_failures.swap(false, Ordering::Relaxed)
+        self.has_failures() && self.has_failures.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -138,6 +149,7 @@ pub(super) struct Running(Arc<Served>);
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 

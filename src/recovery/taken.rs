@@ -43,10 +43,16 @@ struct Inner {
     reached: AtomicBool,
     /// What the layer has answered.
     outcome: OnceLock<Outcome>,
-    /// Held to the end of the layer's work, whatever a middleware answers meanwhile. Dropped before the slot,
-    /// since the runner counts those that run when it gets the slot.
-    _running: Running,
-    slot: OnceLock<OwnedSemaphorePermit>,
+    /// Held to the end of the layer's work, whatever a middleware answers meanwhile.
+    place: OnceLock<Place>,
+}
+
+/// The place of an attempt that runs.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Dropped before the slot, since the runner counts those that run when it gets the slot.
+    pub(super) _running: Running,
+    pub(super) _slot: OwnedSemaphorePermit,
 }
 
 /// What the row of a kept delivery says of it. Its layer knows the name of the provider.
@@ -158,8 +164,7 @@ impl Taken {
             },
             reached: AtomicBool::new(false),
             outcome: OnceLock::new(),
-            _running: served.run(),
-            slot: OnceLock::new(),
+            place: OnceLock::new(),
         }));
         Ok(Self {
             unfinished_in_a_row: row.try_get("unfinished_in_a_row")?,
@@ -275,10 +280,10 @@ impl RecoveryAttempt {
         &self.0.take
     }
 
-    /// Holds the slot to the end of the attempt.
-    pub(super) fn hold(&self, slot: OwnedSemaphorePermit) {
-        // It is given one slot.
-        let _ = self.0.slot.set(slot);
+    /// Holds the place to the end of the attempt.
+    pub(super) fn hold(&self, place: Place) {
+        // It is given one place.
+        let _ = self.0.place.set(place);
     }
 
     /// The layer has taken the attempt, and records its result.

@@ -76,7 +76,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// attempt is counted before it runs, so a handler that kills its process uses up its attempts. An attempt
 /// that did not reach the handler is not counted: Postgres was away, or no route handles the delivery. If a
 /// process is killed, another one runs its deliveries within about ten seconds, whatever
-/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A second attempt in a row that does not
+/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. Those that it had taken together with others lose no
+/// attempt, and are taken one at a time then. A second attempt in a row that does not
 /// end counts as a failure. The next one waits as the schedule says, and then nothing else
 /// runs in the background beside it.
 ///

@@ -15,6 +15,7 @@
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
+//! | due, taken | it was taken ahead, and waits no longer for a place to run | due | `give_back_ahead.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
 //! | due, taken | its handler discards it, or its body was processed under another id | none | `drop.sql` |
 //! | due, dead, recorded | the handler of a request of the provider discards it, or its body was processed under another id | none | `drop.sql` |
@@ -49,7 +50,7 @@ pub(super) use accept::accept;
 pub(crate) use accept::{Acceptance, Accepted};
 pub(crate) use result::{AttemptBy, DroppedAs, GivenBack};
 pub use state::KeptState;
-pub(super) use take::Wanted;
+pub(super) use take::{MOST_TAKEN, Wanted};
 
 use crate::transaction::RowKeys;
 

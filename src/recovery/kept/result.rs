@@ -187,6 +187,20 @@ impl Store {
         Ok(!self.run(statement).await?.is_empty())
     }
 
+    /// Gives back deliveries that were taken ahead and have not begun: their keys, and the numbers of their takes.
+    pub(crate) async fn give_back_ahead(
+        &self,
+        endpoint: &str,
+        keys: &RowKeys,
+        takes: &[i64],
+    ) -> Result<(), DatabaseError> {
+        let statement = || {
+            let statement = sqlx::query(include_str!("give_back_ahead.sql"));
+            keys.bind(statement, endpoint).bind(takes)
+        };
+        self.run(statement).await.map(drop)
+    }
+
     /// What has become of a delivery whose row is not that of the attempt any more, which has begun so long ago.
     pub(crate) async fn what_became(
         &self,

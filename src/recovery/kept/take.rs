@@ -14,10 +14,13 @@ const IS_UNSERVED: &str = "
     where problem = 'unserved'
 ";
 
+/// The most deliveries of one take (`take.sql`).
+pub(crate) const MOST_TAKEN: usize = 32;
+
 /// What an attempt of recovery takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// At most so many, and at most eight.
+    /// At most so many, and at most [`MOST_TAKEN`].
     pub(crate) limit: usize,
     /// What was due then, in Unix seconds, instead of now.
     pub(crate) due_at: Option<f64>,

@@ -1,6 +1,7 @@
 //! Recovery: what is kept, and how it ends.
 
 pub mod accept;
+mod ahead;
 mod archive;
 mod bad_input;
 mod breaker;

@@ -22,7 +22,7 @@ pub use accept::{
 pub use cancelled::cancelled_after;
 pub(crate) use database::assert_rows;
 pub use database::{Database, another};
-pub use gate::{Way, failing_behind_gate, gate, gated, held_back};
+pub use gate::{Gate, Way, failing_behind_gate, gate, gated, held_back};
 pub use gauge::Gauge;
 pub use logged::{logged, until_logged};
 pub use network::{Link, Network};

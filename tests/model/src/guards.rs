@@ -26,10 +26,12 @@ pub enum Guard {
     LookAgain,
     /// `fail.sql`: `takes = $9`.
     FenceOfFail,
-    /// `fail.sql`, `give_back.sql`: `taken_by is not null`.
+    /// `fail.sql`, `give_back.sql`, `give_back_ahead.sql`: `taken_by is not null`.
     OnlyDueFails,
     /// `give_back.sql`: `takes = $4`.
     FenceOfGiveBack,
+    /// `give_back_ahead.sql`: `kept.takes = key.takes`.
+    FenceOfGiveBackAhead,
     /// `drop.sql`: the fence of the handler's discard.
     FenceOfDrop,
     /// `record_result.rs`: it is kept only if `fail.sql` or `give_back.sql` has hit its row.

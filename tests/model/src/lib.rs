@@ -39,7 +39,7 @@
 //! - Statements. Each is one step, or two where its snapshot and its write see different things (`accept.sql`,
 //!   `resend.sql`, `keep_failed.sql`), as `read committed` is documented. That Postgres does what it documents is
 //!   assumed. Locks are taken and waited for, but a wait in a circle is not modelled: `tests/it/recovery/locks.rs` has it.
-//! - One delivery of one endpoint: no batches, quota, breaker, object locks, replay guard, tenants or formats of
+//! - One delivery of one endpoint: no batches, nor what is counted of those that are taken together, quota, breaker, object locks, replay guard, tenants or formats of
 //!   requests, no second row that shares a process. Attempts that did not end (`unfinished`) are not counted.
 //! - What is waited for in one process (`src/in_flight/`): its attempts meet at the claim, as those of two processes do.
 //! - What a process ignores before it looks at what is kept: that 200 acknowledges nothing, and the provider does not send

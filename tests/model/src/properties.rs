@@ -28,7 +28,8 @@ pub enum Property {
     DiscardedDoesNotCommit,
     /// N2: what was discarded or forgotten is not taken for missing.
     SetAsideIsNotMissing,
-    /// R10: no attempt of recovery begins while the endpoint is paused.
+    /// R10: no attempt of recovery begins while the endpoint is paused. One whose delivery was taken before may: within a
+    /// quarter of a second.
     PausedDoesNotBegin,
     /// Q4: if nothing goes wrong, a hook is told the same once.
     ToldOnce,

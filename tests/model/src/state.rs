@@ -184,6 +184,8 @@ pub enum Phase {
     Resend,
     WriteResent,
     ResolveResent,
+    /// Its delivery is taken, and it waits for a slot.
+    Ahead,
     LookUp,
     /// It is decided whether the process has a handler for the type.
     FindHandler,

@@ -110,6 +110,13 @@ fn results() {
         8,
     );
     breaks(FenceOfGiveBack, silent(ALL), TheOvertakenWriteNothing, 8);
+    let takes_ahead = silent(FAILED);
+    breaks(
+        FenceOfGiveBackAhead,
+        takes_ahead,
+        TheOvertakenWriteNothing,
+        10,
+    );
     let erases = listed(FAILED).operator(Action::Erase, 1);
     breaks(FenceOfDrop, erases, TheOvertakenWriteNothing, 7);
     let discards = ALL.operator(Action::Discard, 1);
@@ -172,7 +179,7 @@ fn operators() {
         FenceOfReprocess,
         silent(reprocesses),
         TheOvertakenWriteNothing,
-        13,
+        12,
     );
 }
 

@@ -201,6 +201,11 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         Own,
         "'test', '', 'taken', 5, '1 minute'::interval, 1, false, null",
     ),
+    (
+        "recovery/kept/give_back_ahead.sql",
+        Own,
+        "'{test,test}', '{\"\",\"\"}', '{due,taken}', '{5,5}'",
+    ),
     ("recovery/kept/heartbeat.sql", Own, "'{1}', '{2}', 5"),
     ("recovery/kept/is_full.sql", Own, "'test', 5, 1000000"),
     ("recovery/kept/is_known.sql", Own, "KEY"),

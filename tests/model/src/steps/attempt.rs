@@ -4,7 +4,7 @@ use super::{Actor, Steps};
 use crate::configuration::{Configuration, Keep};
 use crate::guards::Guard;
 use crate::properties::Property;
-use crate::state::{Attempt, Claim, Is, Outcome, Phase, Row, State, Take, TakenBy, Tx};
+use crate::state::{Attempt, Claim, Is, Outcome, Phase, Process, Row, State, Take, TakenBy, Tx};
 
 impl Steps<'_, Configuration> {
     pub(super) fn attempt(&mut self, slot: usize) {
@@ -22,6 +22,7 @@ impl Steps<'_, Configuration> {
             Phase::Resend => of.resend(),
             Phase::WriteResent => of.write_resent(),
             Phase::ResolveResent => of.resolve_resent(),
+            Phase::Ahead => of.ahead(),
             Phase::LookUp => of.look_up(),
             Phase::FindHandler => of.find_handler(),
             Phase::BeforeClaim => {
@@ -71,6 +72,27 @@ impl Steps<'_, Configuration> {
                 });
             }
             Phase::Over => {}
+        }
+    }
+}
+
+/// Where an attempt of recovery begins.
+pub(super) fn begun(configuration: &Configuration, process: Process) -> Phase {
+    match process.handles {
+        true => begin(configuration.claims_late),
+        false => Phase::FindHandler,
+    }
+}
+
+impl State {
+    /// The attempt in a slot frees the row that it has taken. `takes_back` is whether it was counted and did not begin.
+    fn free(&mut self, slot: usize, takes_back: bool) {
+        let Some(row) = &mut self.row else { return };
+        let is_overtaken = row.owner != Some(slot as u8);
+        (row.taken_by, row.owner) = (TakenBy::Nobody, None);
+        row.retries = row.retries.saturating_sub(u8::from(takes_back));
+        if is_overtaken {
+            self.breaks(Property::TheOvertakenWriteNothing);
         }
     }
 }
@@ -441,6 +463,24 @@ impl Of<'_, '_> {
         }
     }
 
+    /// It gets a slot, or waits no longer. The process gives back what it holds before it ends.
+    fn ahead(&mut self) {
+        let process = self.from.state.processes[usize::from(self.attempt.process)];
+        let begun = begun(self.from.model, process);
+        self.go("begins", begun);
+        let state = self.from.state;
+        // What is locked is left.
+        let fences = (Guard::FenceOfGiveBackAhead, Guard::OnlyDueFails);
+        let is_its_take =
+            !state.is_row_locked() && state.row.is_some_and(|row| self.is_its_take(&row, fences));
+        self.may("`give_back_ahead.sql`", |state, slot| {
+            if is_its_take {
+                state.free(slot, true);
+            }
+            state.end(slot);
+        });
+    }
+
     /// What would end the row after the commit, in a transaction of its own.
     fn end_later(&mut self) {
         let archives = self.from.model.archives;
@@ -558,15 +598,10 @@ impl Of<'_, '_> {
             if is_ok && of_slot(state, slot).is_request && !state.may_say_kept() {
                 state.breaks(Property::KeptIsTrue);
             }
-            if let Some(row) = state.row.as_mut().filter(|_| is_its_take) {
-                let is_overtaken = row.owner != Some(slot as u8);
-                (row.taken_by, row.owner) = (TakenBy::Nobody, None);
-                match gives_back {
-                    true => row.retries = row.retries.saturating_sub(u8::from(is_retry)),
-                    false => row.is = is,
-                }
-                if is_overtaken {
-                    state.breaks(Property::TheOvertakenWriteNothing);
+            if is_its_take {
+                state.free(slot, gives_back && is_retry);
+                if let Some(row) = state.row.as_mut().filter(|_| !gives_back) {
+                    row.is = is;
                 }
             }
             of_slot(state, slot).phase = Phase::Answer(is_ok);

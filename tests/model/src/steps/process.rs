@@ -1,6 +1,6 @@
 //! Processes: how they die, how they hear of each other, and how they take what is due.
 
-use super::attempt::begin;
+use super::attempt::begun;
 use super::{Actor, Steps};
 use crate::configuration::Configuration;
 use crate::guards::Guard;
@@ -149,34 +149,35 @@ impl Steps<'_, Configuration> {
             return;
         }
         let schedule = self.model.schedule;
-        let phase = match process.handles {
-            true => begin(self.model.claims_late),
-            false => Phase::FindHandler,
-        };
-        self.step(Actor::Process(number), "takes it (`take.sql`)", |state| {
-            if state.paused {
-                state.breaks(Property::PausedDoesNotBegin);
-            }
-            state.overtake();
-            state.count_take();
-            let Some(row) = &mut state.row else { return };
-            row.retries = schedule.min(row.retries + 1);
-            row.taken_by = TakenBy::Process(number);
-            row.owner = Some(slot as u8);
-            state.attempts[slot] = Some(Attempt {
-                process: number,
-                is_request: false,
-                take: Take::Number(row.takes),
-                is_retry: true,
-                phase,
-                tx: Tx::None,
-                has_row: false,
-                aborted: false,
-                was_silent: process.silent,
-                discarded: false,
-                told_reprocessed: false,
+        for (what, phase) in [
+            ("takes it (`take.sql`)", begun(self.model, process)),
+            ("takes it ahead (`take.sql`)", Phase::Ahead),
+        ] {
+            self.step(Actor::Process(number), what, |state| {
+                if state.paused {
+                    state.breaks(Property::PausedDoesNotBegin);
+                }
+                state.overtake();
+                state.count_take();
+                let Some(row) = &mut state.row else { return };
+                row.retries = schedule.min(row.retries + 1);
+                row.taken_by = TakenBy::Process(number);
+                row.owner = Some(slot as u8);
+                state.attempts[slot] = Some(Attempt {
+                    process: number,
+                    is_request: false,
+                    take: Take::Number(row.takes),
+                    is_retry: true,
+                    phase,
+                    tx: Tx::None,
+                    has_row: false,
+                    aborted: false,
+                    was_silent: process.silent,
+                    discarded: false,
+                    told_reprocessed: false,
+                });
             });
-        });
+        }
     }
 
     /// What Postgres does with transactions that nobody speaks in any more.

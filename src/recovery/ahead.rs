@@ -1,0 +1,79 @@
+//! Deliveries of an endpoint that are taken before there are slots for them. A take costs four round trips and a commit,
+//! for one delivery as for 32.
+//!
+//! What is taken ahead begins soon, or is given back: no operator, no other process and no breaker waits for it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::kept::MOST_TAKEN;
+use super::served_endpoints::Served;
+use super::taken::Taken;
+
+/// Nothing is taken ahead if the last take is longer ago than this: the handlers are slow, and a take costs little beside
+/// them.
+const PACE: Duration = Duration::from_millis(100);
+
+/// The longest wait for a slot.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// What is taken ahead of an endpoint.
+#[derive(Default)]
+pub(super) struct Ahead {
+    waiting: Vec<Taken>,
+    last_take: Option<LastTake>,
+}
+
+struct LastTake {
+    /// When it was over.
+    at: Instant,
+    /// How many attempts had ended before it.
+    ended: usize,
+}
+
+impl Ahead {
+    /// How many to take for so many slots: as many more as have ended since the last take, so that each take is larger
+    /// than the one before. None ahead while attempts fail, since the breaker may open.
+    pub(super) fn limit(&self, slots: usize, served: &Served) -> usize {
+        let ended = match &self.last_take {
+            Some(last) if last.at.elapsed() <= PACE && !served.has_failures() => {
+                served.ended().wrapping_sub(last.ended)
+            }
+            _ => 0,
+        };
+        (slots + ended).min(MOST_TAKEN)
+    }
+
+    /// Keeps what a take has taken and there was no slot for. `ended` is how many attempts had ended before it.
+    pub(super) fn put(&mut self, taken: impl Iterator<Item = Taken>, ended: usize) {
+        let at = Instant::now();
+        self.last_take = Some(LastTake { at, ended });
+        self.waiting.extend(taken);
+    }
+
+    pub(super) fn next(&mut self) -> Option<Taken> {
+        self.waiting.pop()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Until when they wait. `None` if there are none.
+    pub(super) fn until(&self) -> Option<Instant> {
+        let last = self.last_take.as_ref().filter(|_| !self.is_empty())?;
+        Some(last.at + LONGEST_WAIT)
+    }
+
+    /// Whether they have waited for too long, or would be attempts at an endpoint that fails.
+    pub(super) fn is_over(&self, served: &Served) -> bool {
+        let is_late = self.until().is_some_and(|until| until <= Instant::now());
+        is_late || !self.is_empty() && served.has_failures()
+    }
+
+    /// To give them back.
+    pub(super) fn take_all(&mut self) -> Vec<Taken> {
+        std::mem::take(&mut self.waiting)
+    }
+}
