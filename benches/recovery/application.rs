@@ -30,6 +30,12 @@ pub const KEEP_FAILED: &str = "keep failed";
 pub const DRAIN: &str = "drain ";
 /// The same with the default settings, and serves a live stream.
 pub const LIVE: &str = "live";
+/// Keeps in this way up to this quota, at two endpoints: `weekend failed 300000`.
+pub const WEEKEND: &str = "weekend ";
+
+/// The paths of the two endpoints.
+pub const HEALTHY: &str = "/healthy";
+pub const BROKEN: &str = "/broken";
 
 pub fn is_wanted() -> bool {
     std::env::var_os(VARIANT).is_some()
@@ -68,6 +74,14 @@ pub async fn run() {
                 .route("/", post(handle).layer(layer()))
                 .route("/backlog", post(handle).layer(backlog))
         }
+        _ if variant.starts_with(WEEKEND) => {
+            let keep = || keep_of(&variant, &recovery);
+            let healthy = layer().keep(keep());
+            let broken = github(&pool, &broken_endpoint_of(&variant)).keep(keep());
+            Router::new()
+                .route(HEALTHY, post(handle).layer(healthy))
+                .route(BROKEN, post(handle_mended).layer(broken))
+        }
         _ if slots.is_some() => {
             let backlog = github(&pool, &backlog_of(&variant)).keep(failed());
             Router::new().route("/backlog", post(handle).layer(backlog))
@@ -80,6 +94,26 @@ pub async fn run() {
     let recovery = recovery.spawn(router.clone());
     serve(router).await;
     recovery.stop().await;
+}
+
+/// The way to keep and the quota of `weekend failed 300000`.
+fn keep_of(variant: &str, recovery: &Recovery) -> Keep {
+    let (way, quota) = variant
+        .strip_prefix(WEEKEND)
+        .and_then(|rest| rest.split_once(' '))
+        .unwrap();
+    let keep = match way {
+        "failed" => Keep::failed(recovery),
+        "all" => Keep::all(recovery),
+        "accepted" => Keep::accepted(recovery),
+        other => panic!("no way {other}"),
+    };
+    keep.quota(quota.parse().unwrap(), 1 << 40)
+}
+
+/// The endpoint whose handler is broken for a time.
+pub fn broken_endpoint_of(variant: &str) -> String {
+    format!("broken of {variant}")
 }
 
 /// The endpoint of what a variant drains.
@@ -108,6 +142,20 @@ fn failed(_: sqlx::Error) -> StatusCode {
 
 async fn handle(mut tx: DedupeTx, delivery: Delivery, _body: Bytes) -> Result<(), StatusCode> {
     sqlx::query("insert into effects (delivery_id) values ($1)")
+        .bind(delivery.id())
+        .execute(&mut *tx)
+        .await
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// It fails while its table has another name.
+async fn handle_mended(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    _body: Bytes,
+) -> Result<(), StatusCode> {
+    sqlx::query("insert into mended (delivery_id) values ($1)")
         .bind(delivery.id())
         .execute(&mut *tx)
         .await

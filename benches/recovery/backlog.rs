@@ -6,6 +6,7 @@ use idempotent_webhook::Endpoint;
 use sqlx::PgPool;
 
 use crate::application::{DRAIN, LAYER, LIVE, backlog_of};
+use crate::database::Past;
 use crate::load::{Mode, body};
 use crate::measure::{Sample, median, sample};
 use crate::server::{Contender, Server};
@@ -17,7 +18,7 @@ const KEPT: i64 = 50_000;
 const NOTICED: Duration = Duration::from_millis(300);
 
 /// Keeps deliveries with the body that senders send, as if each had failed once.
-async fn keep(pool: &PgPool, endpoint: &str) {
+async fn keep(pool: &PgPool, past: Past, endpoint: &str) {
     sqlx::query(
         "with kept as (
              insert into idempotent_webhook.kept_deliveries (
@@ -40,15 +41,7 @@ async fn keep(pool: &PgPool, endpoint: &str) {
     .execute(pool)
     .await
     .unwrap();
-    for table in ["kept_deliveries", "kept_requests"] {
-        let vacuum = format!("vacuum analyze idempotent_webhook.{table}");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(vacuum))
-            .execute(pool)
-            .await
-            .unwrap();
-    }
-    // Now, rather than while it drains. What has been kept for a while has seen one, too.
-    sqlx::query("checkpoint").execute(pool).await.unwrap();
+    past.tidy(pool).await;
 }
 
 /// How many of them are left.
@@ -83,7 +76,7 @@ struct Draining {
 }
 
 /// In turn: recovery with one slot, with two, and so on, and the same handler fed by HTTP.
-pub async fn drain(server: &Server, pool: &PgPool) {
+pub async fn drain(server: &Server, pool: &PgPool, past: Past) {
     let layer = Contender::own(server, LAYER).await;
     let mut drains = Vec::new();
     for slots in [1, 2, 4, 8] {
@@ -91,7 +84,7 @@ pub async fn drain(server: &Server, pool: &PgPool) {
         let name = backlog_of(&variant);
         let endpoint = Endpoint::new(pool.clone(), name.clone());
         endpoint.pause().await.unwrap();
-        keep(pool, &name).await;
+        keep(pool, past, &name).await;
         drains.push(Draining {
             slots,
             endpoint,
@@ -144,11 +137,11 @@ pub async fn drain(server: &Server, pool: &PgPool) {
 }
 
 /// A live stream with recovery at work beside it, and without, in turn.
-pub async fn beside_a_live_stream(server: &Server, pool: &PgPool) {
+pub async fn beside_a_live_stream(server: &Server, pool: &PgPool, past: Past) {
     let name = backlog_of(LIVE);
     let endpoint = Endpoint::new(pool.clone(), name.clone());
     endpoint.pause().await.unwrap();
-    keep(pool, &name).await;
+    keep(pool, past, &name).await;
     let live = Contender::own(server, LIVE).await;
     println!("\na live stream, in answers a second\n");
     for connections in [1, CONNECTIONS] {

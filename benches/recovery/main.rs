@@ -1,7 +1,11 @@
 //! What keeping and recovery cost and how fast they are: acceptance, first attempts, draining, and the
 //! live stream beside it.
 //!
-//!     cargo bench --bench recovery [-- acceptance | first | latency | drain | live] [--network]
+//!     cargo bench --bench recovery [-- acceptance | first | latency | drain | live] [--lived] [--network]
+//!
+//!     cargo bench --bench recovery -- weekend [--kept=20000]
+//!
+//! The database is made for it and never analyzed. With `--lived` it has a past, and was.
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -15,6 +19,7 @@
 
 mod application;
 mod backlog;
+mod database;
 mod latency;
 #[allow(
     dead_code,
@@ -41,15 +46,19 @@ mod proxy;
 #[path = "../throughput/server.rs"]
 mod server;
 
+mod stream;
+mod weekend;
+
 use std::fmt;
 use std::time::Duration;
 
 use idempotent_webhook::Endpoint;
-use sqlx::{Executor, PgPool};
+use sqlx::PgPool;
 
 use application::{ACCEPT_BY_HAND, ACCEPTED, KEEP_ALL, KEEP_FAILED, LAYER};
+use database::Past;
 use load::Mode;
-use measure::median;
+use measure::{Sample, median};
 use proxy::Proxy;
 use server::{Contender, Server};
 
@@ -68,6 +77,9 @@ async fn main() {
     if load::is_wanted() {
         return load::run().await;
     }
+    if stream::is_wanted() {
+        return stream::run().await;
+    }
 
     // cargo itself adds `--bench`.
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -82,52 +94,56 @@ async fn main() {
         server.put_behind(&Proxy::start(server.socket()).await.url);
     }
     let pool = PgPool::connect(&server.url()).await.unwrap();
-    pool.execute(sqlx::raw_sql(
-        "create table inbox (
-             delivery_id text collate \"C\" primary key,
-             body bytea not null,
-             received_at timestamptz not null default now()
-         )",
-    ))
-    .await
-    .unwrap();
+    let past = match options.iter().any(|option| *option == "--lived") {
+        true => Past::Lived,
+        false => Past::None,
+    };
+    past.prepare(&pool).await;
     if wants("acceptance") {
-        acceptance(&server, &pool).await;
+        acceptance(&server, &pool, past).await;
     }
     if wants("first") {
-        first_attempts(&server, &pool).await;
+        first_attempts(&server, &pool, past).await;
     }
     if wants("latency") {
         latency::run(&server).await;
     }
     if wants("drain") {
-        backlog::drain(&server, &pool).await;
+        backlog::drain(&server, &pool, past).await;
     }
     if wants("live") {
-        backlog::beside_a_live_stream(&server, &pool).await;
+        backlog::beside_a_live_stream(&server, &pool, past).await;
+    }
+    // It takes an hour, so only if it is asked for.
+    if parts.iter().any(|part| *part == "weekend") {
+        let kept = options
+            .iter()
+            .find_map(|option| option.strip_prefix("--kept="));
+        let kept = kept.map_or(weekend::KEPT, |kept| kept.parse().unwrap());
+        weekend::run(&server, &pool, past, kept).await;
     }
     pool.close().await;
 }
 
 /// The rate of acceptance alone: the endpoint is paused, so that nothing is handled.
-async fn acceptance(server: &Server, pool: &PgPool) {
+async fn acceptance(server: &Server, pool: &PgPool, past: Past) {
     let endpoint = Endpoint::new(pool.clone(), ACCEPTED);
     endpoint.pause().await.unwrap();
     let first = Contender::own(server, ACCEPTED).await;
     let by_hand = Contender::own(server, ACCEPT_BY_HAND).await;
     println!("\nacceptance, in answers a second\n");
     for connections in [1, CONNECTIONS, 64] {
-        compare(server, pool, &first, &by_hand, connections).await;
+        compare(server, pool, past, &first, &by_hand, connections).await;
     }
 }
 
 /// What keeping costs a delivery that succeeds at its first attempt.
-async fn first_attempts(server: &Server, pool: &PgPool) {
+async fn first_attempts(server: &Server, pool: &PgPool, past: Past) {
     let layer = Contender::own(server, LAYER).await;
     println!("\ndeliveries that succeed at once, in answers a second\n");
     for variant in [KEEP_ALL, KEEP_FAILED] {
         let keeping = Contender::own(server, variant).await;
-        compare(server, pool, &keeping, &layer, CONNECTIONS).await;
+        compare(server, pool, past, &keeping, &layer, CONNECTIONS).await;
     }
 }
 
@@ -135,35 +151,32 @@ async fn first_attempts(server: &Server, pool: &PgPool) {
 async fn compare(
     server: &Server,
     pool: &PgPool,
+    past: Past,
     contender: &Contender,
     yardstick: &Contender,
     connections: usize,
 ) {
-    let mut rates = Vec::new();
+    let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         // With what was kept before, the quota would have more to count.
-        pool.execute(sqlx::raw_sql(
-            "truncate
-                 inbox,
-                 idempotent_webhook.kept_deliveries,
-                 idempotent_webhook.kept_requests",
-        ))
-        .await
-        .unwrap();
-        let rate = async |contender| {
-            measure::sample(server, contender, Mode::Fresh, connections, SLICE)
-                .await
-                .rate
+        past.restore(pool).await;
+        let sample = async |contender| {
+            measure::sample(server, contender, Mode::Fresh, connections, SLICE).await
         };
-        rates.push((rate(contender).await, rate(yardstick).await));
+        rounds.push((sample(contender).await, sample(yardstick).await));
     }
+    let ratio = |of: fn(&Sample) -> f64| {
+        let ratios = rounds.iter().map(|(one, other)| of(one) / of(other));
+        Spread::of(ratios)
+    };
     println!(
-        "{:<12} {:>6.0}, {:<14} {:>6.0}, {connections:>2} connections: ratio {}",
+        "{:<12} {:>6.0}, {:<14} {:>6.0}, {connections:>2} connections: ratio {}, of CPU time {}",
         contender.name,
-        median(rates.iter().map(|rates| rates.0)),
+        median(rounds.iter().map(|(one, _)| one.rate)),
         yardstick.name,
-        median(rates.iter().map(|rates| rates.1)),
-        Spread::of(rates.iter().map(|rates| rates.0 / rates.1)),
+        median(rounds.iter().map(|(_, other)| other.rate)),
+        ratio(|sample| sample.rate),
+        ratio(Sample::cpu),
     );
 }
 

@@ -1,0 +1,171 @@
+//! What an outage costs: the handler of one endpoint fails until many deliveries are kept, and is repaired.
+
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, PgPool};
+
+use crate::application::{BROKEN, HEALTHY, WEEKEND, broken_endpoint_of};
+use crate::database::Past;
+use crate::measure::family_cpu;
+use crate::server::{Contender, Server};
+use crate::stream::{self, Answers};
+
+/// How many deliveries are kept before the repair, unless `--kept` says so.
+pub const KEPT: u64 = 300_000;
+
+/// Between two looks at how many are kept.
+const SLICE: Duration = Duration::from_secs(2);
+
+/// Before the outage, and after the backlog is gone, in slices.
+const QUIET: usize = 5;
+
+/// The longest time of a phase. What is over the quota is never kept.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+
+/// For how long it goes on once the quota is full, in slices.
+const FULL: usize = 10;
+
+/// Each way to keep with room for all, and then two of them with room for a third: the default, if nothing is said.
+pub async fn run(server: &Server, pool: &PgPool, past: Past, kept: u64) {
+    let room = 10 * kept;
+    for way in ["failed", "all", "accepted"] {
+        Outage::new(server, pool, past, way, room)
+            .await
+            .run(kept)
+            .await;
+    }
+    for way in ["all", "accepted"] {
+        let quota = kept / 3;
+        Outage::new(server, pool, past, way, quota)
+            .await
+            .run(quota)
+            .await;
+    }
+}
+
+struct Outage<'a> {
+    server: &'a Server,
+    pool: &'a PgPool,
+    application: Contender,
+    endpoint: String,
+    quota: u64,
+}
+
+impl<'a> Outage<'a> {
+    async fn new(server: &'a Server, pool: &'a PgPool, past: Past, way: &str, quota: u64) -> Self {
+        past.restore(pool).await;
+        let variant = format!("{WEEKEND}{way} {quota}");
+        println!("\nan outage with `Keep::{way}`, a quota of {quota}\n");
+        Self {
+            server,
+            pool,
+            application: Contender::own(server, &variant).await,
+            endpoint: broken_endpoint_of(&variant),
+            quota,
+        }
+    }
+
+    /// Until so many are kept.
+    async fn run(&self, kept: u64) {
+        self.sizes("before").await;
+        let mut slices = 0;
+        self.phase("before", async |_| {
+            slices += 1;
+            slices == QUIET
+        })
+        .await;
+        self.set_broken(true).await;
+        let mut full = 0;
+        self.phase("the outage", async |left| {
+            full += usize::from(left >= kept);
+            // Where all is kept, the end. Otherwise what is over the quota is of interest, too.
+            full > if kept == self.quota { FULL } else { 0 }
+        })
+        .await;
+        self.set_broken(false).await;
+        self.sizes("at the peak").await;
+        self.phase("the repair", async |left| left < 100).await;
+        let mut slices = 0;
+        self.phase("after", async |_| {
+            slices += 1;
+            slices == QUIET
+        })
+        .await;
+        for table in ["kept_deliveries", "kept_requests"] {
+            self.execute(&format!("vacuum idempotent_webhook.{table}"))
+                .await;
+        }
+        self.sizes("after the next vacuum").await;
+    }
+
+    /// Sends to both endpoints until `is_over` of the number of those that wait.
+    async fn phase(&self, name: &str, mut is_over: impl AsyncFnMut(u64) -> bool) {
+        let (began, cpu) = (Instant::now(), family_cpu(self.server.process_id()));
+        let (mut healthy, mut broken) = (Answers::default(), Answers::default());
+        loop {
+            let address = self.application.address;
+            let sent = tokio::join!(
+                stream::send(address, HEALTHY, SLICE),
+                stream::send(address, BROKEN, SLICE),
+            );
+            healthy.add(sent.0);
+            broken.add(sent.1);
+            if is_over(self.waiting().await).await {
+                break;
+            }
+            assert!(began.elapsed() < LONGEST, "{name} does not end");
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let cpu = family_cpu(self.server.process_id()) - cpu;
+        println!(
+            "{name}, {seconds:.0} s: Postgres {:.2} s of CPU a second",
+            cpu / seconds
+        );
+        println!("    healthy: {healthy}");
+        println!("    broken: {broken}");
+    }
+
+    /// How many deliveries of the broken endpoint are kept and not processed.
+    async fn waiting(&self) -> u64 {
+        let waiting: i64 = sqlx::query_scalar(
+            "select count(*) from idempotent_webhook.kept_deliveries where endpoint = $1",
+        )
+        .bind(&self.endpoint)
+        .fetch_one(self.pool)
+        .await
+        .unwrap();
+        waiting.unsigned_abs()
+    }
+
+    async fn set_broken(&self, is_broken: bool) {
+        let (from, to) = match is_broken {
+            true => ("mended", "broken"),
+            false => ("broken", "mended"),
+        };
+        self.execute(&format!("alter table {from} rename to {to}"))
+            .await;
+    }
+
+    async fn sizes(&self, when: &str) {
+        let (table, indexes): (i64, i64) = sqlx::query_as(
+            "select sum(pg_table_size(table_of))::int8, sum(pg_indexes_size(table_of))::int8
+             from unnest(array[
+                 'idempotent_webhook.kept_deliveries', 'idempotent_webhook.kept_requests'
+             ]::regclass[]) as table_of",
+        )
+        .fetch_one(self.pool)
+        .await
+        .unwrap();
+        let mib = |bytes: i64| bytes as f64 / f64::from(1 << 20);
+        println!(
+            "{when}: tables {:.1} MiB, indexes {:.1} MiB",
+            mib(table),
+            mib(indexes)
+        );
+    }
+
+    async fn execute(&self, statement: &str) {
+        let statement = sqlx::raw_sql(AssertSqlSafe(statement));
+        statement.execute(self.pool).await.unwrap();
+    }
+}
