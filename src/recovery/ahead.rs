@@ -1,5 +1,5 @@
 //! Deliveries of an endpoint that are taken before there are slots for them. A take costs four round trips and a commit,
-//! for one delivery as for 32.
+//! for one delivery as for many.
 //!
 //! What is taken ahead begins soon, or is given back: no operator, no other process and no breaker waits for it.
 

@@ -15,7 +15,7 @@ const IS_UNSERVED: &str = "
 ";
 
 /// The most deliveries of one take (`take.sql`).
-pub(crate) const MOST_TAKEN: usize = 32;
+pub(crate) const MOST_TAKEN: usize = 64;
 
 /// What an attempt of recovery takes.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
--- Takes the deliveries of the endpoint $1 that are due longest, at most $2 and at most 32. They are
+-- Takes the deliveries of the endpoint $1 that are due longest, at most $2 and at most 64. They are
 -- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
 -- A delivery is taken alone if it may kill its process: the attempt before did not end. Of several that were taken
 -- together, any may have killed the process, and most have not begun, so that take is not counted. Without this: A kills
--- each process that runs it, and 31 deliveries that wait behind it use up their attempts.
+-- each process that runs it, and 63 deliveries that wait behind it use up their attempts.
 --
 -- $3 a time instead of now, in Unix seconds, $4 the number under which they are taken, $5 whether it is a probe: the
 -- breaker is open, and `start_probe.sql` has let it through.
@@ -33,7 +33,7 @@ with due as (
                 where endpoint = $1 and (paused_at is not null or probe_at is not null and not $5)
             )
         order by next_attempt_at
-        limit 32
+        limit 64
         for update of kept skip locked
     ) as due
     limit $2
