@@ -1,16 +1,15 @@
 //! Writes acceptances: requests that are kept before their handlers run. With `Keep::accepted` they are written
-//! in batches: what arrives during one commit shares the next transaction. Where Postgres is behind a network
-//! or a disk that syncs, that is several times as fast.
+//! in batches: what arrives during the statement of one batch shares the next transaction, whose statement runs while the
+//! one before commits. Where Postgres is behind a network or a disk that syncs, that is several times as fast.
 
 use std::fmt;
-use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::kept::{self, Acceptance, Accepted};
-use crate::background::{guarded, spawn_once};
-use crate::transaction::{DatabaseError, ShortTx, Store, first_within, with_timeout};
+use crate::background::spawn_once;
+use crate::transaction::{DatabaseError, Store, first_within, with_timeout};
 
 const NAME: &str = "acceptances";
 
@@ -21,11 +20,11 @@ const GROUP: usize = 64;
 /// sender should wait for many large bodies of other senders.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
+/// How many batches of a layer are written at once, with a connection each: one whose statement runs, and those that commit.
+const BATCHES: usize = 3;
+
 /// A request, and where its sender waits for the result.
 type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
-
-/// The result for each request of a batch, and the next transaction.
-type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 
 /// The queue of a layer.
 #[derive(Default)]
@@ -73,81 +72,76 @@ impl fmt::Debug for Acceptances {
     }
 }
 
-/// The one task that writes for a layer. It ends with the layer.
+/// The one task that forms the batches of a layer. It ends with the layer.
 struct Writer {
     store: Store,
     receiver: mpsc::UnboundedReceiver<Waiting>,
 }
 
+/// The right of a batch to be written.
+struct Turn {
+    /// Given up before the commit: then the next batch follows, with all that has come meanwhile.
+    statement: Option<OwnedSemaphorePermit>,
+    /// Held to the end.
+    _batch: OwnedSemaphorePermit,
+}
+
 impl Writer {
     async fn run(mut self) {
+        let (statements, batches) = (
+            Arc::new(Semaphore::new(1)),
+            Arc::new(Semaphore::new(BATCHES)),
+        );
         let mut group = Vec::with_capacity(GROUP);
-        // Begun while there is more to write. That saves a round trip, and the way of the connection through the pool.
-        let mut begun: Option<ShortTx> = None;
-        while self.receiver.recv_many(&mut group, GROUP).await > 0 {
-            loop {
-                // A request that has waited for too long has been answered, and is not kept any more.
-                group.retain(|(_, reply)| !reply.is_closed());
-                if group.is_empty() {
-                    break;
-                }
-                let batch: Vec<_> = group.drain(..batch_of(&group)).collect();
-                // A panic fails the batch, and not what waits behind it.
-                let written = guarded(NAME, self.write_batch(begun, batch)).await;
-                begun = written.flatten();
-            }
-            if self.receiver.is_empty()
-                && let Some(tx) = begun.take()
+        while !group.is_empty() || self.receiver.recv_many(&mut group, GROUP).await > 0 {
+            // Neither is ever closed.
+            let (Ok(batch), Ok(statement)) = (
+                batches.clone().acquire_owned().await,
+                statements.clone().acquire_owned().await,
+            ) else {
+                return;
+            };
+            let turn = Turn {
+                statement: Some(statement),
+                _batch: batch,
+            };
+            while group.len() < GROUP
+                && let Ok(waiting) = self.receiver.try_recv()
             {
-                tx.end();
+                group.push(waiting);
+            }
+            // A request that has waited for too long has been answered, and is not kept any more.
+            group.retain(|(_, reply)| !reply.is_closed());
+            if !group.is_empty() {
+                let batch = group.drain(..batch_of(&group)).collect();
+                // A panic fails the batch, and not what waits behind it.
+                spawn_once(NAME, write_batch(self.store.clone(), batch, turn));
             }
         }
     }
+}
 
-    /// Writes a batch, and tells each request its result. Returns the transaction that is begun, if there is more to write.
-    async fn write_batch(&self, begun: Option<ShortTx>, batch: Vec<Waiting>) -> Option<ShortTx> {
-        match self.write(begun, &batch).await {
-            // One by one, so that a fault of one request does not fail the rest.
-            Err(error) if batch.len() > 1 && error.is_about_the_data() => {
-                let mut begun = None;
-                for one in batch {
-                    let written = self.write(begun.take(), slice::from_ref(&one)).await;
-                    begun = self.reply([one], written);
-                }
-                begun
-            }
-            written => self.reply(batch, written),
-        }
-    }
-
-    async fn write(&self, begun: Option<ShortTx>, group: &[Waiting]) -> Written {
-        let requests: Vec<_> = group.iter().map(|(request, _)| request).collect();
-        write(&self.store, begun, &requests, true).await
-    }
-
-    /// Tells each request its result. Returns the transaction that is begun, if there is more to write.
-    fn reply(&self, group: impl IntoIterator<Item = Waiting>, written: Written) -> Option<ShortTx> {
-        match written {
-            Ok((accepted, tx)) => {
-                for ((_, reply), accepted) in group.into_iter().zip(accepted) {
-                    let _ = reply.send(Ok(accepted));
-                }
-                // A queue that requests keep filling is never empty. A handler may need the connection, and
-                // `PgPool::close` waits for each.
-                let is_wanted = self.store.is_pool_in_use() || self.store.pool().is_closed();
-                if !self.receiver.is_empty() && !is_wanted {
-                    return Some(tx);
-                }
-                tx.end();
-            }
-            Err(error) => {
-                let error = Arc::new(error);
-                for (_, reply) in group {
-                    let _ = reply.send(Err(DatabaseError::Shared(error.clone())));
-                }
+/// Writes a batch, and tells each request its result.
+async fn write_batch(store: Store, batch: Vec<Waiting>, mut turn: Turn) {
+    let requests: Vec<_> = batch.iter().map(|(request, _)| request).collect();
+    match write(&store, &requests, true, &mut turn.statement).await {
+        Ok(accepted) => {
+            for ((_, reply), accepted) in batch.into_iter().zip(accepted) {
+                let _ = reply.send(Ok(accepted));
             }
         }
-        None
+        // One by one, so that a fault of one request does not fail the rest.
+        Err(error) if batch.len() > 1 && error.is_about_the_data() => {
+            for (request, reply) in batch {
+                let _ = reply.send(write_one(&store, &request, true).await);
+            }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for (_, reply) in batch {
+                let _ = reply.send(Err(DatabaseError::Shared(error.clone())));
+            }
+        }
     }
 }
 
@@ -166,14 +160,9 @@ pub(super) async fn write_now(
     acceptance: Acceptance,
 ) -> Result<Accepted, DatabaseError> {
     let written = with_timeout(store.timeout, async {
-        Ok(write(store, None, &[&acceptance], false).await)
+        Ok(write_one(store, &acceptance, false).await)
     });
-    let (accepted, tx) = written.await??;
-    tx.end();
-    Ok(accepted
-        .into_iter()
-        .next()
-        .ok_or(sqlx::Error::RowNotFound)?)
+    written.await?
 }
 
 /// Writes requests that no sender waits for.
@@ -182,9 +171,19 @@ pub(super) async fn write_group(
     group: &[Acceptance],
 ) -> Result<Vec<Accepted>, DatabaseError> {
     let requests: Vec<_> = group.iter().collect();
-    let (accepted, tx) = write(store, None, &requests, true).await?;
-    tx.end();
-    Ok(accepted)
+    write(store, &requests, true, &mut None).await
+}
+
+async fn write_one(
+    store: &Store,
+    acceptance: &Acceptance,
+    waits_while_paused: bool,
+) -> Result<Accepted, DatabaseError> {
+    let accepted = write(store, &[acceptance], waits_while_paused, &mut None).await?;
+    Ok(accepted
+        .into_iter()
+        .next()
+        .ok_or(sqlx::Error::RowNotFound)?)
 }
 
 /// Writes, with a second try if the connection may have failed, or if the wait for a row was over: another process may
@@ -193,32 +192,33 @@ pub(super) async fn write_group(
 /// number have ended.
 async fn write(
     store: &Store,
-    begun: Option<ShortTx>,
     requests: &[&Acceptance],
     waits_while_paused: bool,
-) -> Written {
-    match try_write(store, begun, requests, waits_while_paused).await {
+    statement: &mut Option<OwnedSemaphorePermit>,
+) -> Result<Vec<Accepted>, DatabaseError> {
+    match try_write(store, requests, waits_while_paused, statement).await {
         Err(error) if error.may_be_the_connection() => {
-            try_write(store, None, requests, waits_while_paused).await
+            try_write(store, requests, waits_while_paused, statement).await
         }
         written => written,
     }
 }
 
-/// Writes and commits, and begins the next transaction.
+/// Writes and commits. Before the commit, the turn of the statement is over.
 async fn try_write(
     store: &Store,
-    begun: Option<ShortTx>,
     requests: &[&Acceptance],
     waits_while_paused: bool,
-) -> Written {
-    let mut tx = match begun {
-        Some(begun) => begun,
-        None => store.begin_short().await?,
-    };
+    statement: &mut Option<OwnedSemaphorePermit>,
+) -> Result<Vec<Accepted>, DatabaseError> {
+    let mut tx = store.begin_short().await?;
     with_timeout(store.timeout, async {
         let accepted = kept::accept(&mut tx, requests, waits_while_paused).await?;
-        Ok((accepted, store.commit_and_begin_short(tx).await?))
+        drop(statement.take());
+        // On a connection that listens, notifications come right after a commit, and sqlx takes them for an error. In the
+        // next transaction none come.
+        store.commit_and_begin_short(tx).await?.end();
+        Ok(accepted)
     })
     .await
 }
