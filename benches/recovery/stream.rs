@@ -50,9 +50,9 @@ pub fn is_wanted() -> bool {
     std::env::var_os(TARGET).is_some()
 }
 
-/// Sends for some time, in a process of its own.
-pub async fn send(target: SocketAddr, path: &str, time: Duration) -> Answers {
-    let plan = format!("{target} {path} {}", time.as_millis());
+/// Sends for some time, in a process of its own. Each connection rests for `rest` after each answer.
+pub async fn send(target: SocketAddr, path: &str, time: Duration, rest: Duration) -> Answers {
+    let plan = format!("{target} {path} {} {}", time.as_millis(), rest.as_millis());
     let output = child(&std::env::current_exe().unwrap())
         .env(TARGET, plan)
         .output()
@@ -71,10 +71,11 @@ pub async fn send(target: SocketAddr, path: &str, time: Duration) -> Answers {
 pub async fn run() {
     let plan = std::env::var(TARGET).unwrap();
     let plan: Vec<&str> = plan.split(' ').collect();
-    let [target, path, millis] = plan[..] else {
+    let [target, path, time, rest] = plan[..] else {
         panic!("no plan");
     };
-    let end = Instant::now() + Duration::from_millis(millis.parse().unwrap());
+    let millis = |text: &str| Duration::from_millis(text.parse().unwrap());
+    let (end, rest) = (Instant::now() + millis(time), millis(rest));
     let body = body();
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     mac.update(body.as_bytes());
@@ -99,6 +100,7 @@ pub async fn run() {
                     stream.write_all(request.as_bytes()).await.unwrap();
                     let status = answer(&mut stream).await;
                     lines += &format!("{status} {}\n", sent.elapsed().as_nanos());
+                    tokio::time::sleep(rest).await;
                 }
                 lines
             })

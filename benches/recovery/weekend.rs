@@ -16,6 +16,9 @@ pub const KEPT: u64 = 300_000;
 /// Between two looks at how many are kept.
 const SLICE: Duration = Duration::from_secs(2);
 
+/// Between an answer and the next delivery of a connection, but in the outage, which would take hours.
+const REST: Duration = Duration::from_millis(40);
+
 /// Before the outage, and after the backlog is gone, in slices.
 const QUIET: usize = 5;
 
@@ -69,14 +72,14 @@ impl<'a> Outage<'a> {
     async fn run(&self, kept: u64) {
         self.sizes("before").await;
         let mut slices = 0;
-        self.phase("before", async |_| {
+        self.phase("before", REST, async |_| {
             slices += 1;
             slices == QUIET
         })
         .await;
         self.set_broken(true).await;
         let mut full = 0;
-        self.phase("the outage", async |left| {
+        self.phase("the outage", Duration::ZERO, async |left| {
             full += usize::from(left >= kept);
             // Where all is kept, the end. Otherwise what is over the quota is of interest, too.
             full > if kept == self.quota { FULL } else { 0 }
@@ -84,9 +87,10 @@ impl<'a> Outage<'a> {
         .await;
         self.set_broken(false).await;
         self.sizes("at the peak").await;
-        self.phase("the repair", async |left| left < 100).await;
+        self.phase("the repair", REST, async |left| left < 100)
+            .await;
         let mut slices = 0;
-        self.phase("after", async |_| {
+        self.phase("after", REST, async |_| {
             slices += 1;
             slices == QUIET
         })
@@ -99,14 +103,14 @@ impl<'a> Outage<'a> {
     }
 
     /// Sends to both endpoints until `is_over` of the number of those that wait.
-    async fn phase(&self, name: &str, mut is_over: impl AsyncFnMut(u64) -> bool) {
+    async fn phase(&self, name: &str, rest: Duration, mut is_over: impl AsyncFnMut(u64) -> bool) {
         let (began, cpu) = (Instant::now(), family_cpu(self.server.process_id()));
         let (mut healthy, mut broken) = (Answers::default(), Answers::default());
         loop {
             let address = self.application.address;
             let sent = tokio::join!(
-                stream::send(address, HEALTHY, SLICE),
-                stream::send(address, BROKEN, SLICE),
+                stream::send(address, HEALTHY, SLICE, rest),
+                stream::send(address, BROKEN, SLICE, rest),
             );
             healthy.add(sent.0);
             broken.add(sent.1);
