@@ -11,11 +11,8 @@ use super::kept::MOST_TAKEN;
 use super::served_endpoints::Served;
 use super::taken::Taken;
 
-/// Nothing is taken ahead if the last take is longer ago than this: the handlers are slow, and a take costs little beside
-/// them.
-const PACE: Duration = Duration::from_millis(100);
-
-/// The longest wait for a slot.
+/// The longest wait for a slot. If the last take is longer ago, the handlers are slow, and nothing is taken ahead: a take
+/// costs little beside them, and what it takes would wait for longer.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// What is taken ahead of an endpoint.
@@ -37,7 +34,7 @@ impl Ahead {
     /// than the one before. None ahead while attempts fail, since the breaker may open.
     pub(super) fn limit(&self, slots: usize, served: &Served) -> usize {
         let ended = match &self.last_take {
-            Some(last) if last.at.elapsed() <= PACE && !served.has_failures() => {
+            Some(last) if last.at.elapsed() <= LONGEST_WAIT && !served.has_failures() => {
                 served.ended().wrapping_sub(last.ended)
             }
             _ => 0,
