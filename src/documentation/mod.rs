@@ -26,6 +26,10 @@ pub mod answers {}
 pub mod capacity {}
 
 #[doc = include_str!("links.md")]
+#[doc = include_str!("checked.md")]
+pub mod checked {}
+
+#[doc = include_str!("links.md")]
 #[doc = include_str!("compared_with.md")]
 pub mod compared_with {}
 
@@ -46,6 +50,10 @@ pub mod guarantees {}
 pub mod handling {}
 
 #[doc = include_str!("links.md")]
+#[doc = include_str!("leaving.md")]
+pub mod leaving {}
+
+#[doc = include_str!("links.md")]
 #[doc = include_str!("moving_in.md")]
 pub mod moving_in {}
 
@@ -57,6 +65,10 @@ pub mod operating {}
 #[doc = include_str!("personal_data.md")]
 pub mod personal_data {}
 
+#[doc = include_str!("links.md")]
+#[doc = include_str!("production.md")]
+pub mod production {}
+
 /// How does each preset's provider sign, identify and retry?
 ///
 #[doc = include_str!("../../PROVIDERS.md")]
@@ -65,6 +77,10 @@ pub mod provider_table {}
 #[doc = include_str!("links.md")]
 #[doc = include_str!("providers.md")]
 pub mod providers {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("recipes.md")]
+pub mod recipes {}
 
 #[doc = include_str!("links.md")]
 #[doc = include_str!("reconciliation.md")]
@@ -93,6 +109,10 @@ pub mod testing {}
 #[doc = include_str!("links.md")]
 #[doc = include_str!("thin_events.md")]
 pub mod thin_events {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("unique_index.md")]
+pub mod unique_index {}
 
 #[doc = include_str!("links.md")]
 #[doc = include_str!("works_with.md")]

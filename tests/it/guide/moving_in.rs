@@ -23,8 +23,8 @@ pub const PROCESSED_EVENTS: &str = "
     )
 ";
 
-/// The version before: a table of its own, in one transaction with the effects.
-fn before(pool: PgPool) -> Router {
+/// Without the layer: a table of its own, in one transaction with the effects.
+pub fn by_hand(pool: PgPool) -> Router {
     let handler = async |State(pool): State<PgPool>, headers: HeaderMap| {
         let id = headers["x-github-delivery"].to_str().unwrap();
         let mut tx = pool.begin().await?;
@@ -50,7 +50,7 @@ fn layer(pool: PgPool) -> IdempotentWebhook {
 }
 
 /// The version of step 2, with both tables.
-fn between(pool: PgPool) -> Router {
+pub fn with_both(pool: PgPool) -> Router {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
         let insert = "insert into processed_events (event_id) values ($1) on conflict do nothing";
         let inserted = sqlx::query(insert)
@@ -66,7 +66,7 @@ fn between(pool: PgPool) -> Router {
 }
 
 /// The version of step 4.
-fn after(pool: PgPool) -> Router {
+pub fn with_the_layer(pool: PgPool) -> Router {
     Router::new().route("/", post(crate::support::write_effect).layer(layer(pool)))
 }
 
@@ -91,45 +91,70 @@ fn traffic(routers: Vec<Router>, next: Arc<AtomicU32>) -> JoinHandle<()> {
     })
 }
 
+/// A rolling deploy after another, with deliveries all the time.
+pub struct Deploys {
+    next: Arc<AtomicU32>,
+    running: JoinHandle<()>,
+}
+
+impl Deploys {
+    pub async fn begin(first: Router) -> Self {
+        let next = Arc::new(AtomicU32::new(0));
+        let running = traffic(vec![first], next.clone());
+        let deploys = Self { next, running };
+        deploys.until_more_came().await;
+        deploys
+    }
+
+    /// From now on, these are the processes that run.
+    pub async fn deploy(&mut self, routers: [Router; 2]) {
+        self.running.abort();
+        assert!((&mut self.running).await.unwrap_err().is_cancelled());
+        self.running = traffic(routers.into(), self.next.clone());
+        self.until_more_came().await;
+    }
+
+    async fn until_more_came(&self) {
+        let until = self.next.load(Ordering::Relaxed) + 60;
+        while self.next.load(Ordering::Relaxed) < until {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What was under way when the senders stopped comes again, as does all that was processed. Returns how many
+    /// deliveries there were.
+    pub async fn end(self, last: Router) -> i64 {
+        self.running.abort();
+        let _ = self.running.await;
+        let sent = self.next.load(Ordering::Relaxed);
+        for id in 0..sent {
+            assert_eq!(send(&last, github(&id.to_string(), "{}")).await.status, 200);
+        }
+        assert!(sent >= 300, "{sent}");
+        i64::from(sent)
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn v4_nothing_runs_twice_or_is_lost_while_an_application_moves_in() {
     let database = Database::new().await;
     database.run(PROCESSED_EVENTS).await;
     let take_over = blocks(&page("moving_in.md"), "sql")[0].to_owned();
-    let next = Arc::new(AtomicU32::new(0));
-    let sent_more = async |deliveries: u32| {
-        let until = next.load(Ordering::Relaxed) + deliveries;
-        while next.load(Ordering::Relaxed) < until {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
     let pool = async || database.another_pool(4).await;
 
-    let mut running = traffic(vec![before(pool().await)], next.clone());
-    sent_more(60).await;
-    let mut deploy = async |routers: Vec<Router>| {
-        running.abort();
-        assert!((&mut running).await.unwrap_err().is_cancelled());
-        running = traffic(routers, next.clone());
-        sent_more(60).await;
-    };
+    let mut deploys = Deploys::begin(by_hand(pool().await)).await;
     // A rolling deploy, with a process of each version.
-    deploy(vec![before(pool().await), between(pool().await)]).await;
-    deploy(vec![between(pool().await), between(pool().await)]).await;
+    let both = [by_hand(pool().await), with_both(pool().await)];
+    deploys.deploy(both).await;
+    let both = [with_both(pool().await), with_both(pool().await)];
+    deploys.deploy(both).await;
     database.run(&take_over).await;
-    deploy(vec![between(pool().await), after(pool().await)]).await;
-    deploy(vec![after(pool().await), after(pool().await)]).await;
-    running.abort();
-    let _ = running.await;
+    let both = [with_both(pool().await), with_the_layer(pool().await)];
+    deploys.deploy(both).await;
+    let both = [with_the_layer(pool().await), with_the_layer(pool().await)];
+    deploys.deploy(both).await;
+    let sent = deploys.end(with_the_layer(pool().await)).await;
 
-    // What was under way when the senders stopped comes again, as does all that was processed.
-    let sent = next.load(Ordering::Relaxed);
-    let last = after(pool().await);
-    for id in 0..sent {
-        assert_eq!(send(&last, github(&id.to_string(), "{}")).await.status, 200);
-    }
-    let sent = i64::from(sent);
-    assert!(sent >= 300, "{sent}");
     assert_rows!(database, claims: sent, effects: sent);
     let taken_over: i64 = sqlx::query_scalar(
         "select count(*)
