@@ -283,7 +283,7 @@ async fn fetch(id: &str) -> std::io::Result<String> {
     Ok(format!("{id}, fetch {fetches}"))
 }
 
-/// More than the clocks of your hosts differ, and than the provider's API is behind its events.
+/// Longer than the clocks of your hosts differ, and than the provider's API lags behind its events.
 const MARGIN: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
