@@ -1,6 +1,7 @@
 //! What the guide does by hand is right.
 
 use std::error::Error;
+use std::slice;
 use std::time::Duration;
 
 use axum::Router;
@@ -90,7 +91,7 @@ async fn the_code_by_hand_of_the_guide_is_right() {
     let pool = database.another_pool(5).await;
     let by_hand = Router::new().route("/", post(webhook)).with_state(pool);
     let effects = async || database.count("select count(*) from effects").await;
-    for sent in send_copies(&[by_hand.clone()], 5, || github("a", "{}")).await {
+    for sent in send_copies(slice::from_ref(&by_hand), 5, || github("a", "{}")).await {
         assert_eq!(sent.status, 200);
     }
     assert_eq!(effects().await, 1);
