@@ -7,7 +7,6 @@ use std::time::Duration;
 use sqlx::PgPool;
 use tower_layer::Layer;
 
-use crate::activity::{report_last_authentic, report_types};
 use crate::delivery::check_text;
 #[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
@@ -16,7 +15,7 @@ use crate::recovery::Keep;
 use crate::recovery::task::Recovery;
 use crate::request::IdempotentWebhookService;
 use crate::settings::Settings;
-use crate::verification::{MAX_TIMEOUT, Verification};
+use crate::verification::MAX_TIMEOUT;
 
 /// The longest version of an application, in bytes.
 const MAX_VERSION: usize = 64;
@@ -128,31 +127,22 @@ impl IdempotentWebhook {
     /// a list.
     #[track_caller]
     pub fn only<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
-        let is_first = self.0.verification.listed_events().is_none();
         self.0.verification.only(event_types);
-        self.report_types(is_first);
+        self.tell_types();
         self
     }
 
     #[cfg(feature = "axum")]
     #[track_caller]
     pub(crate) fn with_events(mut self, wanted: WantedEvents) -> Self {
-        let is_first = self.0.verification.listed_events().is_none();
         self.0.verification.set_events(wanted);
-        self.report_types(is_first);
+        self.tell_types();
         self
     }
 
-    /// Once for all clones.
-    fn report_types(&self, is_first: bool) {
-        let Verification {
-            endpoint, metrics, ..
-        } = &self.0.verification;
-        if cfg!(feature = "metrics")
-            && is_first
-            && let Some(events) = self.0.verification.listed_events()
-        {
-            report_types(endpoint, &self.0.store, metrics, events);
+    fn tell_types(&self) {
+        if cfg!(feature = "metrics") {
+            self.0.activity.tell_types();
         }
     }
 
@@ -377,8 +367,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Has the handle of this process wait for the layer when it [stops](crate::recovery::RecoveryTask::stop_with), although
-    /// nothing is kept. A layer that [keeps](Self::keep) deliveries has joined it already.
+    /// Has the handle of this process write what the layer has counted, with all other layers, and wait for the layer when it
+    /// [stops](crate::recovery::RecoveryTask::stop_with), although nothing is kept. A layer that [keeps](Self::keep) deliveries has joined it already.
     ///
     /// ```
     /// # use idempotent_webhook::{IdempotentWebhook, Provider, Recovery};
@@ -409,12 +399,9 @@ impl IdempotentWebhook {
     /// Default: it is not known, and there is no alert.
     pub fn expect_every(mut self, time: Duration) -> Self {
         self.0.expected_every = Some(time);
-        let Verification {
-            endpoint, metrics, ..
-        } = &self.0.verification;
-        metrics.expected_every(time);
+        self.0.verification.metrics.expected_every(time);
         if cfg!(feature = "metrics") {
-            report_last_authentic(endpoint, &self.0.store, metrics);
+            self.0.activity.tell_last_authentic();
         }
         self
     }
@@ -423,8 +410,8 @@ impl IdempotentWebhook {
     /// `idempotent_webhook.activity` has requests and attempts by outcome, and handlers by the time that they
     /// took. `idempotent_webhook.rejections` has rejected requests by cause.
     ///
-    /// A request only adds to a number in memory. The layer writes its numbers every 5 seconds, in one
-    /// short transaction, if there are any. A process that is killed loses those of its last 5 seconds;
+    /// A request only adds to a number in memory. Every 5 seconds the numbers are written, if there are any, in one short
+    /// transaction: of all layers together that have [joined](Self::join) a spawned [`Recovery`], or of this layer alone. A process that is killed loses those of its last 5 seconds;
     /// [`drained`](Self::drained) writes them. Beside its first numbers, and then hourly, a process writes
     /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`. With a table of event types,
     /// `idempotent_webhook.event_types` has when each type came: without that, no type is new or has stopped.

@@ -80,11 +80,6 @@ impl Metrics {
         metrics
     }
 
-    /// Whether nothing holds these metrics any more but this value.
-    pub(crate) fn is_alone(&self) -> bool {
-        Arc::strong_count(&self.last_authentic) == 1
-    }
-
     /// A request was authentic, now.
     pub(crate) fn authentic_now(&self) {
         self.authentic(unix_now());

@@ -1,26 +1,54 @@
-//! The flush of a layer's activity to Postgres.
+//! The flush of what layers have counted to Postgres.
 
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::MutexGuard;
 use tokio::time::Instant;
 
 use super::numbers::Numbers;
-use super::{Activity, Shared, renamed, statements};
-use crate::background::Background;
-use crate::transaction::DatabaseError;
-
-/// How often the numbers of a layer are written.
-const INTERVAL: Duration = Duration::from_secs(5);
+use super::{Activity, Shared, Told, renamed, statements};
+use crate::transaction::{DatabaseError, Store};
 
 /// How often the settings of a layer are written and its types are trimmed, while it has numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Numbers that are being written. Dropped, they are given back, also if only the answer to the commit was lost: then they are
-/// counted twice. They are what an operator looks at, and to count them once would take a row for each write.
-struct Taken<'a> {
+/// The numbers of a layer that are being written. Dropped, they are given back, also if only the answer to the commit was
+/// lost: then they are counted twice. They are what an operator looks at, and to count them once would take a row for each
+/// write.
+pub(super) struct Taken<'a> {
     shared: &'a Shared,
-    numbers: Numbers,
+    /// When the settings were written.
+    told_at: MutexGuard<'a, Option<Instant>>,
+    pub(super) numbers: Numbers,
+}
+
+impl<'a> Taken<'a> {
+    /// `None` if there is nothing to write. Waits for what is being written.
+    async fn from(shared: &'a Shared) -> Option<Self> {
+        let told_at = shared.told_at.lock().await;
+        let numbers = std::mem::take(&mut shared.state().numbers);
+        (!numbers.is_empty()).then_some(Self {
+            shared,
+            told_at,
+            numbers,
+        })
+    }
+
+    pub(super) fn endpoint(&self) -> &'a str {
+        &self.shared.endpoint
+    }
+
+    /// That of the application.
+    pub(super) fn version(&self) -> &'a str {
+        let told = self.shared.told.get();
+        told.map_or("", |told| &*told.version)
+    }
+
+    /// What is to be told of the layer now.
+    pub(super) fn told(&self) -> Option<&'a Told> {
+        let is_to_tell = self.told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL);
+        self.shared.told.get().filter(|_| is_to_tell)
+    }
 }
 
 impl Drop for Taken<'_> {
@@ -33,69 +61,55 @@ impl Drop for Taken<'_> {
 impl Activity {
     /// Writes what is not written yet, or leaves it for later. Waits for what is being written.
     pub(crate) async fn write(&self) -> Result<(), DatabaseError> {
-        let shared = &*self.0;
-        let mut told_at = shared.told_at.lock().await;
-        let (store, numbers) = {
-            let mut state = shared.state();
-            (state.store.clone(), std::mem::take(&mut state.numbers))
-        };
-        let mut taken = Taken { shared, numbers };
-        let (endpoint, told) = (&*shared.endpoint, shared.told.get());
-        let version = told.map_or("", |told| &*told.version);
-        if taken.numbers.is_empty() {
-            return Ok(());
-        }
-        let is_to_tell = told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL);
-        let told = told.filter(|_| is_to_tell);
-        // In the same order in all processes, and each in the order of its key.
-        let statements = || {
-            [
-                statements::add_counts(endpoint, version, &taken.numbers),
-                statements::add_rejections(endpoint, &taken.numbers),
-                statements::add_types(endpoint, &taken.numbers),
-                told.map(|told| statements::tell_settings(endpoint, told)),
-            ]
-            .into_iter()
-            .flatten()
-        };
-        let rows = store.run_all(statements).await?;
-        taken.numbers = Numbers::default();
-        if told.is_some() {
-            *told_at = Some(Instant::now());
-            if renamed::is_new(&rows) {
-                renamed::warn_if_renamed(endpoint, &store).await?;
-            }
-            // On its own, since it locks rows in another order.
-            store.run(|| statements::trim_types(endpoint)).await?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn spawn_writer(&self) -> Background {
-        let shared = Arc::downgrade(&self.0);
-        Background::spawn("activity", move |_| write_for(shared.clone()))
+        write(std::slice::from_ref(self), &self.store()).await
     }
 }
 
-/// Writes for as long as there is a layer, and then what it has counted last.
-async fn write_for(shared: Weak<Shared>) {
-    let Some(activity) = shared.upgrade().map(Activity) else {
-        return;
+/// Writes what these layers have counted, in one transaction, or leaves it for later.
+pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), DatabaseError> {
+    let mut layers: Vec<_> = layers.iter().map(|layer| &*layer.0).collect();
+    // In the same order in all processes, and in all watches of this one.
+    layers.sort_by_key(|shared| (&*shared.endpoint, std::ptr::from_ref(*shared).addr()));
+    let mut taken = Vec::new();
+    for shared in layers {
+        taken.extend(Taken::from(shared).await);
+    }
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let mut store = store.clone();
+    // A layer that is waited for has this time to write.
+    let timeouts = taken.iter().map(|each| each.shared.state().store.timeout);
+    store.timeout = timeouts.max().unwrap_or(store.timeout);
+    let counts = statements::Counts::of(&taken);
+    let rejections = statements::Rejections::of(&taken);
+    let settings = statements::Settings::of(&taken);
+    // In the same order in all processes, and each in the order of its key.
+    let all = || {
+        let mut all = Vec::from_iter(counts.add());
+        all.extend(rejections.add());
+        for each in &taken {
+            all.extend(statements::add_types(each.endpoint(), &each.numbers));
+        }
+        all.extend(settings.tell());
+        all
     };
-    let mut has_warned = false;
-    loop {
-        tokio::time::sleep(INTERVAL).await;
-        let is_last = Arc::strong_count(&activity.0) == 1;
-        match activity.write().await {
-            Ok(()) if is_last => return,
-            Ok(()) => has_warned = false,
-            Err(_) if activity.0.state().store.pool().is_closed() => return,
-            Err(error) if !std::mem::replace(&mut has_warned, true) => tracing::warn!(
-                endpoint = &*activity.0.endpoint,
-                %error,
-                "could not write the activity of a webhook endpoint; it is tried again"
-            ),
-            Err(_) => {}
+    let rows = store.run_all(all).await?;
+    let is_told: Vec<bool> = taken.iter().map(|each| each.told().is_some()).collect();
+    for (each, is_told) in taken.iter_mut().zip(&is_told) {
+        each.numbers = Numbers::default();
+        if *is_told {
+            *each.told_at = Some(Instant::now());
         }
     }
+    for (each, _) in taken.iter().zip(is_told).filter(|(_, is_told)| *is_told) {
+        if renamed::is_new(&rows, each.endpoint()) {
+            renamed::warn_if_renamed(each.endpoint(), &store).await?;
+        }
+        // On its own, since it locks rows in another order.
+        store
+            .run(|| statements::trim_types(each.endpoint()))
+            .await?;
+    }
+    Ok(())
 }

@@ -1,27 +1,30 @@
 //! The activity of a layer, counted by hour in small tables: requests and attempts by outcome, the times of
 //! handlers, and rejected requests by cause.
 //!
-//! A request only adds to a number in memory. Every few seconds a task flushes the numbers of a layer, if there are any,
-//! in one short transaction (`flush.rs`). The settings of the layer are written beside the first numbers, and then hourly.
+//! A request only adds to a number in memory. Every few seconds a watch (`watch.rs`) flushes the numbers of its layers, if
+//! there are any, in one short transaction (`flush.rs`), and every half a minute it reads what their metrics tell of all
+//! processes (`readings.rs`). The settings of a layer are written beside its first numbers, and then hourly.
 
 mod flush;
-mod last_authentic;
 mod numbers;
+mod readings;
 mod renamed;
 mod statements;
-mod type_problems;
+mod watch;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::background::Background;
+use crate::endpoint_name::EndpointName;
+use crate::metrics::Metrics;
 use crate::transaction::Store;
-pub(crate) use last_authentic::report_last_authentic;
 pub(crate) use numbers::Source;
 use numbers::{MAX_VERSIONS, Numbers, OfTable, Types, bucket};
-pub(crate) use type_problems::report_types;
+use readings::Readings;
+pub(crate) use watch::{INTERVAL, IsWatched, Rounds};
 
 /// The activity of a layer. Clones share it.
 #[derive(Clone, Debug)]
@@ -30,6 +33,9 @@ pub(crate) struct Activity(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     endpoint: Arc<str>,
+    /// It is there for as long as the layer is.
+    layer: Weak<EndpointName>,
+    readings: Readings,
     state: Mutex<State>,
     told: OnceLock<Told>,
     /// When the settings were written. Held while anything is written.
@@ -42,8 +48,10 @@ struct State {
     numbers: Numbers,
     types: Types,
     versions: Types,
-    /// The task that writes, since something was counted.
-    writer: Option<Background>,
+    /// Those of the recoveries that the layer has joined.
+    joined: Vec<IsWatched>,
+    /// That of the layer alone, since something was counted or is to be read.
+    own_watch: Option<Background>,
 }
 
 /// What the dashboard is told of a layer.
@@ -56,15 +64,23 @@ pub(crate) struct Told {
 }
 
 impl Activity {
-    pub(crate) fn new(endpoint: Arc<str>, store: Store) -> Self {
+    pub(crate) fn new(
+        endpoint: Arc<str>,
+        layer: &Arc<EndpointName>,
+        store: Store,
+        metrics: Metrics,
+    ) -> Self {
         Self(Arc::new(Shared {
             endpoint,
+            layer: Arc::downgrade(layer),
+            readings: Readings::new(metrics),
             state: Mutex::new(State {
                 store,
                 numbers: Numbers::default(),
                 types: Types::default(),
                 versions: Types::default(),
-                writer: None,
+                joined: Vec::new(),
+                own_watch: None,
             }),
             told: OnceLock::new(),
             told_at: tokio::sync::Mutex::default(),
@@ -79,6 +95,18 @@ impl Activity {
     /// Sets what is told of the layer once it is complete. The first call counts.
     pub(crate) fn tell(&self, told: impl FnOnce() -> Told) {
         self.0.told.get_or_init(told);
+    }
+
+    /// Has the metrics tell when the last authentic request of all processes came.
+    pub(crate) fn tell_last_authentic(&self) {
+        self.0.readings.tell_last_authentic();
+        self.ensure_watched();
+    }
+
+    /// Has the metrics tell how many event types are new or have stopped.
+    pub(crate) fn tell_types(&self) {
+        self.0.readings.tell_types();
+        self.ensure_watched();
     }
 
     /// Counts, and has it written within seconds.
@@ -125,12 +153,13 @@ impl Activity {
         self.counting().numbers.add_rejection(cause, reason);
     }
 
+    fn store(&self) -> Store {
+        self.0.state().store.clone()
+    }
+
     fn counting(&self) -> MutexGuard<'_, State> {
         let mut state = self.0.state();
-        // The runtime of an earlier one may have shut down.
-        if state.writer.as_ref().is_none_or(Background::has_ended) {
-            state.writer = Some(self.spawn_writer());
-        }
+        self.watched(&mut state);
         state
     }
 }

@@ -7,10 +7,13 @@ use super::statements::of_its_provider;
 use crate::endpoint_name::served;
 use crate::transaction::{DatabaseError, Store};
 
-/// Whether the settings that were told are those of an endpoint that no process has served before.
-pub(super) fn is_new(told: &[PgRow]) -> bool {
-    let row = told.first();
-    row.is_some_and(|row| row.try_get("is_new").unwrap_or(false))
+/// Whether one of the settings that were told are those of this endpoint, which no process has served before.
+pub(super) fn is_new(told: &[PgRow], endpoint: &str) -> bool {
+    told.iter().any(|row| {
+        row.try_get("endpoint")
+            .is_ok_and(|told: &str| told == endpoint)
+            && row.try_get("is_new").unwrap_or(false)
+    })
 }
 
 /// Warns if the endpoint, which is new, may be another one by a new name. Nothing tells that for certain: another

@@ -1,10 +1,13 @@
-//! The statements that write the activity of a layer.
+//! The statements that write the activity of layers.
+
+use std::collections::BTreeMap;
 
 use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 
 use super::Told;
+use super::flush::Taken;
 use super::numbers::{Numbers, OfTable};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -13,9 +16,10 @@ type Statement<'q> = Query<'q, Postgres, PgArguments>;
 const ADD_COUNTS: &str = "
     insert into idempotent_webhook.activity as known
         (endpoint, hour, source, outcome, version, count, last_at)
-    select $1, date_trunc('hour', now(), 'UTC'), source, outcome, $2, count, now()
-    from unnest($3::text[], $4::text[], $5::int8[]) as new (source, outcome, count)
-    order by source, outcome
+    select endpoint, date_trunc('hour', now(), 'UTC'), source, outcome, version, count, now()
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int8[])
+        as new (endpoint, version, source, outcome, count)
+    order by endpoint, source, outcome, version
     on conflict (endpoint, hour, source, outcome, version) do update
     set count = known.count + excluded.count, last_at = excluded.last_at
 ";
@@ -24,9 +28,9 @@ const ADD_COUNTS: &str = "
 const ADD_REJECTIONS: &str = "
     insert into idempotent_webhook.rejections as known
         (endpoint, hour, cause, count, last_at, reason)
-    select $1, date_trunc('hour', now(), 'UTC'), cause, count, now(), reason
-    from unnest($2::text[], $3::int8[], $4::text[]) as new (cause, count, reason)
-    order by cause
+    select endpoint, date_trunc('hour', now(), 'UTC'), cause, count, now(), reason
+    from unnest($1::text[], $2::text[], $3::int8[], $4::text[]) as new (endpoint, cause, count, reason)
+    order by endpoint, cause
     on conflict (endpoint, hour, cause) do update
     set count = known.count + excluded.count,
         last_at = excluded.last_at,
@@ -125,13 +129,15 @@ const OF_ITS_PROVIDER: &str = "
     limit 3
 ";
 
-/// The row says whether the endpoint was unknown. It has no `now()` in its update either.
+/// A row says whether its endpoint was unknown. It has no `now()` in its update either.
 ///
 /// Where several versions of the application run side by side, the row is that of the newest one: a version that had it before
 /// has it again once the newer one has reported nothing for two hours.
 const TELL_SETTINGS: &str = "
     insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at, ignores_since, names_since)
-    values ($1, $2, $3::text::jsonb, now(), now(), now())
+    select endpoint, version, settings::jsonb, now(), now(), now()
+    from unnest($1::text[], $2::text[], $3::text[]) as new (endpoint, version, settings)
+    order by endpoint
     on conflict (endpoint) do update
     set version = excluded.version,
         former_versions = case
@@ -160,46 +166,124 @@ const TELL_SETTINGS: &str = "
         -- It may have been a jump of the clock.
         or excluded.told_at - known.told_at not between interval '-1 minute' and interval '2 hours'
     -- Zero in a row that was inserted.
-    returning xmax = 0 as is_new
+    returning endpoint, xmax = 0 as is_new
 ";
 
-/// Adds the counts, if there are any.
-pub(super) fn add_counts<'q>(
-    endpoint: &'q str,
-    version: &'q str,
-    numbers: &'q Numbers,
-) -> Option<Statement<'q>> {
-    let (mut sources, mut outcomes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    for (source, outcome, count) in numbers.counts() {
-        sources.push(source.as_str());
-        outcomes.push(outcome);
-        counts.push(as_int8(count));
-    }
-    (!counts.is_empty()).then(|| {
-        sqlx::query(ADD_COUNTS)
-            .bind(endpoint)
-            .bind(version)
-            .bind(sources)
-            .bind(outcomes)
-            .bind(counts)
-    })
+/// The counts of layers, each row once: two layers may have one endpoint.
+#[derive(Default)]
+pub(super) struct Counts<'a> {
+    endpoints: Vec<&'a str>,
+    versions: Vec<&'a str>,
+    sources: Vec<&'static str>,
+    outcomes: Vec<&'a str>,
+    counts: Vec<i64>,
 }
 
-/// Adds the rejections, if there are any.
-pub(super) fn add_rejections<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<Statement<'q>> {
-    let (mut causes, mut counts, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
-    for (cause, rejected) in numbers.rejections() {
-        causes.push(cause);
-        counts.push(as_int8(rejected.count));
-        reasons.push(&*rejected.reason);
+impl<'a> Counts<'a> {
+    pub(super) fn of(taken: &'a [Taken<'_>]) -> Self {
+        let mut sums = BTreeMap::<_, u64>::new();
+        for each in taken {
+            for (source, outcome, count) in each.numbers.counts() {
+                let key = (each.endpoint(), source.as_str(), outcome, each.version());
+                *sums.entry(key).or_default() += count;
+            }
+        }
+        let mut counts = Self::default();
+        for ((endpoint, source, outcome, version), count) in sums {
+            counts.endpoints.push(endpoint);
+            counts.versions.push(version);
+            counts.sources.push(source);
+            counts.outcomes.push(outcome);
+            counts.counts.push(as_int8(count));
+        }
+        counts
     }
-    (!counts.is_empty()).then(|| {
-        sqlx::query(ADD_REJECTIONS)
-            .bind(endpoint)
-            .bind(causes)
-            .bind(counts)
-            .bind(reasons)
-    })
+
+    /// Adds them, if there are any.
+    pub(super) fn add(&self) -> Option<Statement<'_>> {
+        (!self.counts.is_empty()).then(|| {
+            sqlx::query(ADD_COUNTS)
+                .bind(&self.endpoints)
+                .bind(&self.versions)
+                .bind(&self.sources)
+                .bind(&self.outcomes)
+                .bind(&self.counts)
+        })
+    }
+}
+
+/// Rejections, likewise.
+#[derive(Default)]
+pub(super) struct Rejections<'a> {
+    endpoints: Vec<&'a str>,
+    causes: Vec<&'static str>,
+    counts: Vec<i64>,
+    reasons: Vec<&'a str>,
+}
+
+impl<'a> Rejections<'a> {
+    pub(super) fn of(taken: &'a [Taken<'_>]) -> Self {
+        let mut sums = BTreeMap::<_, (u64, &str)>::new();
+        for each in taken {
+            for (cause, rejected) in each.numbers.rejections() {
+                let sum = sums.entry((each.endpoint(), cause)).or_default();
+                *sum = (sum.0 + rejected.count, &rejected.reason);
+            }
+        }
+        let mut rejections = Self::default();
+        for ((endpoint, cause), (count, reason)) in sums {
+            rejections.endpoints.push(endpoint);
+            rejections.causes.push(cause);
+            rejections.counts.push(as_int8(count));
+            rejections.reasons.push(reason);
+        }
+        rejections
+    }
+
+    /// Adds them, if there are any.
+    pub(super) fn add(&self) -> Option<Statement<'_>> {
+        (!self.counts.is_empty()).then(|| {
+            sqlx::query(ADD_REJECTIONS)
+                .bind(&self.endpoints)
+                .bind(&self.causes)
+                .bind(&self.counts)
+                .bind(&self.reasons)
+        })
+    }
+}
+
+/// The settings that are to be told, of each endpoint once.
+#[derive(Default)]
+pub(super) struct Settings<'a> {
+    endpoints: Vec<&'a str>,
+    versions: Vec<&'a str>,
+    settings: Vec<&'a str>,
+}
+
+impl<'a> Settings<'a> {
+    pub(super) fn of(taken: &[Taken<'a>]) -> Self {
+        let told = taken.iter();
+        let told: BTreeMap<&'a str, &'a Told> = told
+            .filter_map(|each| Some((each.endpoint(), each.told()?)))
+            .collect();
+        let mut settings = Self::default();
+        for (endpoint, told) in told {
+            settings.endpoints.push(endpoint);
+            settings.versions.push(&told.version);
+            settings.settings.push(&told.settings);
+        }
+        settings
+    }
+
+    /// Tells them, if there are any.
+    pub(super) fn tell(&self) -> Option<Statement<'_>> {
+        (!self.endpoints.is_empty()).then(|| {
+            sqlx::query(TELL_SETTINGS)
+                .bind(&self.endpoints)
+                .bind(&self.versions)
+                .bind(&self.settings)
+        })
+    }
 }
 
 /// Notes which types came, if any did.
@@ -220,13 +304,6 @@ pub(super) fn add_types<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<S
 /// Makes room for names that have come since.
 pub(super) fn trim_types(endpoint: &str) -> Statement<'_> {
     sqlx::query(TRIM_TYPES).bind(endpoint).bind(MAX_TYPES)
-}
-
-pub(super) fn tell_settings<'q>(endpoint: &'q str, told: &'q Told) -> Statement<'q> {
-    sqlx::query(TELL_SETTINGS)
-        .bind(endpoint)
-        .bind(&*told.version)
-        .bind(&*told.settings)
 }
 
 /// The endpoints of the same provider that no layer of this process serves.

@@ -1,25 +1,23 @@
-//! The layers that have joined a [`Recovery`](super::Recovery), which are waited for when it stops.
+//! The layers that have joined a [`Recovery`](super::Recovery): its watch has them, and they are waited for when it stops.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::activity::Activity;
+use crate::activity::{Activity, IsWatched};
 use crate::in_flight::InFlight;
 
-/// A layer, as far as it is waited for.
+/// A layer, as far as it is watched and waited for.
 #[derive(Clone)]
 pub(crate) struct JoinedLayer {
     pub(crate) endpoint: Arc<str>,
     pub(crate) in_flight: InFlight,
-    pub(crate) activity: Option<Activity>,
+    pub(crate) activity: Activity,
 }
 
 impl JoinedLayer {
     /// Waits until nothing is in flight, and writes what was counted.
     pub(crate) async fn drained(&self) {
         self.in_flight.drained().await;
-        if let Some(activity) = &self.activity
-            && let Err(error) = activity.write().await
-        {
+        if let Err(error) = self.activity.write().await {
             tracing::warn!(
                 endpoint = &*self.endpoint,
                 %error,
@@ -31,10 +29,14 @@ impl JoinedLayer {
 
 /// All of a recovery.
 #[derive(Default)]
-pub(super) struct JoinedLayers(Mutex<Vec<JoinedLayer>>);
+pub(super) struct JoinedLayers {
+    layers: Mutex<Vec<JoinedLayer>>,
+    is_watched: IsWatched,
+}
 
 impl JoinedLayers {
     pub(super) fn add(&self, layer: JoinedLayer) {
+        layer.activity.join(self.is_watched.clone());
         self.lock().push(layer);
     }
 
@@ -42,8 +44,36 @@ impl JoinedLayers {
         self.lock().clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinedLayer>> {
+    pub(super) fn activities(&self) -> Vec<Activity> {
+        let layers = self.lock();
+        layers.iter().map(|layer| layer.activity.clone()).collect()
+    }
+
+    /// Forgets layers that are gone, once all that they have counted is written.
+    pub(super) fn forget_gone(&self) {
+        self.lock().retain(|layer| !layer.activity.is_over());
+    }
+
+    /// The watch of the recovery has all layers until the result is dropped. Then each has one of its own again.
+    pub(super) fn watch(&self) -> Watch<'_> {
+        self.is_watched.set(true);
+        Watch(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<JoinedLayer>> {
         // Nothing panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The watch of a recovery, while it runs.
+pub(super) struct Watch<'a>(&'a JoinedLayers);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.is_watched.set(false);
+        for activity in self.0.activities() {
+            activity.ensure_watched();
+        }
     }
 }

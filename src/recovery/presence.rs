@@ -1,16 +1,22 @@
-//! What the processes of a recovery say and look for all the time: which endpoints they recover, and how these are.
+//! The watch of a process: what it says and looks for all the time, for all layers of a recovery. It says which endpoints it
+//! recovers, looks how these are, and flushes what was counted.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::watch;
+use tokio::time::Instant;
+
 use super::dead;
 use super::problems::{self, Look, OnChange};
 use super::shared::Shared;
+use crate::activity::{self, Rounds};
 use crate::metrics;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
+/// How often a process looks.
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long a process that has kept its first delivery waits for another one to recover it.
@@ -39,25 +45,53 @@ const MAX_COUNT: i64 = 10_000;
 
 const LEAST_COUNT: i64 = 100;
 
-/// Says every half a minute what this process recovers, and looks how the endpoints are, until recovery is asked to stop.
-pub(super) async fn watch(shared: Arc<Shared>, on_change: Option<OnChange>, mut stop: Stop) {
-    let mut look = FIRST_LOOK;
+/// The watch of a process, until it is asked to stop: it flushes what all layers have counted and, every half a minute, says
+/// what this process recovers, looks how the endpoints are, and reads what the metrics tell. `looked` hears of each look.
+pub(super) async fn watch(shared: Arc<Shared>, looked: Arc<watch::Sender<()>>, mut stop: Stop) {
+    let layers = &shared.joined_layers;
+    let _watch = layers.watch();
+    let mut rounds = Rounds::default();
     let mut unserved = HashSet::new();
+    let (mut look, mut next_look) = (FIRST_LOOK, Instant::now());
     loop {
-        serve_and_look(&shared, on_change.as_ref(), look, &stop).await;
-        if cfg!(feature = "metrics")
-            && let Err(error) = count(&shared, &mut unserved).await
-        {
-            tracing::debug!(%error, "could not count webhook deliveries that wait");
+        if Instant::now() >= next_look {
+            serve_and_look(&shared, look).await;
+            looked.send_replace(());
+            let wait;
+            (look, wait) = match look.judges_absence {
+                true => (LOOK, INTERVAL),
+                false => (SECOND_LOOK, SECOND_AFTER),
+            };
+            next_look = Instant::now() + wait;
+            if cfg!(feature = "metrics")
+                && let Err(error) = count(&shared, &mut unserved).await
+            {
+                tracing::debug!(%error, "could not count webhook deliveries that wait");
+            }
         }
-        let (next, wait) = match look.judges_absence {
-            true => (LOOK, INTERVAL),
-            false => (SECOND_LOOK, SECOND_AFTER),
-        };
-        look = next;
-        if stop.or(tokio::time::sleep(wait)).await.is_none() {
+        rounds.read(&layers.activities(), &shared.store).await;
+        if stop
+            .or(tokio::time::sleep(activity::INTERVAL))
+            .await
+            .is_none()
+        {
             return;
         }
+        rounds.flush(&layers.activities(), &shared.store).await;
+        layers.forget_gone();
+    }
+}
+
+/// Tells the hooks after each look of the watch, also after its last one. They are the application's, and may take their time:
+/// the watch does not wait for them.
+pub(super) async fn tell(
+    shared: Arc<Shared>,
+    on_change: Option<OnChange>,
+    mut looked: watch::Receiver<()>,
+    stop: Stop,
+) {
+    while looked.changed().await.is_ok() {
+        tell_hooks(&shared, on_change.as_ref(), &stop).await;
     }
 }
 
@@ -68,11 +102,12 @@ pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_
         judges_absence: false,
     };
     let (_never, stop) = Stop::channel();
-    serve_and_look(shared, on_change, look, &stop).await;
+    serve_and_look(shared, look).await;
+    tell_hooks(shared, on_change, &stop).await;
 }
 
-/// Says what this process recovers, looks how all endpoints are, and tells its hooks what is to be told.
-async fn serve_and_look(shared: &Shared, on_change: Option<&OnChange>, look: Look, stop: &Stop) {
+/// Says what this process recovers, and looks how all endpoints are.
+async fn serve_and_look(shared: &Shared, look: Look) {
     let endpoints = shared.endpoints.all();
     let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
     if !names.is_empty()
@@ -83,6 +118,10 @@ async fn serve_and_look(shared: &Shared, on_change: Option<&OnChange>, look: Loo
     if let Err(error) = problems::look(&shared.store, look).await {
         tracing::debug!(%error, "could not look for problems of webhook endpoints");
     }
+}
+
+/// Tells the hooks of this process what is to be told.
+async fn tell_hooks(shared: &Shared, on_change: Option<&OnChange>, stop: &Stop) {
     if let Some(on_change) = on_change
         && let Err(error) = problems::tell_changes(&shared.store, on_change, stop).await
     {

@@ -14,7 +14,7 @@ use crate::background::Background;
 /// How long a server may wait for its connections. A sender that falls silent would hold it up forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a hook may go on.
+/// How long a hook may go on, and a round of the watch.
 const HOOK_LIMIT: Duration = Duration::from_secs(10);
 
 const SERVER: &str = "the server";
@@ -23,6 +23,7 @@ const SERVER: &str = "the server";
 pub struct RecoveryTask {
     pub(super) shared: Arc<Shared>,
     pub(super) runner: Background,
+    pub(super) watch: Background,
     pub(super) telling: Background,
     /// What was added by [`with`](crate::Recovery::with).
     pub(super) others: Vec<Background>,
@@ -42,7 +43,7 @@ impl Unfinished {
         self.0.is_empty()
     }
 
-    /// What has not: `the server`, which still waits for connections; `recovery`, `hooks`, `retention`, `reconciliation`,
+    /// What has not: `the server`, which still waits for connections; `recovery`, `watch`, `hooks`, `retention`, `reconciliation`,
     /// `subscriptions`; and `deliveries of` an endpoint.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
@@ -85,10 +86,9 @@ impl RecoveryTask {
         for task in self.others {
             stopping.add(task.name().to_owned(), task.stop());
         }
-        stopping.add(
-            self.telling.name().to_owned(),
-            self.telling.stop_within(HOOK_LIMIT),
-        );
+        for task in [self.watch, self.telling] {
+            stopping.add(task.name().to_owned(), task.stop_within(HOOK_LIMIT));
+        }
         stopping.add(self.runner.name().to_owned(), self.runner.stop());
         let server_limit = SERVER_LIMIT.min(self.limit * 2 / 5);
         let has_served = timeout(server_limit, server).await.is_ok();

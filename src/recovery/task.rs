@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::Full;
 use sqlx::PgPool;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service;
 
 use super::background_task::{BackgroundTask, Place};
@@ -311,12 +311,17 @@ impl Recovery {
             spawn_once("probe", probe(runner.router.clone(), places));
         }
         let others = std::mem::take(&mut *self.others());
-        let (shared, on_change) = (self.shared.clone(), self.on_change);
+        let (look, looked) = watch::channel(());
+        let (watched, look) = (self.shared.clone(), Arc::new(look));
+        let (told, on_change) = (self.shared.clone(), self.on_change);
         RecoveryTask {
             shared: self.shared,
             runner: Background::spawn("recovery", move |stop| runner.clone().run(stop)),
+            watch: Background::spawn("watch", move |stop| {
+                presence::watch(watched.clone(), look.clone(), stop)
+            }),
             telling: Background::spawn("hooks", move |stop| {
-                presence::watch(shared.clone(), on_change.clone(), stop)
+                presence::tell(told.clone(), on_change.clone(), looked.clone(), stop)
             }),
             others: others.into_iter().map(|begin| begin()).collect(),
             limit: self.stop_limit,

@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     /// That of the application, or an empty text.
     pub(crate) version: Arc<str>,
     pub(crate) counts: Counts,
+    /// Where the counts are written, if they are, and where the metrics read what other processes have had.
+    pub(crate) activity: Activity,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
 }
@@ -63,15 +65,18 @@ impl Settings {
         let verification = Verification::new(endpoint.clone(), provider);
         let provider = &verification.provider;
         let in_flight_timeout = provider.response_deadline.saturating_mul(3) / 5;
-        let name = EndpointName::hold(&endpoint, &pool);
+        let name = Arc::new(EndpointName::hold(&endpoint, &pool));
         let timeout = verification.lookup_timeout;
         let store = Store::new(pool, timeout, provider.redelivery_window);
+        let metrics = verification.metrics.clone();
+        let activity = Activity::new(endpoint, &name, store.clone(), metrics.clone());
         Self {
             counts: Counts {
-                metrics: verification.metrics.clone(),
-                activity: Some(Activity::new(endpoint.clone(), store.clone())),
+                metrics,
+                activity: Some(activity.clone()),
             },
-            _name: Arc::new(name),
+            activity,
+            _name: name,
             store,
             in_flight: InFlight::default(),
             guards_replays: false,
@@ -108,9 +113,7 @@ impl Settings {
     pub(crate) fn database_timeout(&mut self, timeout: Duration) {
         self.store.timeout = timeout;
         self.verification.lookup_timeout = timeout;
-        if let Some(activity) = &self.counts.activity {
-            activity.set_timeout(timeout);
-        }
+        self.activity.set_timeout(timeout);
     }
 
     /// Keeps deliveries. Recovery knows of the endpoint from now on, and not only once there is a service: a layer on a
@@ -136,7 +139,7 @@ impl Settings {
         JoinedLayer {
             endpoint: self.verification.endpoint.clone(),
             in_flight: self.in_flight.clone(),
-            activity: self.counts.activity.clone(),
+            activity: self.activity.clone(),
         }
     }
 

@@ -16,6 +16,7 @@ mod log;
 mod months;
 mod new_life;
 mod one_handle;
+mod one_watch;
 mod operate;
 mod problems;
 mod quota;

@@ -28,16 +28,20 @@ pub const NAMED: [(&str, &str); 4] = [
 
 /// Each statement, with values as `execute` takes them.
 pub const STATEMENTS: &[(&str, In, &str)] = &[
-    ("activity/last_authentic.rs:LAST_AUTHENTIC", Own, "'test'"),
+    (
+        "activity/readings.rs:READ",
+        Own,
+        "'{test}', 'new event type', 'event type stopped'",
+    ),
     (
         "activity/statements.rs:ADD_COUNTS",
         Own,
-        "'test', '', '{request}', '{processed}', '{1}'",
+        "'{test}', '{\"\"}', '{request}', '{processed}', '{1}'",
     ),
     (
         "activity/statements.rs:ADD_REJECTIONS",
         Own,
-        "'test', '{no_match}', '{1}', '{reason}'",
+        "'{test}', '{no_match}', '{1}', '{reason}'",
     ),
     (
         "activity/statements.rs:ADD_TYPES",
@@ -52,14 +56,9 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "activity/statements.rs:TELL_SETTINGS",
         Own,
-        "'test', '', '{}'",
+        "'{test}', '{\"\"}', '{\"{}\"}'",
     ),
     ("activity/statements.rs:TRIM_TYPES", Own, "'test', 1000"),
-    (
-        "activity/type_problems.rs:COUNT",
-        Own,
-        "'test', 'new event type', 'event type stopped'",
-    ),
     ("maintenance/migrate.rs:APPLIED", Own, ""),
     (
         "maintenance/retention/activity.sql",

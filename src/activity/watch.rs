@@ -1,0 +1,146 @@
+//! The watch of layers: one loop that flushes what they have counted, and reads what their metrics tell. All layers that have
+//! joined a spawned recovery have one watch, that of the recovery, and any other layer has one of its own. A layer is never
+//! without one while it has something to write.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::{Activity, Shared, State, flush, readings};
+use crate::background::Background;
+use crate::transaction::Store;
+
+/// The time from one round to the next, each of which flushes.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
+
+/// How often the readings of the metrics are read.
+const READ_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Whether the watch of a recovery runs. Clones share it: the recovery has one, and each layer that has joined it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IsWatched(Arc<AtomicBool>);
+
+impl IsWatched {
+    fn get(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set(&self, runs: bool) {
+        self.0.store(runs, Ordering::SeqCst);
+    }
+}
+
+/// What a watch does in its rounds.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    read_at: Option<Instant>,
+    has_warned: bool,
+}
+
+impl Rounds {
+    /// Flushes what these layers have counted, in one transaction.
+    pub(crate) async fn flush(&mut self, layers: &[Activity], store: &Store) {
+        match flush::write(layers, store).await {
+            Ok(()) => self.has_warned = false,
+            Err(_) if store.pool().is_closed() => {}
+            Err(error) if !std::mem::replace(&mut self.has_warned, true) => tracing::warn!(
+                endpoint = names(layers),
+                %error,
+                "could not write the activity of a webhook endpoint; it is tried again"
+            ),
+            Err(_) => {}
+        }
+    }
+
+    /// Reads what the metrics of these layers tell, in one transaction, if it is time to.
+    pub(crate) async fn read(&mut self, layers: &[Activity], store: &Store) {
+        if self.read_at.is_some_and(|at| at.elapsed() < READ_INTERVAL) {
+            return;
+        }
+        self.read_at = Some(Instant::now());
+        if let Err(error) = readings::read(layers, store).await {
+            tracing::debug!(%error, "could not read what the metrics tell of webhook endpoints");
+        }
+    }
+}
+
+fn names(layers: &[Activity]) -> String {
+    let names: Vec<_> = layers.iter().map(|layer| &*layer.0.endpoint).collect();
+    names.join(", ")
+}
+
+impl Activity {
+    /// Leaves the layer to the watch of a recovery for as long as that runs.
+    pub(crate) fn join(&self, watch: IsWatched) {
+        self.0.state().joined.push(watch);
+    }
+
+    /// Has the layer watched, if there is something to write or to read, and no watch has it.
+    pub(crate) fn ensure_watched(&self) {
+        // A router may be built before there is a runtime. Then the first request begins.
+        if Handle::try_current().is_err() {
+            return;
+        }
+        let mut state = self.0.state();
+        if !state.numbers.is_empty() || self.0.readings.are_wanted() {
+            self.watched(&mut state);
+        }
+    }
+
+    /// Begins the layer's own watch if no other one runs. Within the lock, so that a watch which ends in this moment has
+    /// either seen what is there to write, or is seen to have ended.
+    pub(super) fn watched(&self, state: &mut State) {
+        // The runtime of an earlier one may have shut down.
+        let has_own = state.own_watch.as_ref();
+        if has_own.is_none_or(Background::has_ended) && !state.is_joined() {
+            let shared = Arc::downgrade(&self.0);
+            let watch = Background::spawn("activity", move |_| watch_alone(shared.clone()));
+            state.own_watch = Some(watch);
+        }
+    }
+
+    /// Whether nothing more is to be written or read: the layer is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_over(&self.0.state())
+    }
+
+    /// Ends the layer's own watch if the one of a recovery runs, or the layer is gone. Returns whether it ends.
+    fn ends_own_watch(&self) -> bool {
+        let mut state = self.0.state();
+        let ends = self.0.is_over(&state) || state.is_joined() || state.store.pool().is_closed();
+        if ends {
+            state.own_watch = None;
+        }
+        ends
+    }
+}
+
+impl Shared {
+    fn is_over(&self, state: &State) -> bool {
+        self.layer.strong_count() == 0 && state.numbers.is_empty()
+    }
+}
+
+impl State {
+    /// Whether the watch of a recovery runs.
+    fn is_joined(&self) -> bool {
+        self.joined.iter().any(IsWatched::get)
+    }
+}
+
+/// The watch of one layer, for as long as it is there, and until it has written what was counted last.
+async fn watch_alone(shared: Weak<Shared>) {
+    let Some(activity) = shared.upgrade().map(Activity) else {
+        return;
+    };
+    let mut rounds = Rounds::default();
+    while !activity.ends_own_watch() {
+        let (layer, store) = (std::slice::from_ref(&activity), activity.store());
+        rounds.read(layer, &store).await;
+        tokio::time::sleep(INTERVAL).await;
+        rounds.flush(layer, &store).await;
+    }
+}
