@@ -251,12 +251,6 @@ create table idempotent_webhook.problems (
     primary key (endpoint, problem, subject)
 );
 
--- When a process has looked for problems. One looks for all. Empty until the first look.
-create table idempotent_webhook.problems_look (
-    is_the_only_one boolean not null primary key default true check (is_the_only_one),
-    looked_at timestamptz not null
-);
-
 -- The group of a reason: words with digits, such as ids and times, do not count. With a random key of the
 -- database: readers of the dashboard who may not see a reason see its group, and could try out what it says.
 -- The key is in the function's text, so that each insert has the function inlined, and reads no table.

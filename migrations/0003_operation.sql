@@ -148,11 +148,12 @@ create table idempotent_webhook.pruned (
     before timestamptz not null
 );
 
--- The process that is in a round of retention, if any.
-create table idempotent_webhook.retention_turn (
-    is_the_only_one boolean not null primary key default true check (is_the_only_one),
+-- The process whose turn it is in a task that one process does for all. No row, if it is that of none.
+create table idempotent_webhook.turns (
+    -- `retention`: a round of it. `problems`: a look for problems, of all endpoints.
+    name text collate "C" not null primary key,
     process bigint not null,
-    -- Another process may begin a round then, unless this one extends it.
+    -- From then on, another process may take the turn, unless this one has extended it.
     ends_at timestamptz not null
 );
 

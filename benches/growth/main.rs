@@ -350,7 +350,7 @@ async fn retention(server: &Server, rows: u64) {
 /// One round, from its start to its end: how long it took, and how much it deleted. There is
 /// time before the next one to see the end.
 async fn round(pool: &PgPool, age: Duration) -> (f64, u64) {
-    let turn = "select count(*) from idempotent_webhook.retention_turn";
+    let turn = "select count(*) from idempotent_webhook.turns where name = 'retention'";
     let is_on = async || {
         sqlx::query_scalar::<_, i64>(turn)
             .fetch_one(pool)

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -13,7 +13,10 @@ use tokio::time::Instant;
 use super::hook::{self, TELLING, Telling};
 use crate::pg_time::{from_unix_time, interval};
 use crate::stop_signal::Stop;
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{DatabaseError, Store, Turn};
+
+/// How long a look is one for all processes, each of which looks every half a minute.
+const TURN: Duration = Duration::from_secs(25);
 
 /// Called with each change.
 pub(super) type OnChange = Arc<dyn Fn(&EndpointChange) + Send + Sync>;
@@ -201,8 +204,12 @@ pub(super) async fn look(store: &Store, look: Look) -> Result<(), DatabaseError>
 
 async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
     let mut tx = store.begin_short().await?;
-    let turn = sqlx::query(include_str!("kept/start_look.sql")).bind(look.is_forced);
-    if turn.fetch_optional(&mut *tx).await?.is_none() {
+    let turn = Turn::of("problems", TURN);
+    let is_its_turn = match look.is_forced {
+        true => turn.take_over(&mut tx).await?,
+        false => turn.take(&mut tx).await?,
+    };
+    if !is_its_turn {
         tx.end();
         return Ok(());
     }

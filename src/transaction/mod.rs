@@ -23,6 +23,7 @@ mod sea_orm;
 mod short_tx;
 mod slot;
 mod store;
+mod turn;
 
 pub use after_commit::WorkResult;
 pub(crate) use batch::{DELETED_BYTES, first_within};
@@ -45,3 +46,4 @@ pub use sea_orm::{SeaOrmSavepoint, SeaOrmTx};
 pub(crate) use short_tx::{ShortTx, begin_own};
 pub(crate) use slot::{ClaimedTx, Left, Slot};
 pub(crate) use store::Store;
+pub(crate) use turn::Turn;

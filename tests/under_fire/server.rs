@@ -31,8 +31,8 @@ const TABLES: &str = "
     begin
         insert into public.noted
         select old.delivery_id, tg_argv[0]
-        from idempotent_webhook.retention_turn as turn
-        where turn.xmin = pg_current_xact_id()::xid;
+        from idempotent_webhook.turns as turn
+        where turn.name = 'retention' and turn.xmin = pg_current_xact_id()::xid;
         return null;
     end
     $$;
@@ -95,8 +95,9 @@ const END_TURNS: &str = "
         returning 1
     ),
     pruning as (
-        update idempotent_webhook.retention_turn
+        update idempotent_webhook.turns
         set ends_at = now()
+        where name = 'retention'
     )
     select count(*) from rounds";
 

@@ -1,7 +1,6 @@
 //! Deletion of deliveries that can no longer be redelivered.
 
 mod delete;
-mod lease;
 mod pass;
 mod prune;
 mod redelivery_window;

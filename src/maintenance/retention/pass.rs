@@ -7,11 +7,14 @@ use sqlx::PgPool;
 use tokio::time::Instant;
 
 use super::delete::{Batch, Old, Rows, Step};
-use super::lease::Lease;
 use super::{Pruned, redelivery_window};
 use crate::metrics;
 use crate::stop_signal::Stop;
-use crate::transaction::{ShortTx, is_conflict};
+use crate::transaction::{ShortTx, Turn, is_conflict};
+
+/// How long a turn lasts unless the next step extends it. A step ends after two minutes at most, and the pause after it is
+/// three times as long.
+pub(super) const TURN: Duration = Duration::from_secs(10 * 60);
 
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -21,7 +24,7 @@ const PAUSE: u32 = 3;
 
 /// Why a pass ends early.
 enum Halt {
-    /// Another process has the lease.
+    /// Another process has the turn.
     HeldElsewhere,
     Stopped,
     Failed(sqlx::Error),
@@ -44,7 +47,7 @@ pub(super) struct Pass<'a> {
 
 /// What limits a round of `Retention`.
 struct Round<'a> {
-    lease: Lease,
+    turn: Turn,
     stop: &'a mut Stop,
 }
 
@@ -66,12 +69,12 @@ impl<'a> Pass<'a> {
         erase_dead_after: Option<Duration>,
         stop: &'a mut Stop,
     ) -> Self {
-        let lease = Lease::new();
+        let turn = Turn::of("retention", TURN);
         Self {
             pool,
             older_than,
             erase_dead_after,
-            round: Some(Round { lease, stop }),
+            round: Some(Round { turn, stop }),
         }
     }
 
@@ -83,7 +86,7 @@ impl<'a> Pass<'a> {
             Err(Halt::Failed(error)) => Err(error),
         };
         if let Some(round) = self.round {
-            round.lease.end(self.pool).await?;
+            round.turn.end(self.pool).await?;
         }
         ended
     }
@@ -169,7 +172,7 @@ impl<'a> Pass<'a> {
         }
         let batch = ShortTx::run(self.pool, async |tx| {
             if let Some(round) = &self.round
-                && !round.lease.take(tx).await?
+                && !round.turn.take(tx).await?
             {
                 return Ok(None);
             }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 
-use super::lease::LEASE;
-use super::pass::Pass;
+use super::pass::{Pass, TURN};
 use super::{PruneError, Pruned};
 use crate::background::Background;
 use crate::error_chain::ErrorChain;
@@ -124,8 +123,8 @@ impl Retention {
             let ended = stop.or_after(GRACE, work.run(&mut round)).await;
             let interval = match ended {
                 Some(Ok(true)) | None => self.every,
-                // If the other process was killed, its lease ends soon.
-                Some(Ok(false)) => self.every.min(LEASE),
+                // If the other process was killed, its turn ends soon.
+                Some(Ok(false)) => self.every.min(TURN),
                 Some(Err(error)) => {
                     let error = PruneError::Database(error);
                     tracing::warn!(error = %ErrorChain(&error), "webhook retention failed");

@@ -1,4 +1,4 @@
--- Notes the problems of all endpoints, after `start_look.sql`. Returns those that have begun or ended since the last look.
+-- Notes the problems of all endpoints, in a turn of the task `problems`. Returns those that have begun or ended since the last look.
 -- It writes only these.
 --
 -- $1 whether it judges that an endpoint is absent: a process that has just started is in the midst of a deploy. $2 the

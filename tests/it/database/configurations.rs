@@ -148,7 +148,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
             "grant update on idempotent_webhook.subjects, idempotent_webhook.activity,
                  idempotent_webhook.rejections, idempotent_webhook.endpoint_settings to app;
              grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.discarded,
-                 idempotent_webhook.pruned, idempotent_webhook.retention_turn to app",
+                 idempotent_webhook.pruned, idempotent_webhook.turns to app",
         )
         .await;
     let advancing = async |mut tx: DedupeTx| {

@@ -1,5 +1,6 @@
 //! Q4: a problem of an endpoint is told once when it begins and once when it is over, over all processes.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -141,14 +142,21 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
 #[tokio::test]
 async fn q4_no_process_looks_again_within_25_seconds() {
     let database = Database::new().await;
+    // Each look is one of another process.
+    let process = Cell::new(0_i64);
     let look = async |is_forced: bool| {
-        let sql = include_str!("../../../src/recovery/kept/start_look.sql");
-        let look = sqlx::query(sql).bind(is_forced);
+        process.set(process.get() + 1);
+        let look = sqlx::query(include_str!("../../../src/transaction/take_turn.sql"))
+            .bind("problems")
+            .bind(process.get())
+            .bind(Duration::from_secs(25))
+            .bind(is_forced);
         look.fetch_optional(&database.pool).await.unwrap().is_some()
     };
     let looked = async |ago: &str| {
         let sql = format!(
-            "update idempotent_webhook.problems_look set looked_at = now() - interval '{ago}'"
+            "update idempotent_webhook.turns
+             set ends_at = now() + interval '25 seconds' - interval '{ago}' where name = 'problems'"
         );
         database.run(&sql).await;
     };

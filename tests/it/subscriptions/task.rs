@@ -89,7 +89,7 @@ async fn let_an_hour_pass(database: &Database) {
     database
         .run(
             "update idempotent_webhook.subscriptions set next_at = now(), compared_at = null;
-             update idempotent_webhook.problems_look set looked_at = '-infinity'",
+             update idempotent_webhook.turns set ends_at = '-infinity' where name = 'problems'",
         )
         .await;
 }
@@ -331,7 +331,7 @@ async fn y2_what_was_found_of_a_list_ends_once_it_has_another_name() {
                 "update idempotent_webhook.subscriptions set compared_at = null, next_at = now();
                  update idempotent_webhook.subscriptions set next_at = now() - interval '{overdue} minutes'
                  where source = 'former';
-                 update idempotent_webhook.problems_look set looked_at = '-infinity'"
+                 update idempotent_webhook.turns set ends_at = '-infinity' where name = 'problems'"
             ))
             .await;
         look(&database, &processes).await;

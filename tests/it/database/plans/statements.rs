@@ -121,12 +121,6 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'test', '30 days'::interval, 0",
     ),
     ("maintenance/retention/delete_resolved.sql", Own, "KEYS"),
-    ("maintenance/retention/lease.rs:END", Own, "1"),
-    (
-        "maintenance/retention/lease.rs:TAKE",
-        Own,
-        "1, '10 minutes'::interval",
-    ),
     ("maintenance/retention/lock_resolved.sql", Own, "KEYS"),
     (
         "maintenance/retention/records.sql",
@@ -240,7 +234,6 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ("recovery/kept/retry.sql", Operation, "KEYS"),
     ("recovery/kept/serve.sql", Own, "'{test}'"),
     ("recovery/kept/set_aside.sql", Own, "KEYS, false"),
-    ("recovery/kept/start_look.sql", Own, "true"),
     (
         "recovery/kept/start_probe.sql",
         Own,
@@ -345,6 +338,12 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         Own,
         "PROCESSED, null",
     ),
+    (
+        "transaction/take_turn.sql",
+        Own,
+        "'retention', 1, '10 minutes'::interval, true",
+    ),
+    ("transaction/turn.rs:END", Own, "'retention', 1"),
 ];
 
 /// Those of the table that are not run here, and why.

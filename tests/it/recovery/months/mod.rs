@@ -45,7 +45,7 @@ async fn judge(shape: &str) -> Vec<Judged> {
         function(
             "tell",
             "TELL_SETTINGS",
-            "text, text, text, timestamptz",
+            "text[], text[], text[], timestamptz",
             "$4",
         ),
     ];

@@ -152,7 +152,7 @@ begin
                 -- The older one has the last word.
                 order by version desc
             loop
-                perform months.tell('test', one.version, one.settings::text, months.begin() + hour * interval '1 hour');
+                perform months.tell('{test}', array[one.version], array[one.settings::text], months.begin() + hour * interval '1 hour');
             end loop;
             perform months.trim('test', 1000);
             perform months.look(months.begin() + hour * interval '1 hour', hour / 24.0);
