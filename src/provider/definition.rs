@@ -560,6 +560,11 @@ impl Provider {
         self.keys.as_ref()
     }
 
+    /// The versions that are expected, without the mode.
+    pub(crate) fn expected_payload_versions(&self) -> &[Arc<str>] {
+        self.identity.expected_payload_versions()
+    }
+
     pub(crate) fn get_public_url(&self) -> Option<&PublicUrl> {
         self.public_url.as_ref()
     }

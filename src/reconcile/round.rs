@@ -207,7 +207,7 @@ impl<S: EventSource> Rounds<'_, S> {
         waits: &mut u32,
     ) -> Result<Asked, ReconcileError> {
         let layer = &self.reconcile.settings.verification;
-        let versions = layer.provider.identity().expected_payload_versions();
+        let versions = layer.provider.expected_payload_versions();
         let query = PageQuery {
             since: span.since,
             until: span.until,

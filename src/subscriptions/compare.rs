@@ -66,7 +66,7 @@ impl ExpectedSubscription {
             address,
             provider: provider.clone(),
             wanted: None,
-            versions: provider.identity().expected_payload_versions().to_vec(),
+            versions: provider.expected_payload_versions().to_vec(),
             may_be_several: false,
         })
     }
