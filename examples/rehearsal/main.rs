@@ -1,16 +1,16 @@
-//! A job of a deploy: what the old version has processed is run through the new one, and rolled back. It ends with status
-//! 1 if something is against the deploy.
+//! A job of a deploy: what the old version has processed is run through both versions, and rolled back. It ends with status
+//! 1 if something fails with the new one, or if the new one writes otherwise.
 //!
 //!     cargo run --example rehearsal
 //!     cargo run --example rehearsal -- --broken
-//!     cargo run --example rehearsal -- --broken --json
+//!     cargo run --example rehearsal -- --stopped
+//!     cargo run --example rehearsal -- --json
 //!
 //! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
 //! if that is set and on a PostgreSQL of its own otherwise.
 
 #[path = "../playground/mod.rs"]
 mod playground;
-mod report;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use axum::extract::Json;
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::recovery::Rehearsal;
+use idempotent_webhook::recovery::{Rehearsal, RehearsalReport};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Secret, presets,
@@ -86,13 +86,33 @@ async fn broken(
     deploy(&mut tx, &delivery, &push.r#ref).await
 }
 
+#[derive(Deserialize)]
+struct Renamed {
+    branch: Option<String>,
+}
+
+/// This one looks for a field that no push has. It answers 200 and writes nothing, which only a comparison finds.
+async fn stopped(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(event): Json<Renamed>,
+) -> Result<StatusCode, HandlerError> {
+    match event.branch {
+        Some(branch) => deploy(&mut tx, &delivery, &branch).await,
+        None => Ok(StatusCode::OK),
+    }
+}
+
 async fn deploy(
     tx: &mut DedupeTx,
     delivery: &Delivery,
     branch: &str,
 ) -> Result<StatusCode, HandlerError> {
-    // The deployment of what was processed is there from the first time.
-    sqlx::query("insert into deployments values ($1, $2) on conflict do nothing")
+    // The deployment of what was processed is there from the first time. `do nothing` would write nothing in a rehearsal, and
+    // nobody could tell that from a handler that has stopped.
+    let deployed = "insert into deployments values ($1, $2)
+        on conflict (delivery_id) do update set branch = excluded.branch";
+    sqlx::query(deployed)
         .bind(delivery.id())
         .bind(branch)
         .execute(&mut **tx)
@@ -117,22 +137,34 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let pool = PgPoolOptions::new()
         .max_connections(8)
         .connect_lazy_with(reading);
-    let (app, recovery) = match is_asked("--broken") {
-        true => self::app(&pool, broken)?,
-        false => self::app(&pool, new)?,
-    };
     let began = Instant::now();
-    let report = recovery.rehearse(&app, &Rehearsal::new()).await?;
-    if is_asked("--json") {
-        println!("{:#}", report::json(&report));
+    // The build that runs writes this to a file.
+    let before = serde_json::to_string(&rehearse(self::app(&pool, old)?).await?)?;
+    // The next build reads it.
+    let before: RehearsalReport = serde_json::from_str(&before)?;
+    let next = if is_asked("--broken") {
+        self::app(&pool, broken)?
+    } else if is_asked("--stopped") {
+        self::app(&pool, stopped)?
     } else {
-        println!("{report}\nin {:.1?}", began.elapsed());
+        self::app(&pool, new)?
+    };
+    let report = rehearse(next).await?;
+    let compared = report.compare(&before);
+    if is_asked("--json") {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        println!("{report}\n\n{compared}\nin {:.1?}", began.elapsed());
     }
     pool.close().await;
-    match report.passed() {
+    match report.passed() && compared.passed() {
         true => Ok(()),
         false => Err("The rehearsal has not passed.".into()),
     }
+}
+
+async fn rehearse((app, recovery): (Router, Recovery)) -> sqlx::Result<RehearsalReport> {
+    recovery.rehearse(&app, &Rehearsal::new()).await
 }
 
 fn is_asked(flag: &str) -> bool {

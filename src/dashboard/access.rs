@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
-use super::mask::masked;
+use crate::recovery::masked;
 
 /// What a request to the dashboard may do.
 ///

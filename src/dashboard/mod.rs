@@ -212,7 +212,6 @@ mod error;
 mod format;
 mod guard;
 mod html;
-mod mask;
 mod origins;
 mod operate;
 mod page_list;

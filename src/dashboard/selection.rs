@@ -10,10 +10,10 @@ use sqlx::PgConnection;
 use super::Access;
 use super::error::PageError;
 use super::html::{Timestamp, hidden};
-use super::mask::masked;
 use super::params::{Link, Params};
 use super::rows;
 use crate::provider::signature::is_uuid;
+use crate::recovery::masked;
 use crate::recovery::{Filter, KeptState};
 
 /// The latest reason of a group, of these endpoints and states and before this time.

@@ -16,6 +16,7 @@ mod keeper;
 pub(crate) mod kept;
 mod kept_request;
 mod liveness;
+mod mask;
 pub(crate) mod operator;
 mod probe;
 mod problems;
@@ -42,17 +43,21 @@ pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs, GivenBack};
 pub(crate) use kept_request::KeptRequest;
+pub(crate) use mask::masked;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub(crate) use probe::Probe;
 pub use problems::{EndpointChange, Problem};
 #[cfg(test)]
 pub(crate) use quota::QuotaLimits;
 pub(crate) use reconciled_lists::ReconciledList;
-pub(crate) use rehearsal::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 pub use rehearsal::{
-    RefusedEndpoint, Rehearsal, RehearsalReport, RehearsedDelivery, RehearsedType,
+    ComparedType, EffectsChange, RefusedEndpoint, Rehearsal, RehearsalComparison, RehearsalReport,
+    RehearsedDelivery, RehearsedEffects, RehearsedType,
 };
+pub(crate) use rehearsal::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 pub use runner::AttemptResult;
 pub(crate) use served_endpoints::{ServedLayer, ServedSettings};
 pub use stopping::{RecoveryTask, Unfinished};
 pub(crate) use taken::{RecoveryAttempt, Take};
+
+pub use crate::transaction::RowsWritten;

@@ -18,7 +18,11 @@ use super::failure::Failure;
 use super::service::read_kept;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::settings::Settings;
-use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError};
+use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError, Written};
+
+/// In the extensions of the response of a handler that would be committed: what it has written.
+#[derive(Clone, Debug)]
+struct Effects(Option<Written>);
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
@@ -99,11 +103,12 @@ impl Admitted {
         mut response: Response<R>,
     ) -> Ending<R, E> {
         let suspicion = self.suspicion(&tx);
-        match tx.rehearse_commit().await {
-            Ok(()) => {}
+        let written = match tx.rehearse_commit().await {
+            Ok(written) => written,
             Err(RehearsalError::NotCommitted(error)) => return Failure::Commit(error).into(),
             Err(RehearsalError::Left) => return Failure::RehearsalLeft.into(),
-        }
+        };
+        response.extensions_mut().insert(Effects(written));
         if let Some(suspicion) = suspicion {
             response.extensions_mut().insert(suspicion);
         }
@@ -146,6 +151,10 @@ fn result_of<R, E>(answer: &Answer<R, E>) -> Result<RehearsalResult, Refused> {
                 .extensions()
                 .get()
                 .map(|suspicion: &Suspicion| suspicion.to_string()),
+            written: response
+                .extensions()
+                .get()
+                .and_then(|Effects(written)| written.clone()),
         },
         ending => match ending.failure() {
             Some(failed) if !failed.has_begun() => not_run(failed.reason().to_owned()),

@@ -13,6 +13,7 @@ use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::row_keys::keyed;
 use super::slot::ClaimedTx;
 use super::store::{MAX_CONNECTIONS, Store};
+use super::written::{self, Written};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
@@ -119,6 +120,8 @@ struct Begun {
     id: TransactionId,
     /// Whether an operator has the delivery processed again.
     is_reprocessed: bool,
+    /// Of a rehearsal, what its session had written before. `None` if Postgres does not count.
+    written_before: Option<Written>,
 }
 
 impl Store {
@@ -159,8 +162,14 @@ impl Store {
             None => self.begin().await?,
         };
         let not_claimed = match self.claim_in(&mut connection, request, deadline).await {
-            Ok(Begun { id, is_reprocessed }) => {
-                return Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed));
+            Ok(begun) => {
+                return Ok(ClaimedTx::new(
+                    connection,
+                    begun.id,
+                    self.timeout,
+                    begun.is_reprocessed,
+                    begun.written_before,
+                ));
             }
             Err(not_claimed) => not_claimed,
         };
@@ -281,6 +290,7 @@ impl Store {
         Ok(Begun {
             id: TransactionId(id.into()),
             is_reprocessed: delivery.is_reprocessed(),
+            written_before: with_timeout(self.timeout, written::read(connection)).await?,
         })
     }
 
@@ -343,6 +353,7 @@ impl Store {
         Ok(Begun {
             id: TransactionId(id.into()),
             is_reprocessed: ended.unwrap_or_default(),
+            written_before: None,
         })
     }
 

@@ -10,6 +10,7 @@ use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
+use super::written::{self, Written};
 use crate::random::random;
 
 /// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted
@@ -75,11 +76,18 @@ pub(crate) enum RehearsalError {
 impl CommitError {
     /// Why not, by whether the transaction was the claim's.
     fn of(is_the_claims: Result<bool, DatabaseError>) -> Result<(), Self> {
-        match is_the_claims {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Self::TransactionReplaced),
-            Err(error) if error.is_aborted_transaction() => Err(Self::Aborted),
-            Err(error) => Err(Self::Database(error)),
+        match is_the_claims? {
+            true => Ok(()),
+            false => Err(Self::TransactionReplaced),
+        }
+    }
+}
+
+impl From<DatabaseError> for CommitError {
+    fn from(error: DatabaseError) -> Self {
+        match error.is_aborted_transaction() {
+            true => Self::Aborted,
+            false => Self::Database(error),
         }
     }
 }
@@ -117,16 +125,22 @@ impl ClaimedTx {
     }
 
     /// Does what precedes a commit, and rolls back: what the commit would refuse is refused, except what Postgres sees at
-    /// the commit only, such as a conflict of serializable transactions.
-    pub(crate) async fn rehearse_commit(self) -> Result<(), RehearsalError> {
+    /// the commit only, such as a conflict of serializable transactions. Returns what the handler has written, which is not
+    /// known if Postgres does not count.
+    pub(crate) async fn rehearse_commit(mut self) -> Result<Option<Written>, RehearsalError> {
         let timeout = self.timeout;
+        let before = self.written_before.take();
         self.end_rehearsal(async |connection: &mut TxConnection| {
             if Manager::get_transaction_depth(connection) != CLAIM_DEPTH {
                 // A savepoint is open.
                 return Err(CommitError::TransactionReplaced);
             }
             let checked = sqlx::raw_sql(CHECK_CONSTRAINTS).execute(&mut **connection);
-            CommitError::of(with_timeout(timeout, checked).await.map(|_| true))
+            with_timeout(timeout, checked).await?;
+            // After the triggers that wait for the commit.
+            let after = with_timeout(timeout, written::read(connection)).await?;
+            let both = before.zip(after);
+            Ok(both.map(|(before, after)| written::between(&before, after)))
         })
         .await
     }
@@ -141,10 +155,10 @@ impl ClaimedTx {
     }
 
     /// Ends a rehearsal, after these checks if its transaction is still that of the claim.
-    async fn end_rehearsal(
+    async fn end_rehearsal<T>(
         self,
-        check: impl AsyncFnOnce(&mut TxConnection) -> Result<(), CommitError>,
-    ) -> Result<(), RehearsalError> {
+        check: impl AsyncFnOnce(&mut TxConnection) -> Result<T, CommitError>,
+    ) -> Result<T, RehearsalError> {
         let Self {
             mut connection,
             id,

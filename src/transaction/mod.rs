@@ -24,6 +24,7 @@ mod short_tx;
 mod slot;
 mod store;
 mod turn;
+mod written;
 
 pub use after_commit::WorkResult;
 pub(crate) use batch::{DELETED_BYTES, first_within};
@@ -47,3 +48,5 @@ pub(crate) use short_tx::{ShortTx, begin_own};
 pub(crate) use slot::{ClaimedTx, Left, Slot};
 pub(crate) use store::Store;
 pub(crate) use turn::Turn;
+pub use written::RowsWritten;
+pub(crate) use written::Written;

@@ -8,6 +8,7 @@ use super::after_commit::AfterCommit;
 use super::claim::NotClaimed;
 use super::connection::{TransactionId, TxConnection};
 use super::pending_claim::PendingClaim;
+use super::written::Written;
 use crate::delivery::Delivery;
 use crate::extract_error::ExtractError;
 
@@ -23,6 +24,8 @@ pub(crate) struct ClaimedTx {
     pub(crate) was_extracted: bool,
     /// Whether an operator has it run again although it was processed.
     pub(crate) is_reprocessed: bool,
+    /// Of a rehearsal, what its session had written before the handler. `None` if Postgres does not count.
+    pub(super) written_before: Option<Written>,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
     pub(super) dropped_savepoint: Arc<AtomicBool>,
 }
@@ -33,6 +36,7 @@ impl ClaimedTx {
         id: TransactionId,
         timeout: Duration,
         is_reprocessed: bool,
+        written_before: Option<Written>,
     ) -> Self {
         connection.give_to_handler(&id);
         Self {
@@ -42,6 +46,7 @@ impl ClaimedTx {
             after_commit: AfterCommit::default(),
             was_extracted: false,
             is_reprocessed,
+            written_before,
             dropped_savepoint: Arc::default(),
         }
     }

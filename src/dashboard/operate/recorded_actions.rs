@@ -6,10 +6,10 @@ use sqlx::{PgConnection, PgPool, Row};
 
 use super::super::Access;
 use super::super::html::Timestamp;
-use super::super::mask::masked;
 use super::super::rows::Key;
 use super::super::selection::{latest_reason, with_reason};
 use super::parse_action::Action;
+use crate::recovery::masked;
 use crate::recovery::operator::Applied;
 use crate::transaction::ShortTx;
 

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::delivery::Delivery;
-use crate::transaction::AsRead;
+use crate::transaction::{AsRead, Written};
 
 /// In the extensions of a request that is rolled back whatever the handler answers. It was verified when it was kept. No
 /// request from outside can have it: extensions do not come over the wire, and the type is private.
@@ -26,8 +26,13 @@ struct Inner {
 /// The result of a rehearsal, as the layer has it.
 #[derive(Clone, Debug)]
 pub(crate) enum RehearsalResult {
-    /// It would be processed. With a mistake that looks like success, if the layer has seen one.
-    Processed { suspicion: Option<String> },
+    /// It would be processed.
+    Processed {
+        /// A mistake that looks like success, if the layer has seen one.
+        suspicion: Option<String>,
+        /// What its handler has written. `None` if Postgres does not count.
+        written: Option<Written>,
+    },
     /// It would fail, for this reason.
     Failed(String),
     /// It has failed for a reason that says nothing of the handler, such as a deadlock.

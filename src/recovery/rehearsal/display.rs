@@ -1,9 +1,11 @@
-//! A report of a rehearsal for a terminal.
+//! A report of a rehearsal, and a comparison of two, for a terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::report::{RehearsalReport, RehearsedDelivery, RehearsedType};
+use super::comparison::{ComparedType, EffectsChange, RehearsalComparison};
+use super::report::{RehearsalReport, RehearsedDelivery, RehearsedType, name};
+use crate::transaction::{RowsWritten, Written};
 
 /// How many ids are shown of deliveries that are listed for the same reason.
 const IDS: usize = 3;
@@ -62,6 +64,7 @@ fn write_type(f: &mut fmt::Formatter<'_>, of: &RehearsedType) -> fmt::Result {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     writeln!(f, "{}: {}", shown(&of.name()), counts.join(", "))?;
+    write_effects(f, of)?;
     write_list(f, "fail now", &of.fails_now)?;
     write_list(f, "fail again", &of.fails_again)?;
     let ignored = match of.is_ignored_on_purpose {
@@ -71,6 +74,95 @@ fn write_type(f: &mut fmt::Formatter<'_>, of: &RehearsedType) -> fmt::Result {
     write_list(f, ignored, &of.ignored_now)?;
     write_list(f, "not run", &of.not_run)?;
     write_list(f, "suspicious", &of.suspicious)
+}
+
+/// What the handlers of a type have written.
+fn write_effects(f: &mut fmt::Formatter<'_>, of: &RehearsedType) -> fmt::Result {
+    match of.written() {
+        _ if of.effects.is_empty() => Ok(()),
+        None => writeln!(f, "  written: not known, since `track_counts` is off"),
+        Some(written) if written.is_empty() => writeln!(f, "  written: nothing"),
+        Some(written) => {
+            let tables = written.iter();
+            let tables: Vec<_> = tables
+                .map(|(table, rows)| format!("{} ({})", shown(table), rows_shown(*rows)))
+                .collect();
+            writeln!(f, "  written: {}", tables.join(", "))
+        }
+    }
+}
+
+fn rows_shown(rows: RowsWritten) -> String {
+    let counts = [
+        (rows.inserted, "inserted"),
+        (rows.updated, "updated"),
+        (rows.deleted, "deleted"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<_> = counts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    match counts.is_empty() {
+        true => "nothing".to_owned(),
+        false => counts.join(", "),
+    }
+}
+
+impl fmt::Display for RehearsalComparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for of in &self.types {
+            let what = what_changed(of);
+            let (name, deliveries) = (shown(&of.name()), of.deliveries);
+            writeln!(f, "{name}: {what}, of {deliveries} deliveries compared")?;
+            write_tables(f, &of.before, &of.now)?;
+        }
+        if self.passed() {
+            return match self.types.is_empty() {
+                true => f.write_str("passed: there was nothing to compare"),
+                false => f.write_str("passed: each type writes as before"),
+            };
+        }
+        f.write_str("not passed:")?;
+        let mut against = self
+            .types
+            .iter()
+            .filter(|of| of.change != EffectsChange::Same);
+        against.try_for_each(|of| write!(f, "\n  {}: {}", shown(&of.name()), what_changed(of)))
+    }
+}
+
+impl ComparedType {
+    fn name(&self) -> String {
+        name(&self.endpoint, self.event_type.as_deref())
+    }
+}
+
+fn what_changed(of: &ComparedType) -> &'static str {
+    match of.change {
+        EffectsChange::Same if of.now.is_empty() => "writes nothing, as before",
+        EffectsChange::Same => "writes as before",
+        EffectsChange::More => "writes more",
+        EffectsChange::Less => "writes less",
+        EffectsChange::Elsewhere => "writes elsewhere",
+        EffectsChange::Nothing => "writes nothing any more",
+        EffectsChange::NotKnown => {
+            "what it writes is not known: no delivery was run by both versions, or `track_counts` is off"
+        }
+    }
+}
+
+/// A line for each table that differs.
+fn write_tables(f: &mut fmt::Formatter<'_>, before: &Written, now: &Written) -> fmt::Result {
+    let tables: BTreeSet<_> = before.keys().chain(now.keys()).collect();
+    for table in tables {
+        let rows_of = |written: &Written| written.get(table).copied().unwrap_or_default();
+        let (before, now) = (rows_of(before), rows_of(now));
+        if before != now {
+            let (table, before, now) = (shown(table), rows_shown(before), rows_shown(now));
+            writeln!(f, "  {table}: {before} before, {now} now")?;
+        }
+    }
+    Ok(())
 }
 
 /// A line for each reason, the most frequent first.

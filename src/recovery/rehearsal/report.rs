@@ -2,15 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize, Serializer};
+
 use super::attempt::RehearsalResult;
+use super::comparison::add;
 use super::settings::Rehearsal;
 use crate::delivery::Delivery;
+use crate::recovery::masked;
+use crate::transaction::{RowsWritten, Written};
 
 /// What [`Recovery::rehearse`](crate::Recovery::rehearse) has found.
 ///
 /// It is printed for a terminal: a line for each event type, below it the deliveries that are listed, by reason, and at the
 /// end whether it [passes](Self::passed), and if not, why.
-#[derive(Clone, Debug)]
+///
+/// With `serde` it is written as JSON and read back, for [`compare`](Self::compare) in the job of another version. In what
+/// is written, quoted texts, digits and addresses of mail are masked in reasons, since they may quote requests. Ids stay.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsalReport {
     /// Each event type of each endpoint of which something was rehearsed, by name.
@@ -18,11 +26,12 @@ pub struct RehearsalReport {
     /// The endpoints that were not rehearsed, or not to the end.
     pub refused: Vec<RefusedEndpoint>,
     /// The error of Postgres that has ended the rehearsal before its end.
+    #[serde(serialize_with = "write_masked_if_any")]
     pub error: Option<String>,
 }
 
 /// What was rehearsed of an event type of an endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsedType {
     /// The endpoint.
@@ -46,12 +55,29 @@ pub struct RehearsedType {
     /// Those of the ones above that would be processed, and whose handler has done what the layer warns of. One that has
     /// not taken its transaction may have written past it.
     pub suspicious: Vec<RehearsedDelivery>,
+    /// What the handlers of those that would be processed have written.
+    pub effects: Vec<RehearsedEffects>,
     /// How many of those that were not run have reached no layer.
     unreached: usize,
 }
 
+/// What the handler of a delivery has written that would be processed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RehearsedEffects {
+    /// The delivery id.
+    pub delivery_id: String,
+    /// The tenant, where there is one.
+    pub tenant: Option<String>,
+    /// The rows it has written, by the name of the table with its schema, as Postgres counts them. What triggers and cascades
+    /// write counts, and so does what a savepoint has rolled back. Rows of a partition are those of its partitioned table.
+    /// Temporary tables do not count, nor do those of this crate. `None` if that is not known, since
+    /// `track_counts` is off.
+    pub written: Option<BTreeMap<String, RowsWritten>>,
+}
+
 /// A delivery that was rehearsed, and why it is listed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsedDelivery {
     /// The delivery id.
@@ -59,11 +85,12 @@ pub struct RehearsedDelivery {
     /// The tenant, where there is one.
     pub tenant: Option<String>,
     /// Why it is listed. It may quote the request, as the reason of any failure may.
+    #[serde(serialize_with = "write_masked")]
     pub reason: String,
 }
 
 /// An endpoint that was not rehearsed, or not to the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedEndpoint {
     /// The endpoint.
@@ -182,6 +209,7 @@ impl<'a> Findings<'a> {
             is_ignored_on_purpose,
             not_run: Vec::new(),
             suspicious: Vec::new(),
+            effects: Vec::new(),
             unreached: 0,
         };
         let of_type = self.types.entry(key).or_insert_with(new);
@@ -191,12 +219,17 @@ impl<'a> Findings<'a> {
             reason,
         };
         match result {
-            RehearsalResult::Processed { suspicion } => {
+            RehearsalResult::Processed { suspicion, written } => {
                 match was_processed {
                     true => of_type.processed_again += 1,
                     false => of_type.processed_now += 1,
                 }
                 of_type.suspicious.extend(suspicion.map(because));
+                of_type.effects.push(RehearsedEffects {
+                    delivery_id: delivery.id().to_string(),
+                    tenant: delivery.tenant().map(str::to_owned),
+                    written,
+                });
             }
             RehearsalResult::Failed(reason) => match was_processed {
                 true => of_type.fails_now.push(because(reason)),
@@ -244,11 +277,40 @@ impl RehearsedType {
         self.processed_again + self.fails_now.len() + self.processed_now + self.fails_again.len()
     }
 
+    /// The rows that the handlers have written, all deliveries together, by the name of the table with its schema. `None`
+    /// if no delivery would be processed, or if Postgres has not counted for one of them.
+    pub fn written(&self) -> Option<BTreeMap<String, RowsWritten>> {
+        if self.effects.is_empty() {
+            return None;
+        }
+        let mut total = Written::new();
+        for effects in &self.effects {
+            add(&mut total, effects.written.as_ref()?);
+        }
+        Some(total)
+    }
+
     /// The endpoint and the type.
     pub(super) fn name(&self) -> String {
-        match &self.event_type {
-            Some(event_type) => format!("{} {event_type}", self.endpoint),
-            None => self.endpoint.clone(),
-        }
+        name(&self.endpoint, self.event_type.as_deref())
     }
+}
+
+/// An endpoint and an event type of it.
+pub(super) fn name(endpoint: &str, event_type: Option<&str>) -> String {
+    match event_type {
+        Some(event_type) => format!("{endpoint} {event_type}"),
+        None => endpoint.to_owned(),
+    }
+}
+
+fn write_masked<S: Serializer>(reason: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&masked(reason))
+}
+
+fn write_masked_if_any<S: Serializer>(
+    reason: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    reason.as_deref().map(masked).serialize(serializer)
 }

@@ -5,6 +5,7 @@ mod ahead;
 mod archive;
 mod bad_input;
 mod breaker;
+mod effects;
 mod event_types;
 mod faults;
 mod handles;

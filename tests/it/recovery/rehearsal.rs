@@ -27,13 +27,13 @@ use crate::support::{
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Of one version of an application: its router, and the handle of its layers.
-struct Version {
+pub(super) struct Version {
     recovery: Recovery,
     router: Router,
 }
 
 impl Version {
-    fn new(pool: &PgPool) -> Self {
+    pub(super) fn new(pool: &PgPool) -> Self {
         Self {
             recovery: Recovery::new(pool.clone()),
             router: Router::new(),
@@ -41,7 +41,7 @@ impl Version {
     }
 
     /// With an endpoint at a path of its name, that archives all and may be rehearsed.
-    fn serve<H, T>(self, pool: &PgPool, endpoint: &'static str, handler: H) -> Self
+    pub(super) fn serve<H, T>(self, pool: &PgPool, endpoint: &'static str, handler: H) -> Self
     where
         H: Handler<T, ()>,
         T: 'static,
@@ -49,7 +49,7 @@ impl Version {
         self.serve_with(pool, endpoint, |layer| layer.rehearsable(), handler)
     }
 
-    fn serve_with<H, T>(
+    pub(super) fn serve_with<H, T>(
         mut self,
         pool: &PgPool,
         endpoint: &'static str,
@@ -69,13 +69,13 @@ impl Version {
         self
     }
 
-    async fn rehearse(&self, rehearsal: &Rehearsal) -> RehearsalReport {
+    pub(super) async fn rehearse(&self, rehearsal: &Rehearsal) -> RehearsalReport {
         let report = self.recovery.rehearse(&self.router, rehearsal).await;
         report.unwrap()
     }
 
     /// Has deliveries processed, or failed.
-    async fn receive(&self, endpoint: &str, event_type: &str, ids: &[&str]) {
+    pub(super) async fn receive(&self, endpoint: &str, event_type: &str, ids: &[&str]) {
         for id in ids {
             let sent = github_delivery()
                 .uri(&format!("/{endpoint}"))
@@ -98,7 +98,7 @@ fn counts(of: &RehearsedType) -> [usize; 5] {
 }
 
 /// The only type of which something was rehearsed.
-fn only_type(report: &RehearsalReport) -> &RehearsedType {
+pub(super) fn only_type(report: &RehearsalReport) -> &RehearsedType {
     assert!(report.refused.is_empty(), "{report:?}");
     assert_eq!(report.types.len(), 1, "{report:?}");
     &report.types[0]

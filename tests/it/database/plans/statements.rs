@@ -361,6 +361,10 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "a rehearsal asks once which endpoints have something kept",
     ),
     (
+        "transaction/written.sql",
+        "reads which tables there are, and none of them",
+    ),
+    (
         "transaction/refuse_commits.sql",
         "declares a cursor, and reads nothing",
     ),

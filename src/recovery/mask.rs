@@ -15,7 +15,7 @@ const DIGITS: char = '#';
 /// A quoted text may have quotes in it. So it reaches to the last quote of its kind, or to the end of a reason
 /// that may be cut off: rather too much is masked. An apostrophe within a word begins no quoted text, but one
 /// after a prefix as in `b'..'` does.
-pub(super) fn masked(reason: &str) -> String {
+pub(crate) fn masked(reason: &str) -> String {
     let mut masked = String::with_capacity(reason.len());
     let is_whole = reason.chars().count() < CUT;
     let (mut rest, mut word) = (reason, String::new());

@@ -1,0 +1,66 @@
+//! What the handler of a rehearsal has written, by table.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, Row};
+
+const WRITTEN: &str = include_str!("written.sql");
+
+/// How many rows were written in a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RowsWritten {
+    /// How many were inserted.
+    pub inserted: u64,
+    /// How many were updated, also by `on conflict do update`.
+    pub updated: u64,
+    /// How many were deleted.
+    pub deleted: u64,
+}
+
+/// By the name of the table, with its schema.
+pub(crate) type Written = BTreeMap<String, RowsWritten>;
+
+impl RowsWritten {
+    /// What was added to an earlier count. A `truncate` takes rows out of the count that were written just before it.
+    fn since(self, before: Self) -> Self {
+        Self {
+            inserted: self.inserted.saturating_sub(before.inserted),
+            updated: self.updated.saturating_sub(before.updated),
+            deleted: self.deleted.saturating_sub(before.deleted),
+        }
+    }
+}
+
+impl AddAssign for RowsWritten {
+    fn add_assign(&mut self, other: Self) {
+        self.inserted += other.inserted;
+        self.updated += other.updated;
+        self.deleted += other.deleted;
+    }
+}
+
+/// What the session of a transaction has written so far, which includes what came shortly before the transaction. `None` if
+/// Postgres does not count.
+pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<Written>> {
+    // In one message: a handler may have deallocated what was prepared.
+    let row = sqlx::raw_sql(WRITTEN).fetch_one(connection).await?;
+    let json: Option<String> = row.try_get(0)?;
+    json.map(|json| serde_json::from_str(&json))
+        .transpose()
+        .map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+/// What was written between two readings.
+pub(super) fn between(before: &Written, after: Written) -> Written {
+    let since = |(table, rows): (String, RowsWritten)| {
+        let before = before.get(&table).copied().unwrap_or_default();
+        (table, rows.since(before))
+    };
+    let written = after.into_iter().map(since);
+    written
+        .filter(|(_, rows)| *rows != RowsWritten::default())
+        .collect()
+}
