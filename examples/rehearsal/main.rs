@@ -97,9 +97,9 @@ async fn stopped(
     delivery: Delivery,
     Json(event): Json<Renamed>,
 ) -> Result<StatusCode, HandlerError> {
-    match event.branch {
-        Some(branch) => deploy(&mut tx, &delivery, &branch).await,
-        None => Ok(StatusCode::OK),
+    match (delivery.event_type(), event.branch) {
+        (Some("push"), None) => Ok(StatusCode::OK),
+        (_, branch) => deploy(&mut tx, &delivery, branch.as_deref().unwrap_or("main")).await,
     }
 }
 
@@ -109,7 +109,7 @@ async fn deploy(
     branch: &str,
 ) -> Result<StatusCode, HandlerError> {
     // The deployment of what was processed is there from the first time. `do nothing` would write nothing in a rehearsal, and
-    // nobody could tell that from a handler that has stopped.
+    // nobody could tell that from a handler that no longer writes.
     let deployed = "insert into deployments values ($1, $2)
         on conflict (delivery_id) do update set branch = excluded.branch";
     sqlx::query(deployed)

@@ -18,11 +18,11 @@ use super::failure::Failure;
 use super::service::read_kept;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::settings::Settings;
-use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError, Written};
+use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError, RowsByTable};
 
 /// In the extensions of the response of a handler that would be committed: what it has written.
 #[derive(Clone, Debug)]
-struct Effects(Option<Written>);
+struct Effects(Option<RowsByTable>);
 
 /// Rehearses a delivery that was verified when it was kept.
 ///

@@ -13,7 +13,7 @@ use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::row_keys::keyed;
 use super::slot::ClaimedTx;
 use super::store::{MAX_CONNECTIONS, Store};
-use super::written::{self, Written};
+use super::written::{self, RowsByTable};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
@@ -121,7 +121,7 @@ struct Begun {
     /// Whether an operator has the delivery processed again.
     is_reprocessed: bool,
     /// Of a rehearsal, what its session had written before. `None` if Postgres does not count.
-    written_before: Option<Written>,
+    written_before: Option<RowsByTable>,
 }
 
 impl Store {

@@ -10,7 +10,7 @@ use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
-use super::written::{self, Written};
+use super::written::{self, RowsByTable};
 use crate::random::random;
 
 /// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted
@@ -127,7 +127,7 @@ impl ClaimedTx {
     /// Does what precedes a commit, and rolls back: what the commit would refuse is refused, except what Postgres sees at
     /// the commit only, such as a conflict of serializable transactions. Returns what the handler has written, which is not
     /// known if Postgres does not count.
-    pub(crate) async fn rehearse_commit(mut self) -> Result<Option<Written>, RehearsalError> {
+    pub(crate) async fn rehearse_commit(mut self) -> Result<Option<RowsByTable>, RehearsalError> {
         let timeout = self.timeout;
         let before = self.written_before.take();
         self.end_rehearsal(async |connection: &mut TxConnection| {

@@ -48,5 +48,5 @@ pub(crate) use short_tx::{ShortTx, begin_own};
 pub(crate) use slot::{ClaimedTx, Left, Slot};
 pub(crate) use store::Store;
 pub(crate) use turn::Turn;
+pub(crate) use written::RowsByTable;
 pub use written::RowsWritten;
-pub(crate) use written::Written;

@@ -8,7 +8,7 @@ use super::after_commit::AfterCommit;
 use super::claim::NotClaimed;
 use super::connection::{TransactionId, TxConnection};
 use super::pending_claim::PendingClaim;
-use super::written::Written;
+use super::written::RowsByTable;
 use crate::delivery::Delivery;
 use crate::extract_error::ExtractError;
 
@@ -25,7 +25,7 @@ pub(crate) struct ClaimedTx {
     /// Whether an operator has it run again although it was processed.
     pub(crate) is_reprocessed: bool,
     /// Of a rehearsal, what its session had written before the handler. `None` if Postgres does not count.
-    pub(super) written_before: Option<Written>,
+    pub(super) written_before: Option<RowsByTable>,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
     pub(super) dropped_savepoint: Arc<AtomicBool>,
 }
@@ -36,7 +36,7 @@ impl ClaimedTx {
         id: TransactionId,
         timeout: Duration,
         is_reprocessed: bool,
-        written_before: Option<Written>,
+        written_before: Option<RowsByTable>,
     ) -> Self {
         connection.give_to_handler(&id);
         Self {

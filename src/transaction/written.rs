@@ -21,7 +21,7 @@ pub struct RowsWritten {
 }
 
 /// By the name of the table, with its schema.
-pub(crate) type Written = BTreeMap<String, RowsWritten>;
+pub(crate) type RowsByTable = BTreeMap<String, RowsWritten>;
 
 impl RowsWritten {
     /// What was added to an earlier count. A `truncate` takes rows out of the count that were written just before it.
@@ -44,7 +44,7 @@ impl AddAssign for RowsWritten {
 
 /// What the session of a transaction has written so far, which includes what came shortly before the transaction. `None` if
 /// Postgres does not count.
-pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<Written>> {
+pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<RowsByTable>> {
     // In one message: a handler may have deallocated what was prepared.
     let row = sqlx::raw_sql(WRITTEN).fetch_one(connection).await?;
     let json: Option<String> = row.try_get(0)?;
@@ -54,7 +54,7 @@ pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<W
 }
 
 /// What was written between two readings.
-pub(super) fn between(before: &Written, after: Written) -> Written {
+pub(super) fn between(before: &RowsByTable, after: RowsByTable) -> RowsByTable {
     let since = |(table, rows): (String, RowsWritten)| {
         let before = before.get(&table).copied().unwrap_or_default();
         (table, rows.since(before))

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::delivery::Delivery;
-use crate::transaction::{AsRead, Written};
+use crate::transaction::{AsRead, RowsByTable};
 
 /// In the extensions of a request that is rolled back whatever the handler answers. It was verified when it was kept. No
 /// request from outside can have it: extensions do not come over the wire, and the type is private.
@@ -31,7 +31,7 @@ pub(crate) enum RehearsalResult {
         /// A mistake that looks like success, if the layer has seen one.
         suspicion: Option<String>,
         /// What its handler has written. `None` if Postgres does not count.
-        written: Option<Written>,
+        written: Option<RowsByTable>,
     },
     /// It would fail, for this reason.
     Failed(String),

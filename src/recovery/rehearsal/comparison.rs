@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::report::{RehearsalReport, RehearsedEffects, RehearsedType};
-use crate::transaction::{RowsWritten, Written};
+use crate::transaction::{RowsByTable, RowsWritten};
 
 /// How the effects of two versions differ, by [`RehearsalReport::compare`].
 ///
@@ -110,8 +110,8 @@ impl ComparedType {
             event_type: now.event_type.clone(),
             deliveries: 0,
             change: EffectsChange::NotKnown,
-            before: Written::new(),
-            now: Written::new(),
+            before: RowsByTable::new(),
+            now: RowsByTable::new(),
         };
         for effects in &now.effects {
             let before = by_delivery.get(&key(effects));
@@ -130,7 +130,7 @@ impl ComparedType {
 }
 
 impl EffectsChange {
-    fn between(before: &Written, now: &Written) -> Self {
+    fn between(before: &RowsByTable, now: &RowsByTable) -> Self {
         if before == now {
             return Self::Same;
         }
@@ -154,7 +154,7 @@ impl EffectsChange {
 }
 
 /// How many rows of a table are inserted, updated and deleted.
-fn counts(written: &Written, table: &str) -> [u64; 3] {
+fn counts(written: &RowsByTable, table: &str) -> [u64; 3] {
     let rows = written.get(table).copied().unwrap_or_default();
     [rows.inserted, rows.updated, rows.deleted]
 }
@@ -164,7 +164,7 @@ fn key(effects: &RehearsedEffects) -> (Option<&str>, &str) {
 }
 
 /// Adds what one delivery has written.
-pub(super) fn add(total: &mut Written, written: &Written) {
+pub(super) fn add(total: &mut RowsByTable, written: &RowsByTable) {
     for (table, rows) in written {
         *total.entry(table.clone()).or_default() += *rows;
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::comparison::{ComparedType, EffectsChange, RehearsalComparison};
 use super::report::{RehearsalReport, RehearsedDelivery, RehearsedType, name};
-use crate::transaction::{RowsWritten, Written};
+use crate::transaction::{RowsByTable, RowsWritten};
 
 /// How many ids are shown of deliveries that are listed for the same reason.
 const IDS: usize = 3;
@@ -113,7 +113,7 @@ impl fmt::Display for RehearsalComparison {
         for of in &self.types {
             let what = what_changed(of);
             let (name, deliveries) = (shown(&of.name()), of.deliveries);
-            writeln!(f, "{name}: {what}, of {deliveries} deliveries compared")?;
+            writeln!(f, "{name}, {deliveries} compared: {what}")?;
             write_tables(f, &of.before, &of.now)?;
         }
         if self.passed() {
@@ -152,10 +152,14 @@ fn what_changed(of: &ComparedType) -> &'static str {
 }
 
 /// A line for each table that differs.
-fn write_tables(f: &mut fmt::Formatter<'_>, before: &Written, now: &Written) -> fmt::Result {
+fn write_tables(
+    f: &mut fmt::Formatter<'_>,
+    before: &RowsByTable,
+    now: &RowsByTable,
+) -> fmt::Result {
     let tables: BTreeSet<_> = before.keys().chain(now.keys()).collect();
     for table in tables {
-        let rows_of = |written: &Written| written.get(table).copied().unwrap_or_default();
+        let rows_of = |written: &RowsByTable| written.get(table).copied().unwrap_or_default();
         let (before, now) = (rows_of(before), rows_of(now));
         if before != now {
             let (table, before, now) = (shown(table), rows_shown(before), rows_shown(now));

@@ -9,7 +9,7 @@ use super::comparison::add;
 use super::settings::Rehearsal;
 use crate::delivery::Delivery;
 use crate::recovery::masked;
-use crate::transaction::{RowsWritten, Written};
+use crate::transaction::{RowsByTable, RowsWritten};
 
 /// What [`Recovery::rehearse`](crate::Recovery::rehearse) has found.
 ///
@@ -283,7 +283,7 @@ impl RehearsedType {
         if self.effects.is_empty() {
             return None;
         }
-        let mut total = Written::new();
+        let mut total = RowsByTable::new();
         for effects in &self.effects {
             add(&mut total, effects.written.as_ref()?);
         }

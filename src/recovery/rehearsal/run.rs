@@ -38,8 +38,9 @@ struct Rehearsed {
 
 impl Recovery {
     /// Runs kept deliveries through `service`, each in a transaction of its own that is rolled back whatever its handler
-    /// answers, and returns what would happen to them now: before a deploy, one knows what the new handlers make of the
-    /// events of the last week.
+    /// answers, and returns what would happen to them now, and what their handlers have written: before a deploy, one knows
+    /// what the new handlers make of the events of the last week. [`RehearsalReport::compare`] finds what they write otherwise
+    /// than those of the version that runs.
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::Rehearsal;

@@ -321,6 +321,14 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     let next = Version::new(pool).serve(pool, "test", next);
     let now = next.rehearse(&Rehearsal::new()).await;
     assert!(now.passed(), "{now}");
+    let printed = now.to_string();
+    for line in [
+        "  written: public.effects (4 inserted), public.other_effects (2 inserted)",
+        "  written: public.effects (4 updated)",
+        "  written: nothing",
+    ] {
+        assert!(printed.lines().any(|of| of == line), "{line}: {printed}");
+    }
     let compared = now.compare(&before);
     use EffectsChange::{Elsewhere, Less, More, NotKnown, Nothing, Same};
     assert_eq!(
@@ -339,13 +347,13 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     assert!(!compared.passed());
     let printed = compared.to_string();
     for line in [
-        "test less: writes less, of 2 deliveries compared",
+        "test less, 2 compared: writes less",
         "  public.effects: 4 inserted before, 2 inserted now",
-        "test moves: writes elsewhere, of 2 deliveries compared",
+        "test moves, 2 compared: writes elsewhere",
         "  public.other_effects: nothing before, 2 inserted now",
-        "test same: writes as before, of 2 deliveries compared",
-        "test seen: writes nothing, as before, of 2 deliveries compared",
-        "test stops: writes nothing any more, of 2 deliveries compared",
+        "test same, 2 compared: writes as before",
+        "test seen, 2 compared: writes nothing, as before",
+        "test stops, 2 compared: writes nothing any more",
         "  public.effects: 4 inserted before, nothing now",
         "not passed:",
         "  test stops: writes nothing any more",
