@@ -217,7 +217,7 @@ async fn ends_by_itself(held_by: &[Hold]) {
     let is_cut_off = has(Handler) || has(Postgres);
     let unfinished = said
         .trim_end()
-        .rsplit_once("unfinished: ")
+        .rsplit_once("unfinished:")
         .expect("it says what was left")
         .1;
     assert_eq!(

@@ -219,7 +219,9 @@ async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
     let app = TestApp::recovered(presets::github(secret()), set, failing.handler()).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
     let (router, mut before_the_layer) = held_back(&app.router);
-    let recovering = app.recovery.clone().concurrency(1).spawn(router);
+    // The layer tries for a minute to write what became of the attempt.
+    let recovery = app.recovery.clone().stop_limit(Duration::from_secs(3));
+    let recovering = recovery.concurrency(1).spawn(router);
     before_the_layer.reached().await;
     // Another attempt is in flight, and the row cannot be written.
     let mut in_flight = app.database.another_pool(1).await.begin().await.unwrap();
