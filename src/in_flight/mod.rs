@@ -60,6 +60,11 @@ enum Progress {
 }
 
 impl InFlight {
+    /// Whether both are of one layer, or of clones of it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Resolves when nothing is in flight.
     pub(crate) async fn drained(&self) {
         loop {

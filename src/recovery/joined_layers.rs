@@ -35,9 +35,16 @@ pub(super) struct JoinedLayers {
 }
 
 impl JoinedLayers {
+    /// A layer that has joined before, or a clone of it, changes nothing: the watch would wait for itself.
     pub(super) fn add(&self, layer: JoinedLayer) {
         layer.activity.join(self.is_watched.clone());
-        self.lock().push(layer);
+        let mut layers = self.lock();
+        if !layers
+            .iter()
+            .any(|known| known.in_flight.is_same(&layer.in_flight))
+        {
+            layers.push(layer);
+        }
     }
 
     pub(super) fn all(&self) -> Vec<JoinedLayer> {

@@ -2,13 +2,18 @@
 //! error at the start, and provider and operator hear of it late.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
+use tokio::time::timeout;
 
 use super::background_task::Place;
 use super::router::Router;
+
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// For the logs of whatever answers it instead.
 const HEADER: HeaderName = HeaderName::from_static("x-webhook-probe");
@@ -48,7 +53,8 @@ pub(super) async fn probe(router: Router, places: Vec<Place>) {
         let name = HeaderValue::from_static("idempotent-webhook");
         request.headers_mut().insert(HEADER, name);
         request.extensions_mut().insert(probe.clone());
-        let status = router.send(request).await;
+        let answer = timeout(LIMIT, router.send(request)).await;
+        let status = answer.unwrap_or_default();
         match probe.reached() {
             Some(reached) if reached == endpoint => {}
             Some(reached) => tracing::warn!(
@@ -83,6 +89,6 @@ fn why(status: Option<StatusCode>) -> &'static str {
             "something else has answered, such as the handler itself: is the layer applied to this route, after it was \
              added?"
         }
-        None => "the service has failed",
+        None => "the service has failed, or has not answered in time",
     }
 }

@@ -14,6 +14,9 @@ use crate::background::Background;
 /// How long a server may wait for its connections. A sender that falls silent would hold it up forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
+/// What is left of the limit, for the process to give up its place among the others.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// How long a hook may go on, and a round of the watch.
 const HOOK_LIMIT: Duration = Duration::from_secs(10);
 
@@ -82,6 +85,7 @@ impl RecoveryTask {
     /// to stop by itself.
     pub async fn stop_with<F: Future>(self, server: F) -> Unfinished {
         let deadline = Instant::now() + self.limit;
+        let goodbye = GOODBYE.min(self.limit / 10);
         let mut stopping = Stopping::default();
         for task in self.others {
             stopping.add(task.name().to_owned(), task.stop());
@@ -96,7 +100,7 @@ impl RecoveryTask {
             let name = format!("deliveries of {}", layer.endpoint);
             stopping.add(name, async move { layer.drained().await });
         }
-        let mut left = stopping.until(deadline).await;
+        let mut left = stopping.until(deadline - goodbye).await;
         // Attempts that a layer has taken itself have their numbers from here.
         if timeout_at(deadline, self.shared.liveness.leave())
             .await

@@ -34,6 +34,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Kubernetes kills 30 seconds after it has asked.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
+/// The longest limit, far below what an `Instant` can hold.
+const LONGEST_STOP: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Runs kept deliveries again until they are processed or dead.
 ///
 /// It is a handle: layers that keep deliveries take it ([`Keep`](crate::Keep)), and
@@ -45,8 +48,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// use axum::{Router, http::StatusCode, routing::post};
 /// use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Recovery, Secret, presets};
 ///
-/// # use std::time::Duration;
-/// # use tokio::time::timeout;
 /// # async fn push(_: DedupeTx) {}
 /// # async fn stopped() {}
 /// # async fn main_(pool: sqlx::PgPool, secret: Secret) -> std::io::Result<()> {
@@ -60,8 +61,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// let server = axum::serve(listener, app).with_graceful_shutdown(stopped());
 /// let server = tokio::spawn(async { server.await });
 /// stopped().await;
-/// // A sender that falls silent in the midst of its request holds up the server forever.
-/// let _ = tokio::join!(timeout(Duration::from_secs(10), server), recovery.stop());
+/// recovery.stop_with(server).await;
 /// # Ok(())
 /// # }
 /// ```
@@ -194,9 +194,9 @@ impl Recovery {
 
     /// How long [`RecoveryTask::stop_with`] may take. Set it below the time after which your platform kills a process: that is
     /// 30 seconds with Kubernetes and Heroku, and 10 with Docker, Cloud Run and Fly.io, unless they are told otherwise.
-    /// Default: 25 seconds.
+    /// At most a day. Default: 25 seconds.
     pub fn stop_limit(mut self, limit: Duration) -> Self {
-        self.stop_limit = limit;
+        self.stop_limit = limit.min(LONGEST_STOP);
         self
     }
 

@@ -7,7 +7,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::after_commit::AfterCommit;
 use super::connection::{TransactionId, TxConnection};
-use super::pg_error::{DatabaseError, Manager, with_timeout};
+use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
 use super::written::{self, RowsByTable};
@@ -102,10 +102,12 @@ impl ClaimedTx {
             after_commit,
             ..
         } = self;
-        connection.take_from_handler();
         let committed = with_timeout(timeout, async {
+            // What the handler has left running may end well. It is cancelled only once this is given up.
+            read_pending(&mut connection).await?;
             let is_the_claims = connection.is_in(id).await?;
             if is_the_claims {
+                connection.take_from_handler();
                 Manager::commit(&mut connection).await?;
             }
             Ok(is_the_claims)

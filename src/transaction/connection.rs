@@ -85,7 +85,7 @@ impl TxConnection {
         self.of_handler = Some(id.clone());
     }
 
-    /// The handler has ended. What follows is not cancelled: neither the commit nor what precedes it.
+    /// What follows is not cancelled: it is the commit.
     pub(super) fn take_from_handler(&mut self) {
         self.of_handler = None;
     }
@@ -137,7 +137,7 @@ async fn acquire(
     {
         return Ok(connection);
     }
-    let given_up = given_up::places(pool);
+    let given_up = given_up::of_pool(pool);
     if is_in_use(pool) && fills(given_up, pool) {
         return Err(DatabaseError::GivenUp(given_up));
     }

@@ -12,9 +12,10 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, Postgres, QueryBuilder};
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::connection::TransactionId;
@@ -67,10 +68,19 @@ struct Database {
     name: DatabaseName,
     /// One role may not cancel what another one runs.
     role: String,
-    places: AtomicUsize,
+    places: Mutex<Vec<Place>>,
     to_cancel: Mutex<Vec<TransactionId>>,
     /// When Postgres was asked whether anything runs, and what it said. Held by who uses the connection.
     beside: tokio::sync::Mutex<Option<(Instant, Runs)>>,
+}
+
+/// What a connection that was given up takes away.
+#[derive(Clone)]
+struct Place {
+    /// Those of its pool, by which this is known.
+    of_pool: Arc<PgConnectOptions>,
+    /// The limit on the connections of deliveries, if it holds one of them.
+    of_limit: Option<Arc<Semaphore>>,
 }
 
 /// Whether a statement that was given up may still run.
@@ -88,24 +98,38 @@ struct GivenUp {
     pool: PgPool,
     /// The transaction of its handler, if its statements may be cancelled.
     of_handler: Option<TransactionId>,
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Counts a place, until it is dropped.
-struct Counted(Arc<Database>);
+struct Counted<'a>(&'a Database, Place);
 
-impl Counted {
-    fn new(database: Arc<Database>) -> Self {
-        database.places.fetch_add(1, Ordering::Relaxed);
+impl<'a> Counted<'a> {
+    fn new(database: &'a Database, place: Place) -> Self {
+        lock(&database.places).push(place.clone());
         PLACES.fetch_add(1, Ordering::Relaxed);
-        Self(database)
+        Self(database, place)
     }
 }
 
-impl Drop for Counted {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.places.fetch_sub(1, Ordering::Relaxed);
+        let mut places = lock(&self.0.places);
+        if let Some(at) = places.iter().position(|place| place.is_like(&self.1)) {
+            places.swap_remove(at);
+        }
         PLACES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Place {
+    fn is_like(&self, other: &Self) -> bool {
+        let is_of_limit = match (&self.of_limit, &other.of_limit) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        is_of_limit && Arc::ptr_eq(&self.of_pool, &other.of_pool)
     }
 }
 
@@ -127,7 +151,7 @@ pub(super) fn keep_place(
         connection: Some(connection),
         pool: pool.clone(),
         of_handler,
-        _permit: permit,
+        permit,
     };
     // Without a runtime nobody could read its answer: it is closed.
     if let Ok(runtime) = Handle::try_current() {
@@ -135,12 +159,27 @@ pub(super) fn keep_place(
     }
 }
 
-/// How many places of the pools of this database are those of connections that were given up.
-pub(super) fn places(pool: &PgPool) -> usize {
-    match PLACES.load(Ordering::Relaxed) {
-        0 => 0,
-        _ => Database::of(pool).places.load(Ordering::Relaxed),
+/// How many places of a pool are those of connections that were given up.
+pub(super) fn of_pool(pool: &PgPool) -> usize {
+    let options = pool.connect_options();
+    count(pool, |place| Arc::ptr_eq(&place.of_pool, &options))
+}
+
+/// How many of the connections that deliveries may hold, by this limit.
+pub(super) fn of_limit(pool: &PgPool, limit: &Arc<Semaphore>) -> usize {
+    count(pool, |place| {
+        let of_limit = place.of_limit.as_ref();
+        of_limit.is_some_and(|of_limit| Arc::ptr_eq(of_limit, limit))
+    })
+}
+
+fn count(pool: &PgPool, is_counted: impl Fn(&Place) -> bool) -> usize {
+    if PLACES.load(Ordering::Relaxed) == 0 {
+        return 0;
     }
+    let database = Database::of(pool);
+    let places = lock(&database.places);
+    places.iter().filter(|place| is_counted(place)).count()
 }
 
 /// Reads the answers to statements that were cancelled, or whose rows were not all read. What still runs for a handler is
@@ -183,7 +222,14 @@ impl GivenUp {
         }
         // Those that are answered within a moment count for nothing: who needs a place may wait for theirs.
         let database = Database::of(&self.pool);
-        let _counted = Counted::new(database.clone());
+        let place = Place {
+            of_pool: self.pool.connect_options(),
+            of_limit: self
+                .permit
+                .as_ref()
+                .map(|permit| permit.semaphore().clone()),
+        };
+        let _counted = Counted::new(&database, place);
         let mut heard_at = Instant::now();
         loop {
             let read = read_answers(connection, &self.pool, self.of_handler.as_ref());
@@ -223,7 +269,7 @@ impl Database {
         let database = Arc::new(Self {
             name,
             role: role.to_owned(),
-            places: AtomicUsize::new(0),
+            places: Mutex::default(),
             to_cancel: Mutex::default(),
             beside: tokio::sync::Mutex::default(),
         });

@@ -77,8 +77,8 @@ impl Limit {
 
     /// An error if no connection becomes free before Postgres lets go of one that was given up.
     fn refuse_at_once(&self, pool: &PgPool) -> Result<(), DatabaseError> {
-        let given_up = given_up::places(pool);
-        match self.permits.available_permits() == 0 && given_up >= self.connections {
+        let given_up = given_up::of_limit(pool, &self.permits);
+        match given_up >= self.connections {
             true => Err(DatabaseError::GivenUp(given_up)),
             false => Ok(()),
         }

@@ -38,7 +38,14 @@ fn application(pool: &PgPool) -> Router {
         .database_timeout(Duration::from_millis(200));
     Router::new()
         .route("/", post(write_effect).layer(layer.clone()))
+        .route("/hides", post(sleep_and_hide_it).layer(layer.clone()))
         .route("/slow", post(sleep).layer(layer))
+}
+
+/// It answers 200 while a statement of it runs on.
+async fn sleep_and_hide_it(mut tx: DedupeTx) {
+    let statement = sqlx::query("select pg_sleep(60)").execute(&mut *tx);
+    let _ = tokio::time::timeout(Duration::from_millis(50), statement).await;
 }
 
 /// A statement of it takes a minute.
@@ -90,15 +97,25 @@ async fn growth_3_a_statement_whose_handler_was_given_up_is_cancelled() {
     let pool = database.another_pool(1).await;
     let router = application(&pool);
     assert_eq!(send(&router, github("first", "{}")).await.status, 200);
-    let mut slow = github("slow", "{}");
-    *slow.uri_mut() = "/slow".parse().unwrap();
-    assert_eq!(send(&router, slow).await.status, 503);
-    database
-        .until("not exists (select from pg_stat_activity where state = 'active' and query like '%pg_sleep(60)')")
+    for path in ["/slow", "/hides"] {
+        let mut slow = github(path, "{}");
+        *slow.uri_mut() = path.parse().unwrap();
+        assert_eq!(send(&router, slow).await.status, 503, "{path}");
+        let runs = "exists (
+            select from pg_stat_activity where state = 'active' and query like '%pg_sleep(60)'
+        )";
+        database.until(&format!("not {runs}")).await;
+        // Its connection is usable, or another one.
+        let next = format!("after{path}");
+        soon(async {
+            while send(&router, github(&next, "{}")).await.status != 200 {
+                // What is refused at once leaves others no time.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
         .await;
-    // Its connection is usable, or another one.
-    soon(async { while send(&router, github("next", "{}")).await.status != 200 {} }).await;
-    assert_rows!(database, claims: 2, effects: 2);
+    }
+    assert_rows!(database, claims: 3, effects: 3);
 }
 
 /// The connections of the pool are waited for when it closes, but not those.

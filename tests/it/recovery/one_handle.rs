@@ -56,6 +56,8 @@ async fn handle_1_a_layer_that_keeps_nothing_is_waited_for_once_it_has_joined() 
     let recovery = recovery(&database.pool);
     let (mut gate, handler) = gated();
     let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .join(&recovery)
+        // A second time changes nothing.
         .join(&recovery);
     let router = Router::new().route("/", post(handler).layer(layer));
     let task = recovery.spawn(router.clone());

@@ -93,7 +93,7 @@ pub enum Guard {
     DiscardLeavesProcessed,
     /// `operation.rs`: `not_running.sql` before `discard.sql`, for many.
     ManyLeaveRunning,
-    /// `operator/filter.rs`: `last_received_at < to_timestamp($14)`. `operation.rs`: `again.received_at >= to_timestamp($4)`.
+    /// `operator/filter.rs`: `last_received_at < to_timestamp($13)`. `operation.rs`: `again.received_at >= to_timestamp($4)`.
     ManyLeaveLater,
     /// `operator/mod.rs`: a forget deletes what is kept.
     ForgetDeletesKept,
