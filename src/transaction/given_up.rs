@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// How long a connection may be without an answer before Postgres is asked whether anything still runs, and how often it is
 /// asked.
-const ASK_INTERVAL: Duration = Duration::from_secs(5);
+const ASK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a connection keeps its place if Postgres cannot be asked either. Then a network has fallen silent, or a host is
 /// lost, and nobody can tell whether Postgres works on.
@@ -47,13 +47,19 @@ const CANCEL: &str = "
     where state = 'active' and wait_event is distinct from 'SyncRep' and backend_xid in
 ";
 
-/// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. Without `track_activities` that is not known.
+/// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. One that waits for its client does not: a part
+/// of its message is lost. Without `track_activities` that is not known.
 const ANYTHING_RUNS: &str = "
     select exists (
         select
         from pg_stat_activity
         where datname = current_database() and usename = session_user and pid <> pg_backend_pid()
-            and (state = 'active' and query_start < now() - interval '5 seconds' or state = 'disabled')
+            and (
+                state = 'active'
+                    and wait_event_type is distinct from 'Client'
+                    and query_start < now() - interval '2 seconds'
+                or state = 'disabled'
+            )
     )
 ";
 

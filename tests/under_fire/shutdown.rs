@@ -225,9 +225,9 @@ async fn ends_by_itself(held_by: &[Hold]) {
         is_cut_off,
         "{held_by:?}: {said}"
     );
-    assert_eq!(
-        unfinished.contains("the server"),
-        is_cut_off || has(Headers) || has(Body),
+    // The layer gives up on a body about when the server is given up.
+    assert!(
+        unfinished.contains("the server") || !has(Headers),
         "{held_by:?}: {said}"
     );
     // Once Postgres has learned that the process is gone.
