@@ -72,9 +72,13 @@ impl Readings {
         self.types.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn tells_last_authentic(&self) -> bool {
+        self.last_authentic.load(Ordering::Relaxed)
+    }
+
     /// Whether anything is read for this layer.
     pub(super) fn are_wanted(&self) -> bool {
-        self.last_authentic.load(Ordering::Relaxed) || self.types.load(Ordering::Relaxed)
+        self.tells_last_authentic() || self.types.load(Ordering::Relaxed)
     }
 
     /// If there was no authentic request, it is when the database was first read, so that an endpoint that nobody sends to

@@ -136,7 +136,13 @@ async fn watch_alone(shared: Weak<Shared>) {
     let Some(activity) = shared.upgrade().map(Activity) else {
         return;
     };
-    let mut rounds = Rounds::default();
+    // Types change slowly: nothing is read of them at the start, beside the first deliveries. The time of the last authentic
+    // request is, since its silence counts from then.
+    let waits = !activity.0.readings.tells_last_authentic();
+    let mut rounds = Rounds {
+        read_at: waits.then(Instant::now),
+        has_warned: false,
+    };
     while !activity.ends_own_watch() {
         let (layer, store) = (std::slice::from_ref(&activity), activity.store());
         rounds.read(layer, &store).await;
