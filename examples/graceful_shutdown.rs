@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let github = presets::github(Secret::new("a secret")?);
     let push = TestDelivery::new(&github);
-    // In earnest the limit is 25 seconds, of which the server has 10.
+    // By default the limit is 25 seconds, and the server has 10 of them.
     let recovery = Recovery::new(pool.clone()).stop_limit(Duration::from_secs(5));
     let layer = IdempotentWebhook::new(pool.clone(), "pushes", github).join(&recovery);
     let app = Router::new().route("/", post(slow).layer(layer));

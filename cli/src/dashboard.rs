@@ -1,6 +1,7 @@
 //! What the dashboard answers to programs.
 
 use std::error::Error;
+use std::fmt::Display;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,10 +10,10 @@ use reqwest::{Client, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::Failed;
 use crate::address::Address;
 use crate::token::TokenArguments;
 use crate::visible::visible;
+use crate::{Ended, Failed};
 
 /// The longest answer, in bytes: the story of twenty deliveries is far shorter.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
@@ -44,24 +45,37 @@ pub struct Answer {
 
 impl Answer {
     /// Whether it says that all is well.
-    pub fn is_well(&self) -> bool {
+    fn is_well(&self) -> bool {
         self.value.get("well") == Some(&Value::Bool(true))
     }
 
     /// The JSON, with a line break at its end.
-    pub fn json(&self) -> String {
+    fn json(&self) -> String {
         format!("{}\n", self.text.trim_end())
     }
 
-    pub fn parse<T: DeserializeOwned>(self) -> Result<T, String> {
+    fn parse<T: DeserializeOwned>(self) -> Result<T, String> {
         serde_json::from_value(self.value)
             .map_err(|error| format!("the answer is of another version of the dashboard: {error}"))
     }
 }
 
 impl Dashboard {
-    /// Asks for what is under `api/`.
-    pub fn get(&self, name: &str, query: &[(&str, &str)]) -> Result<Answer, Failed> {
+    /// Asks for what is under `api/`, and shows it: as it is, or by the text of `T`.
+    pub fn show<T>(&self, name: &str, query: &[(&str, &str)]) -> Result<Ended, Failed>
+    where
+        T: DeserializeOwned + Display,
+    {
+        let answer = self.get(name, query)?;
+        let is_right = answer.is_well();
+        let text = match self.json {
+            true => answer.json(),
+            false => answer.parse::<T>()?.to_string(),
+        };
+        Ok(Ended { text, is_right })
+    }
+
+    fn get(&self, name: &str, query: &[(&str, &str)]) -> Result<Answer, Failed> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

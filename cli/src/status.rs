@@ -37,13 +37,7 @@ impl Status {
             .iter()
             .map(|name| ("endpoint", &**name))
             .collect();
-        let answer = self.dashboard.get("status", &query)?;
-        let is_right = answer.is_well();
-        let text = match self.dashboard.json {
-            true => answer.json(),
-            false => answer.parse::<Told>()?.to_string(),
-        };
-        Ok(Ended { text, is_right })
+        self.dashboard.show::<Told>("status", &query)
     }
 }
 

@@ -43,13 +43,7 @@ impl Why {
         let mut query = vec![("id", &*self.id)];
         query.extend(self.endpoint.iter().map(|name| ("endpoint", &**name)));
         query.extend(self.tenant.iter().map(|name| ("tenant", &**name)));
-        let answer = self.dashboard.get("why", &query)?;
-        let is_right = answer.is_well();
-        let text = match self.dashboard.json {
-            true => answer.json(),
-            false => answer.parse::<Told>()?.to_string(),
-        };
-        Ok(Ended { text, is_right })
+        self.dashboard.show::<Told>("why", &query)
     }
 }
 

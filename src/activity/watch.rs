@@ -13,7 +13,7 @@ use super::{Activity, Shared, State, flush, readings};
 use crate::background::Background;
 use crate::transaction::Store;
 
-/// The time from one round to the next, each of which flushes.
+/// The time between two rounds. Each round flushes.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often the readings of the metrics are read.

@@ -28,7 +28,7 @@ pub(super) fn attempt(settings: &Settings, outcome: Outcome) {
     Span::current().record("outcome", outcome.as_str());
 }
 
-/// Logs and counts the answer to a request of which no attempt was recorded.
+/// Logs and counts an answer for which nothing was recorded.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
         Answer::Unhandled(unhandled) => {

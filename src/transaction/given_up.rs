@@ -22,7 +22,7 @@ use super::connection::TransactionId;
 use super::pg_error::{DatabaseError, read_pending, with_timeout};
 use crate::database_name::DatabaseName;
 
-/// How long a statement may run on after it was given up, before its place counts, and before that of a handler is cancelled.
+/// How long a statement may run on after it was given up. Then its place counts, and a statement of a handler is cancelled.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// How long a connection may be without an answer before Postgres is asked whether anything still runs, and how often it is

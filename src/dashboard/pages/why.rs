@@ -24,7 +24,7 @@ pub(in crate::dashboard) struct Why {
     cut: bool,
     /// Before when deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
-    /// Requests that were rejected, of which nobody knows which deliveries they were. For those who see all tenants.
+    /// Rejected requests. They are not authentic, so they belong to no known delivery. For those who see all tenants.
     rejected: Option<Rejected>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const BATCH: usize = 500;
 /// How many keys are chosen at once, in a transaction of their own. They are in memory until it is their turn.
 const CHOICE: usize = 20_000;
 
-/// At most `$17` keys after that of the tenant `$15` and the id `$16`.
+/// The next `$17` keys, after the key with the tenant `$15` and the id `$16`.
 const CHOOSE: &str = concat!(
     "
     select kept.tenant, kept.delivery_id, coalesce(kept.body_bytes, 0) as body_bytes

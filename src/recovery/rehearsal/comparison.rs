@@ -54,8 +54,8 @@ pub enum EffectsChange {
 }
 
 impl RehearsalReport {
-    /// Compares what the handlers of this version write with what those of an earlier version write, which was rehearsed
-    /// `before` on the same database.
+    /// Compares what the handlers of two versions write. `before` is the report of the earlier version, rehearsed on the same
+    /// database.
     ///
     /// Only deliveries count that both versions would process. They are compared by event type, all rows of a type
     /// together: that a single delivery writes nothing is no finding, since its handler may have nothing to do.

@@ -298,7 +298,7 @@ fn each_page_has_the_same_form_of_an_application() {
     assert!(forms >= 7, "{forms}");
 }
 
-/// What is between the signal and the end of the process, but for what says what was left.
+/// The statements between the signal and the end of the process, without those that print what was left.
 fn ending(text: &str) -> Option<String> {
     let (_, ending) = text.split_once("    stopped().await;\n")?;
     let (ending, _) = ending.split_once("exit(0)")?;

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::handler::Handler;
-use axum::http::{Request, StatusCode};
-use axum::middleware::map_request;
+use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::recovery::Discarded;
 use idempotent_webhook::{
@@ -21,8 +19,8 @@ use sqlx::Executor;
 use crate::support::{
     Answered, Database, Failing, Gauge, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, TestApp,
     answer, assert_kept, assert_rows, endpoint, failing_behind_gate, gated, github,
-    github_delivery, insert_effect, keep, keep_accepted, keeping_by, logged, recover, recovery,
-    secret, send, send_copies, spawn_send, write_effect,
+    github_delivery, held_back, insert_effect, keep, keep_accepted, keeping_by, logged, recover,
+    recovery, secret, send, send_copies, spawn_send, write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,33 +264,20 @@ async fn r7_stopping_waits_for_the_attempt_that_runs() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Runs what an application has kept through a router whose requests take a while to reach the layer,
-/// as behind a rate limit.
-fn recover_slowly(app: &TestApp) -> idempotent_webhook::recovery::RecoveryTask {
-    let router = app.router.clone();
-    let delayed = router.layer(map_request(|request: Request<Body>| async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        request
-    }));
-    app.recovery.clone().spawn::<Router, _>(delayed)
-}
-
-const IS_TAKEN: &str = "exists (
-    select from idempotent_webhook.kept_deliveries where taken_by is not null
-)";
-
 #[tokio::test]
 async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     let failing = Failing::times(1);
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     app.send(github("a", "{}")).await;
     let log = logged(async {
-        let recovery = recover_slowly(&app);
-        app.database.until(IS_TAKEN).await;
+        let (router, mut before_the_layer) = held_back(&app.router);
+        let recovery = app.recovery.clone().spawn(router);
+        before_the_layer.reached().await;
         assert_eq!(
             endpoint(&app).discard("a").await.unwrap(),
             Discarded::Discarded
         );
+        before_the_layer.open();
         recovery.stop().await;
     })
     .await;
@@ -313,9 +298,11 @@ async fn r13_what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself(
              values ('test', 'due-1')",
         )
         .await;
-    let recovery = recover_slowly(&app);
-    app.database.until(IS_TAKEN).await;
+    let (router, mut before_the_layer) = held_back(&app.router);
+    let recovery = app.recovery.clone().spawn(router);
+    before_the_layer.reached().await;
     assert!(endpoint(&app).forget("due-1").await.unwrap());
+    before_the_layer.open();
     recovery.stop().await;
     assert_rows!(app.database, claims: 0, effects: 0);
 }
