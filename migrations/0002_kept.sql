@@ -227,7 +227,10 @@ create table idempotent_webhook.kept_endpoints (
     -- closed.
     probe_at timestamptz,
     -- The heartbeat of the processes with a `Recovery` for it.
-    served_at timestamptz
+    served_at timestamptz,
+    -- The loops that have stopped in a process that lives, and when it said so last.
+    stalled text[] collate "C",
+    stalled_at timestamptz
 );
 
 -- The problems of endpoints, and what the hooks were told of each. A row with two different words is to be told, and so is

@@ -75,7 +75,8 @@ create table idempotent_webhook.endpoint_settings (
     names_since timestamptz not null default now()
 );
 
--- Up to when each list of a provider is reconciled with what is processed, and the round under way.
+-- Up to when each list of a provider is reconciled with what is processed, and the round under way. When the next one is due
+-- is in `turns`.
 create table idempotent_webhook.reconciliations (
     endpoint text collate "C" not null,
     -- The path of the route.
@@ -86,10 +87,6 @@ create table idempotent_webhook.reconciliations (
     begins_at timestamptz not null,
     -- All events before this time are reconciled.
     reconciled_until timestamptz,
-    next_round_at timestamptz not null default now(),
-    -- The process that is in a round, and until when it is without another word.
-    process bigint,
-    turn_ends_at timestamptz,
     -- The round under way, if any: the times of the events that it looks at, and the page to go on with.
     round_since timestamptz,
     round_until timestamptz,
@@ -108,7 +105,8 @@ create table idempotent_webhook.reconciliations (
     check ((gap_since is null) = (gap_until is null))
 );
 
--- What the provider's subscription of an endpoint lacks, as the last comparison has found it.
+-- What the provider's subscription of an endpoint lacks, as the last comparison has found it. When the next one is due is in
+-- `turns`: if it is overdue by an hour, no process compares it any more.
 create table idempotent_webhook.subscriptions (
     endpoint text collate "C" not null,
     -- That which the provider is to call, without a query.
@@ -119,10 +117,6 @@ create table idempotent_webhook.subscriptions (
     version text collate "C" not null default '',
     -- Those that have compared before, the last one first.
     former_versions text[] collate "C" not null default '{}',
-    -- The process that compares, if any.
-    process bigint,
-    -- When a process may compare. Overdue by an hour: no process compares this any more.
-    next_at timestamptz not null,
     compared_at timestamptz,
     -- In words, one for each difference that is an error. `null` before the first comparison.
     differences text[],
@@ -148,13 +142,20 @@ create table idempotent_webhook.pruned (
     before timestamptz not null
 );
 
--- The process whose turn it is in a task that one process does for all. No row, if it is that of none.
+-- Whose turn it is in a task that one process does for all, and when the next turn is due.
 create table idempotent_webhook.turns (
-    -- `retention`: a round of it. `problems`: a look for problems, of all endpoints.
-    name text collate "C" not null primary key,
-    process bigint not null,
-    -- From then on, another process may take the turn, unless this one has extended it.
-    ends_at timestamptz not null
+    -- `retention`: a round of it. `problems`: a look for problems, of all endpoints. `reconciliation`: a round of a list.
+    -- `subscription`: a comparison.
+    task text collate "C" not null,
+    -- Of `reconciliations` or `subscriptions`, with its path as the address. Empty for the other tasks.
+    endpoint text collate "C" not null,
+    address text collate "C" not null,
+    source text collate "C" not null,
+    -- The process whose turn it is, if any.
+    process bigint,
+    -- From then on, a process may take the turn, unless the one that has it has extended it.
+    next_at timestamptz not null,
+    primary key (task, endpoint, address, source)
 );
 
 -- What operators did, and who.
@@ -400,31 +401,42 @@ create function idempotent_webhook.endpoint_problems(endpoints text[])
                 ('not reconciled', exists (
                     select
                     from idempotent_webhook.reconciliations as list
+                    left join idempotent_webhook.turns as turn
+                        on turn.task = 'reconciliation'
+                            and turn.endpoint = list.endpoint
+                            and turn.address = list.path
+                            and turn.source = list.source
                     where list.endpoint = known.endpoint
-                        and (
-                            list.failure is not null
-                            or greatest(list.next_round_at, list.turn_ends_at)
-                                < now() - interval '1 hour'
-                        )
+                        and (list.failure is not null or turn.next_at < now() - interval '1 hour')
                 )),
                 -- Not of an address that no process compares any more.
                 ('subscription differs', exists (
                     select
                     from idempotent_webhook.subscriptions as compared
+                    join idempotent_webhook.turns as turn using (endpoint, address, source)
                     where compared.endpoint = known.endpoint
                         and cardinality(compared.differences) > 0
-                        and compared.next_at > now() - interval '1 hour'
+                        and turn.task = 'subscription'
+                        and turn.next_at > now() - interval '1 hour'
                 )),
                 -- An API that fails for some hours is the provider's matter. A wrong key stays wrong.
                 ('not compared', exists (
                     select
                     from idempotent_webhook.subscriptions as compared
+                    join idempotent_webhook.turns as turn using (endpoint, address, source)
                     where compared.endpoint = known.endpoint
                         and compared.failed_at < now() - interval '1 day'
-                        and compared.next_at > now() - interval '1 hour'
+                        and turn.task = 'subscription'
+                        and turn.next_at > now() - interval '1 hour'
                 ))
         ) as found (problem, is_there)
         where found.is_there
+        union all
+        -- A process says so each half a minute. One that goes on says nothing, since another one may have stopped.
+        select state.endpoint, 'stalled', task
+        from idempotent_webhook.kept_endpoints as state
+        cross join lateral unnest(state.stalled) as stalled (task)
+        where state.endpoint = any (endpoints) and state.stalled_at > now() - interval '90 seconds'
         union all
         select
             types.endpoint, types.problem,

@@ -6,16 +6,21 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::panic::{catch_panic, into_message};
+use crate::progress::Progress;
 use crate::stop_signal::{Stop, StopSender};
 
 /// The pause before a loop begins anew. What has made it panic may still be there.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a loop may take until it says for the first time that it comes round.
+const START: Duration = Duration::from_secs(30);
 
 /// A loop in the background. Dropping this does not end it.
 #[derive(Debug)]
 pub(crate) struct Background {
     name: &'static str,
     stop: StopSender,
+    progress: Progress,
     task: JoinHandle<()>,
 }
 
@@ -29,11 +34,14 @@ impl Background {
         W: Future<Output = ()> + Send + 'static,
     {
         let (sender, mut stop) = Stop::channel();
+        stop.takes(START);
+        let progress = stop.progress().clone();
         let task = async move {
             loop {
                 // One that panics while it ends is not begun anew more than once.
                 let is_last = stop.is_asked();
                 if guarded(name, begin(stop.clone())).await.is_some() || is_last {
+                    stop.progress().unlimited();
                     return;
                 }
                 let _ = stop.or(tokio::time::sleep(PAUSE)).await;
@@ -42,12 +50,17 @@ impl Background {
         Self {
             name,
             stop: sender,
+            progress,
             task: tokio::spawn(task),
         }
     }
 
     pub(crate) fn name(&self) -> &'static str {
         self.name
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Asks it to stop, and waits until it has ended.
@@ -138,6 +151,29 @@ mod tests {
         tokio::time::sleep(PAUSE * 3).await;
         assert!(!background.has_ended());
         background.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_does_not_come_round_is_overdue() {
+        let rest = Duration::from_secs(3600);
+        let stuck = Background::spawn("stuck", move |mut stop| async move {
+            let _ = stop.rest(rest).await;
+            std::future::pending().await
+        });
+        let well = Background::spawn("well", move |mut stop| async move {
+            while stop.rest(rest).await.is_some() {}
+        });
+        let panics = Background::spawn("panics", |_| async { panic!("on purpose") });
+        tokio::time::sleep(rest).await;
+        assert!(!stuck.progress().is_overdue());
+        assert!(panics.progress().is_overdue());
+        tokio::time::sleep(START).await;
+        assert!(stuck.progress().is_overdue());
+        assert!(!well.progress().is_overdue());
+        let ended = well.progress().clone();
+        well.stop().await;
+        tokio::time::sleep(rest * 2).await;
+        assert!(!ended.is_overdue());
     }
 
     #[tokio::test(start_paused = true)]

@@ -207,6 +207,8 @@ mod outcome;
 mod panic;
 #[cfg(feature = "postgres")]
 mod pg_time;
+#[cfg(feature = "postgres")]
+mod progress;
 mod random;
 mod route;
 #[cfg(feature = "postgres")]

@@ -1,4 +1,4 @@
-//! Asks a background task to stop.
+//! What a background task has of who has spawned it: it is asked to stop, and says that it still comes round.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -6,13 +6,21 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::progress::Progress;
+
+/// How much later than it has said a loop comes round on a machine that is busy.
+const LATE: Duration = Duration::from_secs(20);
+
 /// Asks for it.
 #[derive(Debug)]
 pub(crate) struct StopSender(watch::Sender<bool>);
 
 /// Is asked for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Stop(watch::Receiver<bool>);
+pub(crate) struct Stop {
+    asked: watch::Receiver<bool>,
+    progress: Progress,
+}
 
 impl StopSender {
     pub(crate) fn send(&self) {
@@ -22,16 +30,32 @@ impl StopSender {
 
 impl Stop {
     pub(crate) fn channel() -> (StopSender, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (StopSender(sender), Self(receiver))
+        let (sender, asked) = watch::channel(false);
+        let progress = Progress::default();
+        (StopSender(sender), Self { asked, progress })
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// What the loop does next takes at most so long.
+    pub(crate) fn takes(&self, limit: Duration) {
+        self.progress.within(limit.saturating_add(LATE));
+    }
+
+    /// Rests between two rounds. `None` if the task is asked to stop before.
+    pub(crate) async fn rest(&mut self, time: Duration) -> Option<()> {
+        self.takes(time);
+        self.or(tokio::time::sleep(time)).await
     }
 
     pub(crate) fn is_asked(&self) -> bool {
-        *self.0.borrow()
+        *self.asked.borrow()
     }
 
     pub(crate) async fn asked(&mut self) {
-        if self.0.wait_for(|asked| *asked).await.is_err() {
+        if self.asked.wait_for(|asked| *asked).await.is_err() {
             // The sender was dropped, so it will never be asked.
             std::future::pending().await
         }

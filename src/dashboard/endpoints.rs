@@ -18,10 +18,10 @@ const BEHIND_AFTER: f64 = 60.0;
 /// How many of the last hours are meant by "the last hour", as the current one has only begun.
 const RECENT: usize = 2;
 
-/// Whether a row of `reconciliations` waits for a round for so long that no process seems to have any.
+/// Whether a turn is due for so long that no process seems to take it.
 macro_rules! is_late {
     () => {
-        "greatest(next_round_at, turn_ends_at) < now() - interval '1 hour'"
+        "turn.next_at < now() - interval '1 hour'"
     };
 }
 pub(super) use is_late;
@@ -62,18 +62,22 @@ const ENDPOINTS: &str = concat!(
             select differences[1] || case cardinality(differences)
                 when 1 then '' else ', and ' || cardinality(differences) - 1 || ' more' end
             from idempotent_webhook.subscriptions
-            where subscriptions.endpoint = known.endpoint
+            join idempotent_webhook.turns as turn using (endpoint, address, source)
+            where endpoint = known.endpoint
                 and cardinality(differences) > 0
-                and next_at > now() - interval '1 hour'
+                and turn.task = 'subscription'
+                and turn.next_at > now() - interval '1 hour'
             order by address, source
             limit 1
         ) as difference,
         (
             select source || ': ' || left(failure, 300)
             from idempotent_webhook.subscriptions
-            where subscriptions.endpoint = known.endpoint
+            join idempotent_webhook.turns as turn using (endpoint, address, source)
+            where endpoint = known.endpoint
                 and failed_at < now() - interval '1 day'
-                and next_at > now() - interval '1 hour'
+                and turn.task = 'subscription'
+                and turn.next_at > now() - interval '1 hour'
             order by address, source
             limit 1
         ) as not_compared,
@@ -106,12 +110,17 @@ const ENDPOINTS: &str = concat!(
         ) as counted
     ) as waiting
     left join lateral (
-        select source, left(failure, 300) as failure
-        from idempotent_webhook.reconciliations
-        where reconciliations.endpoint = known.endpoint and (failure is not null or ",
+        select list.source, left(list.failure, 300) as failure
+        from idempotent_webhook.reconciliations as list
+        left join idempotent_webhook.turns as turn
+            on turn.task = 'reconciliation'
+                and turn.endpoint = list.endpoint
+                and turn.address = list.path
+                and turn.source = list.source
+        where list.endpoint = known.endpoint and (list.failure is not null or ",
     is_late!(),
     ")
-        order by failure is null, source, path
+        order by list.failure is null, list.source, list.path
         limit 1
     ) as list on true
     order by known.endpoint
@@ -145,6 +154,7 @@ const LAST_SUCCESS: &str = "
 pub(super) enum State {
     Unserved,
     Failing,
+    Stalled,
     Rejecting,
     Silent,
     Probing,
@@ -177,6 +187,7 @@ impl State {
             Self::Differing => "subscription differs",
             Self::Uncompared => "not compared",
             Self::OtherVersion => "other version",
+            Self::Stalled => "stalled",
             Self::Mixed => "mixed",
             Self::Quiet => "quiet",
             Self::Fine => "fine",
@@ -194,6 +205,10 @@ impl State {
             Self::Failing => {
                 "Deliveries have failed and wait for another attempt, for an operator or for their \
                  provider, or none was processed since the last failure."
+            }
+            Self::Stalled => {
+                "A background task has stopped, although its process lives. The log of that process has its name at \
+                 ERROR."
             }
             Self::Rejecting => {
                 "The last request was rejected, and no authentic one has come since."
@@ -415,6 +430,8 @@ fn state(
         State::Unserved
     } else if is_later(last.failed, last.processed) {
         State::Failing
+    } else if has("stalled") {
+        State::Stalled
     } else if is_later(rejected, last.authentic) {
         State::Rejecting
     } else if has("silent") {

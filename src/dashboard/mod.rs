@@ -87,6 +87,7 @@
 //! |---|---|
 //! | `unserved` | deliveries are due, and no process runs [`Recovery`](crate::Recovery) for it |
 //! | `failing` | deliveries have failed and wait, or none was processed since the last failure |
+//! | `stalled` | a background task has stopped, although its process lives |
 //! | `rejecting` | no request was authentic since the last one that was rejected |
 //! | `silent` | no authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) says |
 //! | `probing` | many failed in a row, so one delivery is tried at a time |

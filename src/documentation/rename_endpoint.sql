@@ -14,6 +14,7 @@ update idempotent_webhook.discarded set endpoint = 'payments' where endpoint = '
 update idempotent_webhook.reconciliations set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.sent_again set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.subscriptions set endpoint = 'payments' where endpoint = 'billing';
+update idempotent_webhook.turns set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.redelivery_requests set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.pruned set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.activity set endpoint = 'payments' where endpoint = 'billing';

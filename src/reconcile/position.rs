@@ -1,4 +1,4 @@
-//! The position of a list in Postgres: how far it is reconciled, and which process has the turn.
+//! The position of a list in Postgres: how far it is reconciled, changed by the process that has the turn.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,8 +9,8 @@ use sqlx::{Postgres, Row};
 use super::bounds::{Bounds, Known, Limits, Span, Times};
 use crate::delivery::Delivery;
 use crate::pg_time::{interval, unix_time};
-use crate::random::random;
-use crate::transaction::{DatabaseError, Store, keyed};
+use crate::progress::Progress;
+use crate::transaction::{DatabaseError, List, Store, Turn, keyed, with_timeout};
 
 /// How long a process keeps the turn after each page.
 pub(super) const TURN: Duration = Duration::from_secs(3 * 60);
@@ -23,10 +23,8 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 #[derive(Clone, Debug)]
 pub(super) struct Position {
     pub(super) store: Store,
-    pub(super) endpoint: String,
-    pub(super) path: String,
-    pub(super) source: String,
-    process: i64,
+    turn: Turn,
+    progress: Progress,
 }
 
 /// A round that has begun or goes on.
@@ -51,21 +49,30 @@ pub(super) struct Unknown {
 }
 
 impl Position {
-    pub(super) fn new(store: Store, endpoint: String, path: String, source: String) -> Self {
+    /// The row of a list. `every` is the longest time from one round to the next.
+    pub(super) fn new(store: Store, list: List, every: Duration, progress: Progress) -> Self {
         Self {
             store,
-            endpoint,
-            path,
-            source,
-            process: random().cast_signed(),
+            turn: Turn::of_list("reconciliation", list, TURN, every),
+            progress,
         }
     }
 
+    pub(super) fn endpoint(&self) -> &str {
+        &self.turn.list().endpoint
+    }
+
+    /// The name of the list.
+    pub(super) fn source(&self) -> &str {
+        &self.turn.list().source
+    }
+
     fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
+        let list = self.turn.list();
         sqlx::query(sql)
-            .bind(&self.endpoint)
-            .bind(&self.path)
-            .bind(&self.source)
+            .bind(&list.endpoint)
+            .bind(&list.address)
+            .bind(&list.source)
     }
 
     pub(super) async fn bounds(&self, limits: &Limits) -> Result<Bounds, DatabaseError> {
@@ -97,42 +104,41 @@ impl Position {
         bounds: &Bounds,
         on_request: bool,
     ) -> Result<Option<Begun>, DatabaseError> {
-        let statement = || {
-            self.query(include_str!("sql/begin_round.sql"))
+        let begun = async {
+            let mut tx = self.store.begin_short().await?;
+            let is_its_turn = match on_request {
+                true => self.turn.take_early(&mut tx).await?,
+                false => self.turn.take(&mut tx).await?,
+            };
+            if !is_its_turn {
+                tx.end();
+                return Ok(None);
+            }
+            self.progress.within(TURN);
+            let begin = self
+                .query(include_str!("sql/begin_round.sql"))
                 .bind(bounds.recorded_since)
                 .bind(bounds.reconciled_until)
-                .bind(self.process)
-                .bind(interval(TURN))
                 .bind(on_request)
                 .bind(bounds.times.since)
                 .bind(bounds.times.until)
                 .bind(bounds.resumes)
-                .bind(bounds.gap_since)
+                .bind(bounds.gap_since);
+            let cursor = begin.fetch_one(&mut *tx).await?.try_get("cursor")?;
+            tx.commit().await?;
+            Ok(Some(Begun {
+                span: bounds.span(),
+                cursor,
+                is_on_request: on_request,
+                untold: 0,
+            }))
         };
-        let rows = self.store.run(statement).await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        Ok(Some(Begun {
-            span: bounds.span(),
-            cursor: row.try_get("cursor")?,
-            is_on_request: on_request,
-            untold: 0,
-        }))
+        with_timeout(self.store.timeout, begun).await
     }
 
-    /// Until a round may begin, or go on. At most `every`, if no process has the turn.
-    pub(super) async fn wait(&self, every: Duration) -> Result<Duration, DatabaseError> {
-        let statement = || {
-            let query = self.query(include_str!("sql/wait.sql"));
-            query.bind(interval(every))
-        };
-        let rows = self.store.run(statement).await?;
-        let Some(row) = rows.first() else {
-            return Ok(Duration::ZERO);
-        };
-        let seconds: f64 = row.try_get("seconds")?;
-        Ok(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default())
+    /// How long it is until a round may begin, or go on.
+    pub(super) async fn wait(&self) -> Result<Duration, DatabaseError> {
+        self.turn.wait(&self.store).await
     }
 
     /// Records how far the round is and, if it waits, why. Returns whether this process still has the turn.
@@ -141,16 +147,24 @@ impl Position {
         round: &mut Begun,
         waits: Option<&str>,
     ) -> Result<bool, DatabaseError> {
-        let statement = || {
-            self.query(include_str!("sql/extend_turn.sql"))
-                .bind(self.process)
-                .bind(interval(TURN))
+        self.progress.within(TURN);
+        let noted = async {
+            let mut tx = self.store.begin_short().await?;
+            if !self.turn.extend(&mut tx).await? {
+                tx.end();
+                return Ok(false);
+            }
+            let progress = self
+                .query(include_str!("sql/note_progress.sql"))
                 .bind(&round.cursor)
                 .bind(round.untold.cast_signed())
                 .bind(waits)
-                .bind(round.is_on_request)
+                .bind(round.is_on_request);
+            progress.execute(&mut *tx).await?;
+            tx.commit().await?;
+            Ok(true)
         };
-        let is_its_turn = !self.store.run(statement).await?.is_empty();
+        let is_its_turn = with_timeout(self.store.timeout, noted).await?;
         round.untold = 0;
         Ok(is_its_turn)
     }
@@ -163,13 +177,6 @@ impl Position {
         next: Duration,
         left_out: Option<&str>,
     ) -> Result<bool, DatabaseError> {
-        let statement = || {
-            self.query(include_str!("sql/close_gap.sql"))
-                .bind(self.process)
-                .bind(unix_time(round.span.since))
-                .bind(unix_time(round.span.until))
-        };
-        self.store.run(statement).await?;
         self.end(round, true, next, left_out, false).await
     }
 
@@ -194,32 +201,41 @@ impl Position {
         failure: Option<&str>,
         anew: bool,
     ) -> Result<bool, DatabaseError> {
-        let statement = || {
-            self.query(include_str!("sql/end_round.sql"))
-                .bind(self.process)
-                .bind(interval(next))
+        let (since, until) = (unix_time(round.span.since), unix_time(round.span.until));
+        let ended = async {
+            let mut tx = self.store.begin_short().await?;
+            if !self.turn.end(next, &mut tx).await? {
+                tx.end();
+                return Ok(false);
+            }
+            if is_complete {
+                let close_gap = self.query(include_str!("sql/close_gap.sql"));
+                close_gap.bind(since).bind(until).execute(&mut *tx).await?;
+            }
+            let end = self
+                .query(include_str!("sql/end_round.sql"))
                 .bind(is_complete)
                 .bind(failure)
                 .bind(anew)
                 .bind(round.untold.cast_signed())
                 .bind(round.is_on_request)
-                .bind(unix_time(round.span.since))
-                .bind(unix_time(round.span.until))
+                .bind(since)
+                .bind(until);
+            let has_failed = end.fetch_one(&mut *tx).await?.try_get("has_failed")?;
+            tx.commit().await?;
+            Ok(has_failed)
         };
-        let rows = self.store.run(statement).await?;
-        let Some(row) = rows.first() else {
-            return Ok(false);
-        };
-        Ok(row.try_get("has_failed")?)
+        with_timeout(self.store.timeout, ended).await
     }
 
     /// Gives up the turn, so that another process can resume the round at once.
     pub(super) async fn leave(&self) -> Result<(), DatabaseError> {
-        let statement = || {
-            self.query(include_str!("sql/end_turn.sql"))
-                .bind(self.process)
+        let ended = async {
+            let mut tx = self.store.begin_short().await?;
+            self.turn.end(Duration::ZERO, &mut tx).await?;
+            tx.commit().await
         };
-        self.store.run(statement).await.map(drop)
+        with_timeout(self.store.timeout, ended).await
     }
 
     /// Which of these deliveries are unknown, in their order.
@@ -239,7 +255,7 @@ impl Position {
             .collect();
         let statement = || {
             sqlx::query(include_str!("sql/missing.sql"))
-                .bind(&self.endpoint)
+                .bind(self.endpoint())
                 .bind(&tenants)
                 .bind(&ids)
                 .bind(&times)

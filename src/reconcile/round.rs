@@ -95,15 +95,13 @@ impl<S: EventSource> Rounds<'_, S> {
         let bounds = self.position.bounds(&self.limits).await?;
         let on_request = self.limits.on_request;
         let Some(mut round) = self.position.begin(&bounds, on_request).await? else {
-            return Ok(Ended::NotNow(
-                self.position.wait(self.reconcile.every).await?,
-            ));
+            return Ok(Ended::NotNow(self.position.wait().await?));
         };
         if let Some(gap) = bounds.gap() {
             let ago = |time: SystemTime| time.elapsed().unwrap_or_default().as_secs();
             tracing::warn!(
-                endpoint = self.position.endpoint,
-                source = self.position.source,
+                endpoint = self.position.endpoint(),
+                source = self.position.source(),
                 from_seconds_ago = ago(gap.since),
                 until_seconds_ago = ago(gap.until),
                 "webhooks were not reconciled for too long: events of the time between are not looked at, \
@@ -122,9 +120,7 @@ impl<S: EventSource> Rounds<'_, S> {
                 }
                 Ok(Ended::Complete(seen.reconciled))
             }
-            Ok(false) => Ok(Ended::NotNow(
-                self.position.wait(self.reconcile.every).await?,
-            )),
+            Ok(false) => Ok(Ended::NotNow(self.position.wait().await?)),
             Err(error) => {
                 metrics.reconciliation_failed();
                 // If the list refuses the page for good, the next round begins with the first one.
@@ -232,8 +228,8 @@ impl<S: EventSource> Rounds<'_, S> {
     pub(super) fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
         let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);
         tracing::warn!(
-            endpoint = self.position.endpoint,
-            source = self.position.source,
+            endpoint = self.position.endpoint(),
+            source = self.position.source(),
             %error,
             seconds = wait.as_secs(),
             "the provider asks to wait"
@@ -353,7 +349,7 @@ impl Seen {
         let Reconciled {
             missed, unusable, ..
         } = self.reconciled;
-        let (endpoint, source) = (&*position.endpoint, &*position.source);
+        let (endpoint, source) = (position.endpoint(), position.source());
         if missed > 0 {
             tracing::warn!(
                 endpoint,

@@ -11,9 +11,11 @@ use super::round::{Ended, MissingDelivery, Reconciled, Rounds};
 use super::settings::Reconcile;
 use crate::background::Background;
 use crate::error_chain::ErrorChain;
+use crate::progress::Progress;
 use crate::random::random_fraction;
 use crate::recovery::{Begin, Place};
 use crate::stop_signal::Stop;
+use crate::transaction::List;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -47,7 +49,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// [`ReconcileError::Busy`] if another process is in a round, and what has failed otherwise.
     pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
-        let rounds = self.rounds(true);
+        let rounds = self.rounds(true, Progress::default());
         match rounds.run().await? {
             Ended::Complete(reconciled) => Ok(reconciled),
             Ended::NotNow(_) => Err(ReconcileError::Busy),
@@ -63,18 +65,22 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// Those of the list and of Postgres.
     pub async fn dry_run(&self) -> Result<Vec<MissingDelivery>, ReconcileError> {
-        self.rounds(true).list_missing().await
+        self.rounds(true, Progress::default()).list_missing().await
     }
 
-    fn rounds(&self, on_request: bool) -> Rounds<'_, S> {
+    fn rounds(&self, on_request: bool, progress: Progress) -> Rounds<'_, S> {
         let settings = &self.settings;
         Rounds {
             reconcile: self,
             position: Position::new(
                 settings.store.clone(),
-                settings.verification.endpoint.to_string(),
-                self.path.to_string(),
-                self.list.name.clone(),
+                List {
+                    endpoint: settings.verification.endpoint.to_string(),
+                    address: self.path.to_string(),
+                    source: self.list.name.clone(),
+                },
+                self.every,
+                progress,
             ),
             limits: Limits {
                 look_back: self.look_back,
@@ -88,8 +94,9 @@ impl<S: EventSource> Reconcile<S> {
     }
 
     async fn run(self: Arc<Self>, mut stop: Stop) {
-        let rounds = self.rounds(false);
+        let rounds = self.rounds(false, stop.progress().clone());
         loop {
+            stop.takes(MINUTE);
             let Some(ended) = stop.or(rounds.run()).await else {
                 // Another process may go on at once.
                 let _ = rounds.position.leave().await;
@@ -101,7 +108,7 @@ impl<S: EventSource> Reconcile<S> {
                 Err(error) => {
                     tracing::warn!(
                         endpoint = &*self.settings.verification.endpoint,
-                        source = rounds.position.source,
+                        source = rounds.position.source(),
                         error = %ErrorChain(&error),
                         "webhooks could not be reconciled with the provider's list; it is tried again"
                     );
@@ -111,7 +118,7 @@ impl<S: EventSource> Reconcile<S> {
             // Another process may have had a round, or have been killed in one.
             let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
             let wait = wait.mul_f64(1.0 + 0.1 * random_fraction());
-            if stop.or(tokio::time::sleep(wait)).await.is_none() {
+            if stop.rest(wait).await.is_none() {
                 return;
             }
         }

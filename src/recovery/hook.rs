@@ -13,6 +13,9 @@ use crate::stop_signal::Stop;
 /// For how long a call is waited for, and for how long calls are made after it was asked to stop.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// Longer than a call takes, with what is read before it and written after it.
+const LONGEST_CALL: Duration = Duration::from_secs(40);
+
 /// For how long no other process tells the same. Longer than a call is waited for.
 pub(super) const TELLING: Duration = Duration::from_secs(60);
 
@@ -31,7 +34,9 @@ impl<'a> Telling<'a> {
         }
     }
 
+    /// Whether no further call is to be made.
     pub(super) fn is_over(&self) -> bool {
+        self.stop.takes(LONGEST_CALL);
         self.stop.is_asked() && self.began.elapsed() > LIMIT
     }
 }

@@ -1,7 +1,7 @@
 //! The watch of a process: what it says and looks for all the time, for all layers of a recovery. It says which endpoints it
 //! recovers, looks how these are, and flushes what was counted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use super::dead;
 use super::problems::{self, Look, OnChange};
 use super::shared::Shared;
 use crate::activity::{self, Rounds};
+use crate::background::Background;
 use crate::metrics;
+use crate::progress::Progress;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
@@ -47,15 +49,27 @@ const LEAST_COUNT: i64 = 100;
 
 /// The watch of a process, until it is asked to stop: it flushes what all layers have counted and, every half a minute, says
 /// what this process recovers, looks how the endpoints are, and reads what the metrics tell. `looked` hears of each look.
-pub(super) async fn watch(shared: Arc<Shared>, looked: Arc<watch::Sender<()>>, mut stop: Stop) {
+pub(super) async fn watch(
+    shared: Arc<Shared>,
+    tasks: Arc<[WatchedTask]>,
+    looked: Arc<watch::Sender<()>>,
+    mut stop: Stop,
+) {
     let layers = &shared.joined_layers;
     let _watch = layers.watch();
     let mut rounds = Rounds::default();
     let mut unserved = HashSet::new();
     let (mut look, mut next_look) = (FIRST_LOOK, Instant::now());
+    let mut stalled = BTreeSet::new();
     loop {
+        let stalled_now = stalled_of(&tasks);
+        if stalled_now != stalled {
+            log_stalled(&stalled, &stalled_now);
+            stalled = stalled_now;
+            (look.is_forced, next_look) = (true, Instant::now());
+        }
         if Instant::now() >= next_look {
-            serve_and_look(&shared, look).await;
+            serve_and_look(&shared, &stalled, look).await;
             looked.send_replace(());
             let wait;
             (look, wait) = match look.judges_absence {
@@ -82,6 +96,40 @@ pub(super) async fn watch(shared: Arc<Shared>, looked: Arc<watch::Sender<()>>, m
     }
 }
 
+/// A loop of this process, as the watch sees it.
+pub(super) struct WatchedTask {
+    name: &'static str,
+    progress: Progress,
+}
+
+impl WatchedTask {
+    pub(super) fn of(task: &Background) -> Self {
+        Self {
+            name: task.name(),
+            progress: task.progress().clone(),
+        }
+    }
+}
+
+/// Which loops do not come round. Those of several lists have one name.
+fn stalled_of(tasks: &[WatchedTask]) -> BTreeSet<&'static str> {
+    let stalled = tasks.iter().filter(|task| task.progress.is_overdue());
+    stalled.map(|task| task.name).collect()
+}
+
+fn log_stalled(before: &BTreeSet<&str>, now: &BTreeSet<&str>) {
+    for task in now.difference(before) {
+        tracing::error!(
+            task,
+            "a background task of webhooks has stopped, although its process lives: a thread may be blocked, as by a \
+             handler"
+        );
+    }
+    for task in before.difference(now) {
+        tracing::info!(task, "a background task of webhooks goes on");
+    }
+}
+
 /// Tells the hooks after each look of the watch, also after its last one. They are the application's, and may take their time:
 /// the watch does not wait for them.
 pub(super) async fn tell(
@@ -90,7 +138,11 @@ pub(super) async fn tell(
     mut looked: watch::Receiver<()>,
     stop: Stop,
 ) {
-    while looked.changed().await.is_ok() {
+    loop {
+        stop.progress().unlimited();
+        if looked.changed().await.is_err() {
+            return;
+        }
         tell_hooks(&shared, on_change.as_ref(), &stop).await;
     }
 }
@@ -102,16 +154,17 @@ pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_
         judges_absence: false,
     };
     let (_never, stop) = Stop::channel();
-    serve_and_look(shared, look).await;
+    serve_and_look(shared, &BTreeSet::new(), look).await;
     tell_hooks(shared, on_change, &stop).await;
 }
 
-/// Says what this process recovers, and looks how all endpoints are.
-async fn serve_and_look(shared: &Shared, look: Look) {
+/// Says what this process recovers and which of its loops have stopped, and looks how all endpoints are.
+async fn serve_and_look(shared: &Shared, stalled: &BTreeSet<&str>, look: Look) {
     let endpoints = shared.endpoints.all();
     let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
+    let stalled: Vec<&str> = stalled.iter().copied().collect();
     if !names.is_empty()
-        && let Err(error) = shared.store.serve(&names).await
+        && let Err(error) = shared.store.serve(&names, &stalled).await
     {
         tracing::debug!(%error, "webhook recovery could not say what it serves");
     }

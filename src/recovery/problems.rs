@@ -52,10 +52,13 @@ pub enum Problem {
     /// [expected](crate::Provider::expect_version) to send, or another [mode](crate::Provider::expect_livemode). Where the signature does not cover the version, an attacker
     /// with a captured request can cause it.
     OtherVersion,
+    /// A background task of a process has stopped, although the process lives: it has not finished what it does in the time
+    /// that this may take. The subject is its name, such as `recovery`.
+    Stalled,
 }
 
 impl Problem {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Failing,
         Self::Probing,
         Self::Unreached,
@@ -67,6 +70,7 @@ impl Problem {
         Self::SubscriptionDiffers,
         Self::NotCompared,
         Self::OtherVersion,
+        Self::Stalled,
     ];
 
     /// The name in the log, such as `not reconciled`.
@@ -83,6 +87,7 @@ impl Problem {
             Self::SubscriptionDiffers => "subscription differs",
             Self::NotCompared => "not compared",
             Self::OtherVersion => "other version",
+            Self::Stalled => "stalled",
         }
     }
 
@@ -123,11 +128,15 @@ impl Problem {
                  the table `subscriptions` say why"
             }
             Self::OtherVersion => "payloads have another version or mode than is expected",
+            Self::Stalled => {
+                "a background task has stopped, although its process lives: the log of that process has its name at \
+                 ERROR. Restart it"
+            }
         }
     }
 
     /// The names of all. A later version may know more.
-    fn names() -> [&'static str; 11] {
+    fn names() -> [&'static str; 12] {
         Self::ALL.map(Self::as_str)
     }
 
@@ -154,7 +163,7 @@ pub struct EndpointChange {
     pub endpoint: String,
     /// What is wrong, or was.
     pub problem: Problem,
-    /// What the problem is about, if that is not the endpoint: the event type. `*` stands for those that are not told by
+    /// What the problem is about, if that is not the endpoint: the event type, or the task that has stopped. `*` stands for those that are not told by
     /// name, and ` (unverified)` is at the end of one that a sender may have chosen.
     pub subject: Option<String>,
     /// When it was seen first.
@@ -205,11 +214,7 @@ pub(super) async fn look(store: &Store, look: Look) -> Result<(), DatabaseError>
 async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
     let mut tx = store.begin_short().await?;
     let turn = Turn::of("problems", TURN);
-    let is_its_turn = match look.is_forced {
-        true => turn.take_over(&mut tx).await?,
-        false => turn.take(&mut tx).await?,
-    };
-    if !is_its_turn {
+    if !turn.take_once(look.is_forced, &mut tx).await? {
         tx.end();
         return Ok(());
     }

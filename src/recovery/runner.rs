@@ -34,6 +34,10 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// delivery.
 const LOCKED_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a look takes at most, and a take, which has several steps.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+const LONGEST_TAKE: Duration = Duration::from_secs(40);
+
 /// How long a statement goes on after recovery was asked to stop. If it were broken off, it might already have
 /// taken deliveries, which would count as attempts that did not end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -68,6 +72,8 @@ struct Agenda {
     has_taken: bool,
     /// Until the next look, if nothing can be taken and there is no news.
     wait: Duration,
+    /// Of all endpoints. After this time, an attempt has ended, and a slot is free.
+    longest_attempt: Duration,
 }
 
 struct DueEndpoint {
@@ -86,15 +92,18 @@ impl Runner {
         while !stop.is_asked() {
             // Registered before it looks, so as not to miss one in between.
             let news = self.shared.news.notified();
+            stop.takes(LONGEST_LOOK);
             let Some(mut agenda) = stop.or(self.look()).await else {
                 break;
             };
             self.work_off(&mut agenda, &mut turn, &mut stop).await;
             // Without this wait, what is due and cannot be taken is looked at as fast as Postgres answers.
             if !agenda.has_taken {
+                stop.takes(agenda.wait);
                 let _ = stop.or(tokio::time::timeout(agenda.wait, news)).await;
             }
         }
+        stop.progress().unlimited();
         let mut attempts = std::mem::take(&mut *self.attempts());
         while attempts.join_next().await.is_some() {}
         // All slots are free once nothing of the layers runs in the background.
@@ -105,6 +114,7 @@ impl Runner {
     /// Takes and runs what is due, until it is time for another look or to stop.
     async fn work_off(self: &Arc<Self>, agenda: &mut Agenda, turn: &mut u64, stop: &mut Stop) {
         while !agenda.is_over() {
+            stop.takes(agenda.longest_attempt + LONGEST_LOOK);
             let slot = self.free_slot_until(agenda.ahead_until());
             let Some(slot) = stop.or(slot).await else {
                 break;
@@ -127,6 +137,7 @@ impl Runner {
                 self.begin(taken, slot, &endpoint.served, stop);
                 continue;
             }
+            stop.takes(LONGEST_TAKE);
             let Some(taken) = stop.or_after(GRACE, self.take_for(endpoint, slot)).await else {
                 break;
             };
@@ -226,6 +237,8 @@ impl Runner {
                 _slot: slot,
             });
             self.attempt(taken, served).await;
+            // The loop may wait for one attempt after the other, if they run alone.
+            stop.takes(served.longest_attempt() + LONGEST_LOOK);
             return;
         }
         let attempt = &taken.attempt;
@@ -272,8 +285,11 @@ impl Runner {
             looked_at: Instant::now(),
             has_taken: false,
             wait: self.poll_interval,
+            longest_attempt: Duration::ZERO,
         };
         let endpoints = self.shared.endpoints.all();
+        let longest = endpoints.iter().map(|served| served.longest_attempt());
+        agenda.longest_attempt = longest.max().unwrap_or_default();
         let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
         let next = match self.shared.store.next(&names).await {
             Ok(next) => next,

@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::background_task::{BackgroundTask, Place};
 use super::joined_layers::{JoinedLayer, JoinedLayers};
 use super::liveness::{Liveness, Taker};
-use super::presence;
+use super::presence::{self, WatchedTask};
 use super::probe::probe;
 use super::problems::{EndpointChange, OnChange};
 use super::reconciled_lists::ReconciledLists;
@@ -314,16 +314,21 @@ impl Recovery {
         let (look, looked) = watch::channel(());
         let (watched, look) = (self.shared.clone(), Arc::new(look));
         let (told, on_change) = (self.shared.clone(), self.on_change);
+        let runner = Background::spawn("recovery", move |stop| runner.clone().run(stop));
+        let telling = Background::spawn("hooks", move |stop| {
+            presence::tell(told.clone(), on_change.clone(), looked.clone(), stop)
+        });
+        let others: Vec<_> = others.into_iter().map(|begin| begin()).collect();
+        let tasks = [&runner, &telling].into_iter().chain(&others);
+        let tasks: Arc<[_]> = tasks.map(WatchedTask::of).collect();
         RecoveryTask {
             shared: self.shared,
-            runner: Background::spawn("recovery", move |stop| runner.clone().run(stop)),
+            runner,
             watch: Background::spawn("watch", move |stop| {
-                presence::watch(watched.clone(), look.clone(), stop)
+                presence::watch(watched.clone(), tasks.clone(), look.clone(), stop)
             }),
-            telling: Background::spawn("hooks", move |stop| {
-                presence::tell(told.clone(), on_change.clone(), looked.clone(), stop)
-            }),
-            others: others.into_iter().map(|begin| begin()).collect(),
+            telling,
+            others,
             limit: self.stop_limit,
         }
     }

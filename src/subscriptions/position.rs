@@ -8,24 +8,18 @@ use sqlx::query::Query;
 use sqlx::{Postgres, Row};
 
 use crate::pg_time::interval;
-use crate::random::random;
 use crate::settings::Settings;
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{DatabaseError, List, Store, Turn, with_timeout};
 
 /// How long a process has the turn. Longer than a comparison takes.
 const TURN: Duration = Duration::from_secs(5 * 60);
 
 /// The row of a subscription, as one process uses it.
 pub(super) struct Position {
-    pub(super) store: Store,
-    pub(super) endpoint: String,
-    pub(super) address: String,
-    pub(super) source: String,
+    store: Store,
     /// That of the application.
     version: Arc<str>,
-    /// The longest time from one comparison to the next.
-    longest: Duration,
-    process: i64,
+    turn: Turn,
 }
 
 /// What the row says.
@@ -43,30 +37,40 @@ impl Position {
         source: String,
         longest: Duration,
     ) -> Self {
-        Self {
-            store: settings.store.clone(),
+        let list = List {
             endpoint: settings.verification.endpoint.to_string(),
             address,
             source,
+        };
+        Self {
+            store: settings.store.clone(),
             version: settings.version.clone(),
-            // No shorter than a turn of another process.
-            longest: longest.max(TURN),
-            process: random().cast_signed(),
+            turn: Turn::of_list("subscription", list, TURN, longest),
         }
     }
 
+    pub(super) fn endpoint(&self) -> &str {
+        &self.turn.list().endpoint
+    }
+
+    /// The name of the list.
+    pub(super) fn source(&self) -> &str {
+        &self.turn.list().source
+    }
+
     fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
+        let list = self.turn.list();
         sqlx::query(sql)
-            .bind(&self.endpoint)
-            .bind(&self.address)
-            .bind(&self.source)
+            .bind(&list.endpoint)
+            .bind(&list.address)
+            .bind(&list.source)
     }
 
     pub(super) async fn look(&self) -> Result<Look, DatabaseError> {
         let look = || {
             self.query(include_str!("sql/look.sql"))
                 .bind(&*self.version)
-                .bind(interval(self.longest))
+                .bind(interval(self.turn.longest()))
         };
         let rows = self.store.run(look).await?;
         let Some(row) = rows.first() else {
@@ -84,19 +88,19 @@ impl Position {
 
     /// Takes the turn. Returns what was found before, or `None` if it is not the turn of this process.
     pub(super) async fn begin(&self) -> Result<Option<Vec<String>>, DatabaseError> {
-        let begin = || {
-            self.query(include_str!("sql/begin.sql"))
-                .bind(&*self.version)
-                .bind(interval(self.longest))
-                .bind(self.process)
-                .bind(interval(TURN))
+        let begun = async {
+            let mut tx = self.store.begin_short().await?;
+            if !self.turn.take(&mut tx).await? {
+                tx.end();
+                return Ok(None);
+            }
+            let begin = self.query(include_str!("sql/begin.sql"));
+            let row = begin.bind(&*self.version).fetch_one(&mut *tx).await?;
+            tx.commit().await?;
+            let before: Option<Vec<String>> = row.try_get("differences")?;
+            Ok(Some(before.unwrap_or_default()))
         };
-        let rows = self.store.run(begin).await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        let before: Option<Vec<String>> = row.try_get("differences")?;
-        Ok(Some(before.unwrap_or_default()))
+        with_timeout(self.store.timeout, begun).await
     }
 
     /// Ends the turn, with what was found, or with why the provider could not be asked. Returns whether it was still the
@@ -106,13 +110,18 @@ impl Position {
         next: Duration,
         found: Result<&[String], &str>,
     ) -> Result<bool, DatabaseError> {
-        let end = || {
-            self.query(include_str!("sql/end.sql"))
-                .bind(self.process)
-                .bind(interval(next))
-                .bind(found.ok())
-                .bind(found.err())
+        let ended = async {
+            let mut tx = self.store.begin_short().await?;
+            if !self.turn.end(next, &mut tx).await? {
+                tx.end();
+                return Ok(false);
+            }
+            let end = self.query(include_str!("sql/end.sql"));
+            let end = end.bind(found.ok()).bind(found.err());
+            end.execute(&mut *tx).await?;
+            tx.commit().await?;
+            Ok(true)
         };
-        Ok(!self.store.run(end).await?.is_empty())
+        with_timeout(self.store.timeout, ended).await
     }
 }

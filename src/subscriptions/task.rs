@@ -18,6 +18,9 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 /// The longest: another process may have been killed in its turn, and the gauge shows what any process has found.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// Longer than a comparison takes.
+const LONGEST_TURN: Duration = Duration::from_secs(3 * 60);
+
 /// The most by which a time is longer, as a part of it.
 const JITTER: f64 = 0.1;
 
@@ -50,21 +53,22 @@ impl<S: SubscriptionSource> Subscriptions<S> {
             self.every.mul_f64(1.0 + JITTER),
         );
         loop {
+            stop.takes(LONGEST_TURN);
             let Some(turn) = stop.or(self.turn(&position)).await else {
                 // Another process compares once the turn is over.
                 return;
             };
             let wait = turn.unwrap_or_else(|error| {
                 tracing::warn!(
-                    endpoint = position.endpoint,
-                    source = position.source,
+                    endpoint = position.endpoint(),
+                    source = position.source(),
                     %error,
                     "the provider's subscription could not be compared; it is tried again"
                 );
                 LONGEST_WAIT
             });
             let wait = jittered(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT));
-            if stop.or(tokio::time::sleep(wait)).await.is_none() {
+            if stop.rest(wait).await.is_none() {
                 return;
             }
         }
@@ -82,7 +86,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
             return Ok(SHORTEST_WAIT);
         };
         let next = jittered(self.every);
-        let (endpoint, source) = (&*position.endpoint, &*position.source);
+        let (endpoint, source) = (position.endpoint(), position.source());
         let report = match self.compare().await {
             Ok(report) => report,
             Err(error) => {

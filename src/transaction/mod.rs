@@ -47,6 +47,6 @@ pub use sea_orm::{SeaOrmSavepoint, SeaOrmTx};
 pub(crate) use short_tx::{ShortTx, begin_own};
 pub(crate) use slot::{ClaimedTx, Left, Slot};
 pub(crate) use store::Store;
-pub(crate) use turn::Turn;
+pub(crate) use turn::{List, Turn};
 pub(crate) use written::RowsByTable;
 pub use written::RowsWritten;

@@ -1,13 +1,16 @@
--- Returns a row if it is the turn of the process $2 in the task $1, for $3 from now on: no other process has it, or $4 says
--- so. The row is locked to the end of the transaction.
+-- Takes the turn in the task $1 for the process $5, or extends the one that this process has. A row if the turn is due, or $8
+-- allows an early one, and no other process is in it. The row is locked to the end of the transaction.
 --
--- A turn that ends later than one can was taken before the clock was set back: without that condition, no process would have
--- its turn for a long time.
-insert into idempotent_webhook.turns as turn (name, process, ends_at)
-values ($1, $2, now() + $3)
-on conflict (name) do update
-set process = excluded.process, ends_at = excluded.ends_at
-where $4
-    or turn.process = excluded.process
-    or turn.ends_at not between now() and now() + $3
+-- $2 endpoint, $3 address, $4 source, $6 for how long, $7 the longest time until a turn. Without a process, the turn ends with
+-- the transaction.
+--
+-- A turn that is due later than it can be was ended before the clock was set back: without that condition, no process would
+-- have its turn for a long time.
+insert into idempotent_webhook.turns as turn (task, endpoint, address, source, process, next_at)
+values ($1, $2, $3, $4, $5, now() + $6)
+on conflict (task, endpoint, address, source) do update
+set process = excluded.process, next_at = excluded.next_at
+where turn.process = excluded.process
+    or turn.next_at not between now() and now() + $7
+    or $8 and turn.process is null
 returning true

@@ -1,62 +1,172 @@
-//! Whose turn it is in a task that one process does for all: a row for each task.
+//! Whose turn it is in a task that one process does for all, and when the next turn may begin: a row for each task.
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
 
-use super::short_tx::ShortTx;
+use super::pg_error::DatabaseError;
+use super::store::Store;
 use crate::pg_time::interval;
 use crate::random::random;
 
+const WAIT: &str = "
+    select extract(epoch from next_at - now())::float8 as seconds
+    from idempotent_webhook.turns
+    where (task, endpoint, address, source) = ($1, $2, $3, $4) and next_at <= now() + $5
+";
+
+const EXTEND: &str = "
+    update idempotent_webhook.turns
+    set next_at = now() + $6
+    where (task, endpoint, address, source) = ($1, $2, $3, $4) and process = $5
+    returning true
+";
+
 const END: &str = "
-    delete from idempotent_webhook.turns
-    where name = $1 and process = $2
+    update idempotent_webhook.turns
+    set process = null, next_at = now() + $6
+    where (task, endpoint, address, source) = ($1, $2, $3, $4) and process = $5
+    returning true
 ";
 
 /// A turn in a task, for a process that takes it.
+#[derive(Clone, Debug)]
 pub(crate) struct Turn {
-    name: &'static str,
-    /// How long it lasts, unless it is taken again before.
+    task: &'static str,
+    list: List,
+    /// How long it lasts, unless it is extended before.
     lasts: Duration,
+    /// The longest time from one turn to the next.
+    longest: Duration,
     /// A random number, so that each turn is of a process of its own.
     process: i64,
 }
 
+/// The list that a task is about. Its texts are empty where a task is about none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct List {
+    pub(crate) endpoint: String,
+    /// The path of the route, or what the provider calls.
+    pub(crate) address: String,
+    /// The name of the list.
+    pub(crate) source: String,
+}
+
 impl Turn {
-    pub(crate) fn of(name: &'static str, lasts: Duration) -> Self {
+    pub(crate) fn of(task: &'static str, lasts: Duration) -> Self {
+        Self::of_list(task, List::default(), lasts, lasts)
+    }
+
+    /// The turn in a task that is about a list. `every` is the longest time from the end of one turn to the next.
+    pub(crate) fn of_list(
+        task: &'static str,
+        list: List,
+        lasts: Duration,
+        every: Duration,
+    ) -> Self {
         Self {
-            name,
+            task,
+            list,
             lasts,
+            longest: every.max(lasts),
             process: random().cast_signed(),
         }
     }
 
-    /// Takes the turn or, if it was taken before, extends it, in the transaction of what is done in it. Returns whether
-    /// nobody else has it.
+    pub(crate) fn list(&self) -> &List {
+        &self.list
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// Takes the turn or, if this process has it, extends it, in the transaction of what is done in it. Returns whether it is
+    /// due, and no other process has it.
     pub(crate) async fn take(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
-        self.take_if(false, connection).await
+        self.take_by(Some(self.process), false, connection).await
     }
 
-    /// Takes the turn, whoever has it.
-    pub(crate) async fn take_over(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
-        self.take_if(true, connection).await
+    /// The same before it is due.
+    pub(crate) async fn take_early(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
+        self.take_by(Some(self.process), true, connection).await
     }
 
-    async fn take_if(&self, forced: bool, connection: &mut PgConnection) -> sqlx::Result<bool> {
-        let taken = sqlx::query(include_str!("take_turn.sql"))
-            .bind(self.name)
-            .bind(self.process)
+    /// Takes a turn that ends with the transaction. The next one is due once it has lasted. Returns whether it is due, or may
+    /// be taken early.
+    pub(crate) async fn take_once(
+        &self,
+        is_early: bool,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<bool> {
+        self.take_by(None, is_early, connection).await
+    }
+
+    async fn take_by(
+        &self,
+        process: Option<i64>,
+        is_early: bool,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<bool> {
+        let taken = self
+            .query(include_str!("take_turn.sql"))
+            .bind(process)
             .bind(interval(self.lasts))
-            .bind(forced);
-        Ok(taken.fetch_optional(connection).await?.is_some())
+            .bind(interval(self.longest))
+            .bind(is_early);
+        is_there(taken, connection).await
     }
 
-    /// Ends the turn, so that another process can take it now.
-    pub(crate) async fn end(&self, pool: &PgPool) -> sqlx::Result<()> {
-        ShortTx::run(pool, async |tx| {
-            let ended = sqlx::query(END).bind(self.name).bind(self.process);
-            ended.execute(tx).await.map(drop)
-        })
-        .await
+    /// How long it is until a process may take the turn.
+    pub(crate) async fn wait(&self, store: &Store) -> Result<Duration, DatabaseError> {
+        let wait = || self.query(WAIT).bind(interval(self.longest));
+        let rows = store.run(wait).await?;
+        let Some(row) = rows.first() else {
+            return Ok(Duration::ZERO);
+        };
+        let seconds: f64 = row.try_get("seconds")?;
+        Ok(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default())
     }
+
+    /// Extends the turn. Returns whether this process still has it.
+    pub(crate) async fn extend(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
+        self.set(EXTEND, self.lasts, connection).await
+    }
+
+    /// Ends the turn: the next one is due after this time. Returns whether this process still had it.
+    pub(crate) async fn end(
+        &self,
+        next: Duration,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<bool> {
+        self.set(END, next, connection).await
+    }
+
+    /// Sets when the next turn is due. Returns whether this process still had this one.
+    async fn set(
+        &self,
+        sql: &'static str,
+        next: Duration,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<bool> {
+        let set = self.query(sql).bind(self.process).bind(interval(next));
+        is_there(set, connection).await
+    }
+
+    fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
+        sqlx::query(sql)
+            .bind(self.task)
+            .bind(&self.list.endpoint)
+            .bind(&self.list.address)
+            .bind(&self.list.source)
+    }
+}
+
+async fn is_there(
+    statement: Query<'_, Postgres, PgArguments>,
+    connection: &mut PgConnection,
+) -> sqlx::Result<bool> {
+    Ok(statement.fetch_optional(connection).await?.is_some())
 }

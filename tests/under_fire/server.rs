@@ -32,7 +32,7 @@ const TABLES: &str = "
         insert into public.noted
         select old.delivery_id, tg_argv[0]
         from idempotent_webhook.turns as turn
-        where turn.name = 'retention' and turn.xmin = pg_current_xact_id()::xid;
+        where turn.task = 'retention' and turn.xmin = pg_current_xact_id()::xid;
         return null;
     end
     $$;
@@ -89,15 +89,15 @@ const COMMITTED: &str = "
 /// What a process that was killed in its turn has left behind, which ends by itself, minutes later.
 const END_TURNS: &str = "
     with rounds as (
-        update idempotent_webhook.reconciliations
-        set turn_ends_at = now()
-        where process is not null
+        update idempotent_webhook.turns
+        set next_at = now()
+        where task = 'reconciliation' and process is not null
         returning 1
     ),
     pruning as (
         update idempotent_webhook.turns
-        set ends_at = now()
-        where name = 'retention'
+        set next_at = now()
+        where task = 'retention'
     )
     select count(*) from rounds";
 

@@ -13,7 +13,7 @@ use super::super::rows::grouped;
 const LISTS: &str = concat!(
     "
     select
-        path, source, missed,
+        list.path, list.source, missed,
         left(failure, 300) as failure,
         extract(epoch from reconciled_until)::float8 as reconciled_until,
         extract(epoch from last_missed_at)::float8 as last_missed_at,
@@ -21,13 +21,18 @@ const LISTS: &str = concat!(
         case
             when ",
     is_late!(),
-    " then extract(epoch from greatest(next_round_at, turn_ends_at))::float8
+    " then extract(epoch from turn.next_at)::float8
         end as late_since
-    from idempotent_webhook.reconciliations
-    where endpoint = $1
-    order by failure is null and not ",
+    from idempotent_webhook.reconciliations as list
+    left join idempotent_webhook.turns as turn
+        on turn.task = 'reconciliation'
+            and turn.endpoint = list.endpoint
+            and turn.address = list.path
+            and turn.source = list.source
+    where list.endpoint = $1
+    order by failure is null and not coalesce(",
     is_late!(),
-    ", source, path
+    ", false), list.source, list.path
     limit 1000
 "
 );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::time::Instant;
 
 use super::delete::{Batch, Old, Rows, Step};
@@ -18,6 +18,9 @@ pub(super) const TURN: Duration = Duration::from_secs(10 * 60);
 
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
+
+/// Longer than a step takes, or the pause after it.
+const LONGEST_STEP: Duration = Duration::from_secs(6 * 60);
 
 /// A round works for a quarter of the time: after each step it pauses three times as long as the step took.
 const PAUSE: u32 = 3;
@@ -86,7 +89,8 @@ impl<'a> Pass<'a> {
             Err(Halt::Failed(error)) => Err(error),
         };
         if let Some(round) = self.round {
-            round.turn.end(self.pool).await?;
+            let end = async |tx: &mut PgConnection| round.turn.end(Duration::ZERO, tx).await;
+            ShortTx::run(self.pool, end).await?;
         }
         ended
     }
@@ -165,10 +169,11 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
         // In a transaction, so that PgBouncer keeps a statement on one connection from its
         // preparation to its end.
-        if let Some(round) = &self.round
-            && round.stop.is_asked()
-        {
-            return Err(Halt::Stopped);
+        if let Some(round) = &self.round {
+            if round.stop.is_asked() {
+                return Err(Halt::Stopped);
+            }
+            round.stop.takes(LONGEST_STEP);
         }
         let batch = ShortTx::run(self.pool, async |tx| {
             if let Some(round) = &self.round
@@ -183,7 +188,7 @@ impl<'a> Pass<'a> {
 
     async fn pause_after(&mut self, worked: Duration) {
         if let Some(round) = &mut self.round {
-            let _ = tokio::time::timeout(worked * PAUSE, round.stop.asked()).await;
+            let _ = round.stop.rest(worked * PAUSE).await;
         }
     }
 }

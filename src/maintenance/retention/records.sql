@@ -4,15 +4,36 @@ with redelivery_requests as (
     delete from idempotent_webhook.redelivery_requests
     where first_at < now() - greatest($1, interval '1 year')
 ),
--- Of lists that no process reconciles any more.
-reconciliations as (
-    delete from idempotent_webhook.reconciliations
-    where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
+-- In lists that no process reconciles or compares any more. What is known of such a list is deleted by the next round: a statement
+-- does not see what it deletes.
+turns as (
+    delete from idempotent_webhook.turns
+    where next_at < now() - case task
+        when 'reconciliation' then greatest($1, interval '1 year')
+        else $1
+    end
 ),
--- Of subscriptions that no process compares any more.
+reconciliations as (
+    delete from idempotent_webhook.reconciliations as list
+    where not exists (
+        select
+        from idempotent_webhook.turns as turn
+        where turn.task = 'reconciliation'
+            and turn.endpoint = list.endpoint
+            and turn.address = list.path
+            and turn.source = list.source
+    )
+),
 subscriptions as (
-    delete from idempotent_webhook.subscriptions
-    where next_at < now() - $1
+    delete from idempotent_webhook.subscriptions as compared
+    where not exists (
+        select
+        from idempotent_webhook.turns as turn
+        where turn.task = 'subscription'
+            and turn.endpoint = compared.endpoint
+            and turn.address = compared.address
+            and turn.source = compared.source
+    )
 ),
 -- A part of them each time, since they are many. Their results are soon of no interest.
 action_deliveries as (
@@ -29,7 +50,7 @@ action_deliveries as (
         and of_action.tenant = old.tenant
         and of_action.delivery_id = old.delivery_id
 )
--- Those whose deliveries were deleted by an earlier round: a statement does not see what it deletes.
+-- Those whose deliveries were deleted by an earlier round.
 delete from idempotent_webhook.operator_actions
 where began_at < now() - greatest($1, interval '1 year')
     and not exists (

@@ -111,7 +111,7 @@ impl Retention {
 
     async fn run(self, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
         let mut wait = first_wait(self.every);
-        while tokio::time::timeout(wait, stop.asked()).await.is_err() {
+        while stop.rest(wait).await.is_some() {
             let mut round = Pruned::default();
             let mut asked = stop.clone();
             let work = Pass::round(

@@ -1,8 +1,8 @@
--- The process $4 has looked at the events from $5 to $6: a gap within them is none any more.
+-- A round has looked at the events from $4 to $5: a gap within them is none any more.
 --
 -- $1 endpoint, $2 path, $3 source.
 update idempotent_webhook.reconciliations
 set gap_since = null, gap_until = null
-where endpoint = $1 and path = $2 and source = $3 and process = $4
-    and to_timestamp($5) <= gap_since
-    and gap_until <= to_timestamp($6)
+where endpoint = $1 and path = $2 and source = $3
+    and to_timestamp($4) <= gap_since
+    and gap_until <= to_timestamp($5)

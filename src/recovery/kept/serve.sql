@@ -1,9 +1,13 @@
--- Notes that a process recovers the endpoints of $1. In the order of the key, so that two
--- processes do not wait for each other in a circle. Of many processes, one writes.
-insert into idempotent_webhook.kept_endpoints as known (endpoint, served_at)
-select endpoint, now()
+-- Notes that a process recovers the endpoints of $1, and which of its loops have stopped, $2. In the order of the key, so that
+-- two processes do not wait for each other in a circle. Of many processes that are well, one writes.
+insert into idempotent_webhook.kept_endpoints as known (endpoint, served_at, stalled, stalled_at)
+select endpoint, now(), nullif($2::text[], '{}'), case when $2 <> '{}' then now() end
 from unnest($1::text[]) as served (endpoint)
 order by endpoint
 on conflict (endpoint) do update
-set served_at = excluded.served_at
-where known.served_at is null or known.served_at < now() - interval '20 seconds'
+set served_at = excluded.served_at,
+    stalled = coalesce(excluded.stalled, known.stalled),
+    stalled_at = coalesce(excluded.stalled_at, known.stalled_at)
+where known.served_at is null
+    or known.served_at < now() - interval '20 seconds'
+    or excluded.stalled is not null

@@ -97,9 +97,16 @@ impl Store {
         Ok(time)
     }
 
-    /// This process recovers these endpoints.
-    pub(crate) async fn serve(&self, endpoints: &[&str]) -> Result<(), DatabaseError> {
-        let statement = || sqlx::query(include_str!("serve.sql")).bind(endpoints);
+    /// This process recovers these endpoints, and these loops of it have stopped.
+    pub(crate) async fn serve(
+        &self,
+        endpoints: &[&str],
+        stalled: &[&str],
+    ) -> Result<(), DatabaseError> {
+        let statement = || {
+            let serve = sqlx::query(include_str!("serve.sql"));
+            serve.bind(endpoints).bind(stalled)
+        };
         self.run(statement).await.map(drop)
     }
 

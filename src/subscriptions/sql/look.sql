@@ -1,17 +1,22 @@
 -- How long it is until a process may take the turn, and what the last comparisons of all lists of the endpoint have found.
 -- $1 the endpoint, $2 the address, $3 the name of the list, $4 the version of the application, $5 the longest time until a
--- turn: as in `begin.sql`.
+-- turn.
+--
+-- What one version of the application expects is not what another one does. Where several run side by side, the newest
+-- compares: a version that had the row before has it again once nobody has compared for an hour.
 select
     (
         select coalesce(sum(cardinality(differences)), 0)
         from idempotent_webhook.subscriptions
-        where endpoint = $1 and next_at > now() - interval '1 hour'
+        join idempotent_webhook.turns as turn using (endpoint, address, source)
+        where endpoint = $1 and turn.task = 'subscription' and turn.next_at > now() - interval '1 hour'
     )::bigint as differences,
     extract(epoch from case
-        when next_at > now() + $5 then interval '0'
+        when turn.next_at > now() + $5 then interval '0'
         when version <> $4 and $4 = any (former_versions)
-            then greatest(next_at + interval '1 hour' - now(), interval '0')
-        else greatest(next_at - now(), interval '0')
+            then greatest(turn.next_at + interval '1 hour' - now(), interval '0')
+        else greatest(turn.next_at - now(), interval '0')
     end)::float8 as wait
 from idempotent_webhook.subscriptions
-where endpoint = $1 and address = $2 and source = $3
+join idempotent_webhook.turns as turn using (endpoint, address, source)
+where endpoint = $1 and address = $2 and source = $3 and turn.task = 'subscription'

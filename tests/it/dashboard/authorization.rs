@@ -400,12 +400,13 @@ pub const TWO_OF_ALL: &str = "
     insert into idempotent_webhook.reconciliations (endpoint, path, source, begins_at, failure, failed_at)
     select endpoint, '/' || endpoint, 'github', now(), 'it answers 401 to ' || endpoint, now()
     from unnest(array['mine', 'theirs']) as endpoint;
-    insert into idempotent_webhook.subscriptions
-        (endpoint, address, source, next_at, compared_at, differences)
+    insert into idempotent_webhook.subscriptions (endpoint, address, source, compared_at, differences)
     select
-        endpoint, 'https://example.com/' || endpoint, 'github', now() + interval '1 hour', now(),
-        array['it lacks the type of ' || endpoint]
-    from unnest(array['mine', 'theirs']) as endpoint
+        endpoint, 'https://example.com/' || endpoint, 'github', now(), array['it lacks the type of ' || endpoint]
+    from unnest(array['mine', 'theirs']) as endpoint;
+    insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
+    select 'subscription', endpoint, address, source, now() + interval '1 hour'
+    from idempotent_webhook.subscriptions
 ";
 
 /// A page that reads a table without `where endpoint = any($1)` shows rows of it that it must not.

@@ -603,15 +603,19 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
             "insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
              select unnest('{as it should be,cannot be asked,differs,nobody compares}'::text[]), now();
              insert into idempotent_webhook.subscriptions
-                 (endpoint, address, source, next_at, compared_at, differences)
+                 (endpoint, address, source, compared_at, differences)
              values
-                 ('as it should be', 'https://a.example/', 'stripe', now(), now(), '{}'),
-                 ('differs', 'https://a.example/', 'stripe', now(), now(), '{one thing,another}'),
-                 ('nobody compares', 'https://a.example/', 'stripe', now() - interval '61 minutes', now(), '{x}');
-             insert into idempotent_webhook.subscriptions (endpoint, address, source, next_at, failure, failed_at)
+                 ('as it should be', 'https://a.example/', 'stripe', now(), '{}'),
+                 ('differs', 'https://a.example/', 'stripe', now(), '{one thing,another}'),
+                 ('nobody compares', 'https://a.example/', 'stripe', now(), '{x}');
+             insert into idempotent_webhook.subscriptions (endpoint, address, source, failure, failed_at)
              values
-                 ('as it should be', 'https://b.example/', 'stripe', now(), 'for an hour', now() - interval '1 hour'),
-                 ('cannot be asked', 'https://a.example/', 'stripe', now(), 'a key', now() - interval '2 days')",
+                 ('as it should be', 'https://b.example/', 'stripe', 'for an hour', now() - interval '1 hour'),
+                 ('cannot be asked', 'https://a.example/', 'stripe', 'a key', now() - interval '2 days');
+             insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
+             select 'subscription', endpoint, address, source,
+                 now() - case endpoint when 'nobody compares' then interval '61 minutes' else '0' end
+             from idempotent_webhook.subscriptions",
         )
         .await;
     let board = Board::operator(&database.pool);

@@ -7,19 +7,28 @@ use super::*;
 /// Of two endpoints: one with a list that fails, one that nobody reconciles any more and one that is new, and
 /// the other one likewise.
 const LISTS: &str = r#"
+    with list as (
+        insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
+        select 'reconciliation', endpoint, '/hooks?token=geheim', endpoint || '-' || source, next_at
+        from unnest(array['mine', 'theirs']) as endpoint
+        cross join (values
+            ('fails', now() + interval '5 min'),
+            ('is left', '2026-01-06 02:02:02Z'),
+            ('begins', now())
+        ) as turns (source, next_at)
+    )
     insert into idempotent_webhook.reconciliations
-        (endpoint, path, source, begins_at, reconciled_until, next_round_at, missed, last_missed_at, failure,
-         failed_at)
+        (endpoint, path, source, begins_at, reconciled_until, missed, last_missed_at, failure, failed_at)
     select endpoint, '/hooks?token=geheim', endpoint || '-' || source, '2026-01-01Z', reconciled_until,
-        next_round_at, missed, last_missed_at, failure, failed_at
+        missed, last_missed_at, failure, failed_at
     from unnest(array['mine', 'theirs']) as endpoint
     cross join (values
-        ('fails', timestamptz '2026-01-02 03:04:05Z', now() + interval '5 min', 1234,
+        ('fails', timestamptz '2026-01-02 03:04:05Z', 1234,
          timestamptz '2026-01-03 01:02:03Z', 'no account "Ada Lovelace" (404)',
          timestamptz '2026-01-04 05:06:07Z'),
-        ('is left', '2026-01-05 01:01:01Z', '2026-01-06 02:02:02Z', 0, null, null, null),
-        ('begins', null, now(), 0, null, null, null)
-    ) as lists (source, reconciled_until, next_round_at, missed, last_missed_at, failure, failed_at);
+        ('is left', '2026-01-05 01:01:01Z', 0, null, null, null),
+        ('begins', null, 0, null, null, null)
+    ) as lists (source, reconciled_until, missed, last_missed_at, failure, failed_at);
     insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
     select endpoint, date_trunc('hour', now(), 'UTC') - age, 'reconciliation', 'missed', count, now()
     from unnest(array['mine', 'theirs']) as endpoint
@@ -155,9 +164,8 @@ async fn d3_an_endpoint_is_fine_only_if_it_is_reconciled() {
     let database = Database::new().await;
     database
         .run(
-            "insert into idempotent_webhook.reconciliations
-                (endpoint, path, source, begins_at, next_round_at, turn_ends_at, failure)
-             select endpoint, '/', source, now(), now() - late, now() - ended, failure
+            "create temporary table lists as
+             select endpoint, source, late, process, failure
              from (values
                 ('a list fails', 'a', interval '0', null, null),
                 ('a list fails', 'b', interval '0', null, 'it answers 401'),
@@ -167,12 +175,17 @@ async fn d3_an_endpoint_is_fine_only_if_it_is_reconciled() {
                 ('fails and some failed', 'a', interval '0', null, 'it answers 401'),
                 ('is late', 'a', interval '61 min', null, null),
                 ('is late a little', 'a', interval '59 min', null, null),
-                ('is in a long round', 'a', interval '5 hours', interval '-1 min', null),
-                ('was killed just now', 'a', interval '5 hours', interval '1 min', null),
-                ('was killed long ago', 'a', interval '5 hours', interval '2 hours', null),
+                ('is in a long round', 'a', interval '-1 min', 1, null),
+                ('was killed just now', 'a', interval '1 min', 1, null),
+                ('was killed long ago', 'a', interval '2 hours', 1, null),
                 ('waits for long', 'a', interval '-9 days', null, null),
                 ('finds all', 'a', interval '0', null, null)
-             ) as lists (endpoint, source, late, ended, failure);
+             ) as lists (endpoint, source, late, process, failure);
+             insert into idempotent_webhook.reconciliations (endpoint, path, source, begins_at, failure)
+             select endpoint, '/', source, now(), failure from lists;
+             insert into idempotent_webhook.turns (task, endpoint, address, source, process, next_at)
+             select 'reconciliation', endpoint, '/', source, process, now() - late from lists;
+             drop table lists;
              insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
              select distinct endpoint, date_trunc('hour', at, 'UTC'), counted.source, outcome, 1, at
              from idempotent_webhook.reconciliations

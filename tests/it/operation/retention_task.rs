@@ -33,8 +33,11 @@ async fn count_rounds(database: &Database) {
              select nextval('rounds');
              create function count_round() returns trigger language plpgsql as
                  'begin perform nextval(''rounds''); return null; end';
-             create trigger count_round after insert on idempotent_webhook.turns
-                 for each row when (new.name = 'retention') execute function count_round()",
+             create trigger count_first after insert on idempotent_webhook.turns
+                 for each row when (new.task = 'retention') execute function count_round();
+             create trigger count_next after update on idempotent_webhook.turns
+                 for each row when (new.task = 'retention' and old.process is null)
+                 execute function count_round()",
         )
         .await;
 }
@@ -146,19 +149,22 @@ async fn a_process_that_was_killed_in_its_round_holds_up_the_others_for_minutes_
     let database = Database::new().await;
     fill(&database, "test", 10).await;
     database
-        .run("insert into idempotent_webhook.turns (name, process, ends_at) values ('retention', 1, now() + interval '9 minutes')")
+        .run(
+            "insert into idempotent_webhook.turns (task, endpoint, address, source, process, next_at)
+             values ('retention', '', '', '', 1, now() + interval '9 minutes')",
+        )
         .await;
     let task = retention(&database, 50 * DAY).spawn();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_rows!(database, claims: 1000, effects: 0);
     database
-        .run("update idempotent_webhook.turns set ends_at = now()")
+        .run("update idempotent_webhook.turns set next_at = now()")
         .await;
     database
         .until("500 = (select count(*) from idempotent_webhook.deliveries)")
         .await;
     assert_eq!(task.stop().await.deliveries, 500);
     database
-        .until("not exists (select from idempotent_webhook.turns where name = 'retention')")
+        .until("(select process is null from idempotent_webhook.turns where task = 'retention')")
         .await;
 }

@@ -96,7 +96,7 @@ async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
     };
     let task = reconcile().spawn();
     database
-        .until("exists (select from idempotent_webhook.reconciliations where missed = 1 and process is null)")
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 1 and not exists (select from idempotent_webhook.turns where process is not null))")
         .await;
     list.add("evt_2", 9 * MINUTE);
     list.add("too_late", 20 * MINUTE);
@@ -179,6 +179,7 @@ async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longe
         database
             .run(
                 "delete from idempotent_webhook.reconciliations;
+                 delete from idempotent_webhook.turns;
                  delete from idempotent_webhook.kept_deliveries",
             )
             .await;
@@ -200,7 +201,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
 
     // The hour before is still to be looked at.
     database
-        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     spawn_until(
         process.reconcile(&list),
@@ -213,15 +214,16 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     list.add("evt_3", 2 * DAY);
     database
         .run(
-            "update idempotent_webhook.reconciliations
-             set reconciled_until = now() - interval '3 days', next_round_at = now() + interval '1 hour'",
+            "update idempotent_webhook.reconciliations set reconciled_until = now() - interval '3 days';
+             update idempotent_webhook.turns set next_at = now() + interval '1 hour'
+             where task = 'reconciliation'",
         )
         .await;
     let on_request = process.reconcile(&list).look_back(5 * MINUTE);
     assert_eq!(missed(&on_request).await.unwrap(), 0);
     drop(on_request);
     database
-        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     spawn_until(
         process.reconcile(&list),

@@ -97,7 +97,10 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
 
     // Later rounds say so, too.
     database
-        .run("update idempotent_webhook.reconciliations set next_round_at = now(), reconciled_until = now() - interval '30 minutes'")
+        .run(
+            "update idempotent_webhook.turns set next_at = now() where task = 'reconciliation';
+             update idempotent_webhook.reconciliations set reconciled_until = now() - interval '30 minutes'",
+        )
         .await;
     let is_reconciled = "exists (
         select from idempotent_webhook.reconciliations
@@ -254,7 +257,7 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
     let reconcile = process.reconcile(&list).look_back(30 * DAY);
     spawn_until(reconcile, &database, &is_kept(&["evt_1", "evt_2"])).await;
     database
-        .until("exists (select from idempotent_webhook.reconciliations where failure is null and process is null)")
+        .until("exists (select from idempotent_webhook.reconciliations where failure is null and not exists (select from idempotent_webhook.turns where process is not null))")
         .await;
 }
 
@@ -289,6 +292,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
         database
             .run(
                 "delete from idempotent_webhook.reconciliations;
+                 delete from idempotent_webhook.turns;
                  delete from idempotent_webhook.kept_deliveries",
             )
             .await;
@@ -312,7 +316,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
                  return new;
              end
              $$;
-             create trigger prune_now after update of turn_ends_at on idempotent_webhook.reconciliations
+             create trigger prune_now after update of next_at on idempotent_webhook.turns
                  for each row execute function prune_now()",
         )
         .await;
@@ -352,7 +356,7 @@ async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
     let _ = on_request.await;
     list.hang_after(None);
     database
-        .run("update idempotent_webhook.reconciliations set turn_ends_at = now(), next_round_at = now()")
+        .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     spawn_until(
         process.reconcile(&list),
@@ -388,7 +392,7 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
     assert_eq!(missed(&on_request).await.unwrap(), 0);
     drop(on_request);
     database
-        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     list.asked();
     // It began with a longer look-back.
@@ -418,7 +422,7 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
     assert_eq!(missed(&on_request).await.unwrap(), 1);
     drop(on_request);
     database
-        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     for path in ["/now", "/later"] {
         let goes_on = format!(

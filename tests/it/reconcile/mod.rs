@@ -230,7 +230,7 @@ impl OtherProcess {
         let ended = tokio::task::spawn_blocking(|| self.runtime.shutdown_timeout(MINUTE));
         ended.await.unwrap();
         database
-            .run("update idempotent_webhook.reconciliations set turn_ends_at = now()")
+            .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation' and process is not null")
             .await;
     }
 }

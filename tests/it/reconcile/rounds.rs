@@ -177,7 +177,8 @@ async fn n4_one_process_reconciles_at_a_time_and_another_goes_on_where_it_was_ki
         .until(
             "exists (
                 select from idempotent_webhook.reconciliations
-                where reconciled_until is not null and cursor is null and process is null and missed = 5
+                where reconciled_until is not null and cursor is null and missed = 5
+                    and not exists (select from idempotent_webhook.turns where process is not null)
             )",
         )
         .await;
@@ -235,8 +236,8 @@ async fn n4_a_shorter_interval_does_not_wait_for_the_round_of_a_longer_one() {
     let list = List::of([("evt_1", MINUTE)]);
     let day = 24 * 60 * MINUTE;
     let reconciled = "exists (
-        select from idempotent_webhook.reconciliations
-        where reconciled_until is not null and next_round_at > now() + interval '23 hours'
+        select from idempotent_webhook.turns
+        where process is null and next_at > now() + interval '23 hours'
     )";
     spawn_until(process.reconcile(&list).every(day), &database, reconciled).await;
     assert_eq!(list.asked(), [None]);
@@ -244,12 +245,13 @@ async fn n4_a_shorter_interval_does_not_wait_for_the_round_of_a_longer_one() {
         process.reconcile(&list).every(15 * MINUTE),
         &database,
         "exists (
-            select from idempotent_webhook.reconciliations
-            where next_round_at between now() + interval '1 minute' and now() + interval '15 minutes'
+            select from idempotent_webhook.turns
+            where process is null
+                and next_at between now() + interval '14 minutes' and now() + interval '15 minutes'
         )",
     )
     .await;
-    assert!(list.asked().is_empty());
+    assert_eq!(list.asked(), [None]);
 }
 
 #[tokio::test]
@@ -266,7 +268,9 @@ async fn n4_a_rate_limit_is_waited_out_and_told() {
             .until(
                 "exists (
                 select from idempotent_webhook.reconciliations
-                where failure = 'too many requests' and turn_ends_at > now()
+                where failure = 'too many requests'
+            ) and exists (
+                select from idempotent_webhook.turns where process is not null and next_at > now()
             )",
             )
             .await;
@@ -313,7 +317,8 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
             .until(
                 "exists (
                 select from idempotent_webhook.reconciliations
-                where failure like '%answered 500' and failed_at is not null and process is null
+                where failure like '%answered 500' and failed_at is not null
+                    and not exists (select from idempotent_webhook.turns where process is not null)
                     and reconciled_until is null and missed = 0
             ) and not exists (select from idempotent_webhook.kept_deliveries)",
             )
@@ -321,7 +326,9 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
 
         list.fail_with(SourceError::new("answered 502"));
         database
-            .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+            .run(
+                "update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'",
+            )
             .await;
         spawn_until(
             process.reconcile(&list).every(Duration::from_secs(1)),
@@ -345,7 +352,7 @@ async fn n4_a_process_resumes_the_round_that_it_could_not_break_off() {
             .run(
                 "create function refuse() returns trigger language plpgsql
                  as $$ begin raise exception 'the turn is not given up'; end $$;
-                 create trigger refuse before update on idempotent_webhook.reconciliations
+                 create trigger refuse before update on idempotent_webhook.turns
                  for each row when (new.process is null) execute function refuse()",
             )
             .await;
@@ -353,7 +360,7 @@ async fn n4_a_process_resumes_the_round_that_it_could_not_break_off() {
         let task = reconcile.spawn();
         until_logged("the turn is not given up").await;
         database
-            .run("drop trigger refuse on idempotent_webhook.reconciliations")
+            .run("drop trigger refuse on idempotent_webhook.turns")
             .await;
         // Long before its turn would end by itself.
         database

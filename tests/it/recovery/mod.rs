@@ -27,6 +27,7 @@ mod replays;
 mod schedule;
 mod shared_settings;
 mod shutdown;
+mod stalled;
 mod takeover;
 mod telling;
 mod operations;

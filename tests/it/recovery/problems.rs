@@ -1,6 +1,5 @@
 //! Q4: a problem of an endpoint is told once when it begins and once when it is over, over all processes.
 
-use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -142,21 +141,23 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
 #[tokio::test]
 async fn q4_no_process_looks_again_within_25_seconds() {
     let database = Database::new().await;
-    // Each look is one of another process.
-    let process = Cell::new(0_i64);
-    let look = async |is_forced: bool| {
-        process.set(process.get() + 1);
+    let look = async |is_early: bool| {
+        let turn = Duration::from_secs(25);
         let look = sqlx::query(include_str!("../../../src/transaction/take_turn.sql"))
             .bind("problems")
-            .bind(process.get())
-            .bind(Duration::from_secs(25))
-            .bind(is_forced);
+            .bind("")
+            .bind("")
+            .bind("")
+            .bind(None::<i64>)
+            .bind(turn)
+            .bind(turn)
+            .bind(is_early);
         look.fetch_optional(&database.pool).await.unwrap().is_some()
     };
     let looked = async |ago: &str| {
         let sql = format!(
             "update idempotent_webhook.turns
-             set ends_at = now() + interval '25 seconds' - interval '{ago}' where name = 'problems'"
+             set next_at = now() + interval '25 seconds' - interval '{ago}' where task = 'problems'"
         );
         database.run(&sql).await;
     };
@@ -187,6 +188,7 @@ fn q4_a_problem_is_written_by_its_name() {
         Problem::SubscriptionDiffers,
         Problem::NotCompared,
         Problem::OtherVersion,
+        Problem::Stalled,
     ] {
         assert_eq!(problem.to_string(), problem.as_str());
     }

@@ -250,7 +250,7 @@ async fn b4_retention_stops_within_its_limit_whatever_postgres_does() {
                              'begin perform nextval(''rounds''); return null; end';
                          create trigger count_round after insert
                              on idempotent_webhook.turns
-                             for each row when (new.name = 'retention') execute function count_round()",
+                             for each row when (new.task = 'retention') execute function count_round()",
                     )
                     .await;
                 let retention = Retention::new(pool, 45 * DAY).every(Duration::from_millis(100));

@@ -77,7 +77,7 @@ async fn pass_on(database: &Database) {
              set untold_at = now() - interval '1 second' where untold_at is not null;
              update idempotent_webhook.problems
              set telling_until = now() - interval '1 second' where telling_until is not null;
-             update idempotent_webhook.turns set ends_at = '-infinity' where name = 'problems'",
+             update idempotent_webhook.turns set next_at = '-infinity' where task = 'problems'",
         )
         .await;
 }
@@ -855,7 +855,7 @@ async fn q4_a_breaker_that_opens_is_logged_once_over_all_processes() {
             .run(
                 "insert into idempotent_webhook.kept_endpoints (endpoint, probe_at)
                  values ('test', now()) on conflict (endpoint) do update set probe_at = now();
-                 update idempotent_webhook.turns set ends_at = '-infinity' where name = 'problems'",
+                 update idempotent_webhook.turns set next_at = '-infinity' where task = 'problems'",
             )
             .await;
         until_logged("webhook problem").await;
@@ -892,7 +892,7 @@ async fn q4_problems_are_found_whatever_rows_are_gone() {
         // The next look has its row.
         assert_eq!(
             database
-                .count("select count(*) from idempotent_webhook.turns where name = 'problems'")
+                .count("select count(*) from idempotent_webhook.turns where task = 'problems'")
                 .await,
             1
         );

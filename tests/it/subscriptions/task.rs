@@ -88,8 +88,9 @@ impl Process {
 async fn let_an_hour_pass(database: &Database) {
     database
         .run(
-            "update idempotent_webhook.subscriptions set next_at = now(), compared_at = null;
-             update idempotent_webhook.turns set ends_at = '-infinity' where name = 'problems'",
+            "update idempotent_webhook.subscriptions set compared_at = null;
+             update idempotent_webhook.turns set next_at = now() where task = 'subscription';
+             update idempotent_webhook.turns set next_at = '-infinity' where task = 'problems'",
         )
         .await;
 }
@@ -115,7 +116,7 @@ async fn ask_in_vain(database: &Database, process: &Process) {
     database
         .until(
             "(select process is null and next_at between now() + interval '50 minutes' and now() + interval '70 minutes'
-              from idempotent_webhook.subscriptions)",
+              from idempotent_webhook.turns where task = 'subscription')",
         )
         .await;
     soon(task.stop()).await;
@@ -302,7 +303,8 @@ async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
     let_an_hour_pass(&database).await;
     database
         .run(&format!(
-            "update idempotent_webhook.subscriptions set next_at = now() - interval '61 minutes' where address <> '{URL}'"
+            "update idempotent_webhook.turns set next_at = now() - interval '61 minutes'
+             where task = 'subscription' and address <> '{URL}'"
         ))
         .await;
     look(&database, &processes).await;
@@ -328,10 +330,11 @@ async fn y2_what_was_found_of_a_list_ends_once_it_has_another_name() {
     for (overdue, expected) in [(59, 2), (61, 1)] {
         database
             .run(&format!(
-                "update idempotent_webhook.subscriptions set compared_at = null, next_at = now();
-                 update idempotent_webhook.subscriptions set next_at = now() - interval '{overdue} minutes'
+                "update idempotent_webhook.subscriptions set compared_at = null;
+                 update idempotent_webhook.turns set next_at = now() where task = 'subscription';
+                 update idempotent_webhook.turns set next_at = now() - interval '{overdue} minutes'
                  where source = 'former';
-                 update idempotent_webhook.turns set ends_at = '-infinity' where name = 'problems'"
+                 update idempotent_webhook.turns set next_at = '-infinity' where task = 'problems'"
             ))
             .await;
         look(&database, &processes).await;
@@ -376,7 +379,10 @@ async fn y2_the_newer_of_two_versions_compares_until_it_is_rolled_back() {
 
     let_an_hour_pass(&database).await;
     database
-        .run("update idempotent_webhook.subscriptions set next_at = now() - interval '61 minutes'")
+        .run(
+            "update idempotent_webhook.turns set next_at = now() - interval '61 minutes'
+             where task = 'subscription'",
+        )
         .await;
     look(&database, &processes[..1]).await;
     assert_eq!(rows(&database).await, [row(&[NOT_SUBSCRIBED])]);
@@ -404,15 +410,17 @@ async fn y2_a_turn_that_is_further_away_than_the_interval_is_now() {
     look(&database, &processes).await;
     database
         .run(
-            "update idempotent_webhook.subscriptions
-             set compared_at = null, next_at = now() + interval '27 hours'",
+            "update idempotent_webhook.subscriptions set compared_at = null;
+             update idempotent_webhook.turns set next_at = now() + interval '27 hours'
+             where task = 'subscription'",
         )
         .await;
     look(&database, &processes).await;
     assert_eq!(api.requests().len(), 2);
     database
         .until(
-            "(select next_at < now() + interval '26.4 hours' from idempotent_webhook.subscriptions)",
+            "(select next_at < now() + interval '26.4 hours'
+              from idempotent_webhook.turns where task = 'subscription')",
         )
         .await;
 }
@@ -471,7 +479,7 @@ async fn y2_another_process_compares_where_one_was_killed() {
         let _task = killed.spawn();
     }
     database
-        .until("exists (select from idempotent_webhook.subscriptions where process is not null)")
+        .until("exists (select from idempotent_webhook.turns where task = 'subscription' and process is not null)")
         .await;
     let other = [Process::new(database.another_pool(2).await, address, &told)];
     runtime.shutdown_background();
@@ -509,13 +517,14 @@ async fn y2_a_process_that_lost_its_turn_writes_nothing() {
         .unwrap()
         .spawn();
     database
-        .until("exists (select from idempotent_webhook.subscriptions where process is not null)")
+        .until("exists (select from idempotent_webhook.turns where task = 'subscription' and process is not null)")
         .await;
     // Another one has compared meanwhile.
     database
         .run(
-            "update idempotent_webhook.subscriptions
-             set process = 7, differences = '{a,b,c}', next_at = now() + interval '1 hour'",
+            "update idempotent_webhook.subscriptions set differences = '{a,b,c}';
+             update idempotent_webhook.turns set process = 7, next_at = now() + interval '1 hour'
+             where task = 'subscription'",
         )
         .await;
     frozen.0.notify_one();
@@ -551,8 +560,10 @@ async fn y2_each_process_has_the_gauge() {
     // Another process has compared.
     database
         .run(&format!(
-            "insert into idempotent_webhook.subscriptions (endpoint, address, source, next_at, differences)
-             values ('test', '{URL}', 'stripe', now() + interval '1 hour', '{{a,b}}')"
+            "insert into idempotent_webhook.subscriptions (endpoint, address, source, differences)
+             values ('test', '{URL}', 'stripe', '{{a,b}}');
+             insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
+             values ('subscription', 'test', '{URL}', 'stripe', now() + interval '1 hour')"
         ))
         .await;
     let task = process.spawn();

@@ -147,6 +147,18 @@ pub enum Guard {
     SilentIsClosed,
     /// `given_up.rs`: `Runs::Perhaps`.
     RunningIsNotClosed,
+    /// `take_turn.sql`: `where turn.process = excluded.process or turn.next_at not between now() and now() + $7`.
+    TurnOfOne,
+    /// `take_turn.sql`: `turn.next_at not between now()`, also if a process has the turn.
+    TurnEnds,
+    /// `take_turn.sql`: `and now() + $7`.
+    LongestTurn,
+    /// `take_turn.sql`: `$8 and turn.process is null`.
+    RequestWaits,
+    /// `turn.rs`: `and process = $5`.
+    FenceOfTurn,
+    /// `position.rs`: `self.turn.extend(&mut tx)`.
+    TurnIsExtended,
 }
 
 /// The guards that there are.

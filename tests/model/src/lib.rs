@@ -13,6 +13,7 @@
 //! - `telling/` has two small models beside this one, of two processes with or without a hook: of a problem of an endpoint,
 //!   and of a dead delivery. Both share the steps, the guards and the properties.
 //! - `places.rs` is a third one, of the places of a pool and the backends behind them.
+//! - `turns.rs` is a fourth one, of two processes that share a task such as a round over a provider's list.
 //! - `checker.rs` searches. It knows nothing of deliveries.
 //!
 //! # Guards that no property needs
@@ -28,6 +29,7 @@
 //! | `resolve.sql` after `resend.sql` | the row would stay, and end as a duplicate |
 //! | `discard.sql` leaves alone what is processed | a request that stays in the archive would be lost, and nothing else |
 //! | `takes + 1` in `erase.sql` | what is only recorded is counted again once it becomes due. Each of both is enough |
+//! | `take_turn.sql`, `turn.process = excluded.process` | a process that could not end its turn would wait until it is over |
 //! | `received_at < now() - $4` in the deletion of a claim | one that is new again is deleted too early, which matters only if the provider sends it again after its redelivery window |
 //!
 //! # What is left out
@@ -57,3 +59,4 @@ pub mod properties;
 pub mod state;
 pub mod steps;
 pub mod telling;
+pub mod turns;

@@ -7,6 +7,7 @@ use model::guards::Guard::{self, *};
 use model::places::Places;
 use model::properties::Property::{self, *};
 use model::telling::{Changes, Deaths, Telling};
+use model::turns::Turns;
 
 const FAILED: Configuration = Configuration::of(Keep::Failed);
 const ALL: Configuration = Configuration::of(Keep::All);
@@ -243,6 +244,33 @@ fn places_of_the_pool() {
     breaks(CommitIsNotCancelled, 0, VisibleIsReplicated, 4);
     breaks(SilentIsClosed, 1, Stuck, 4);
     breaks(RunningIsNotClosed, 1, BackendsAreBounded, 7);
+}
+
+#[test]
+fn turns() {
+    let breaks = |guard, of: Turns, property, steps| {
+        breaks_in(guard, of.without(guard), property, steps);
+    };
+    let well = Turns::new();
+    let killed = Turns { crashes: 1, ..well };
+    let stepped = Turns {
+        clock_steps: 1,
+        ..killed
+    };
+    let frozen = Turns {
+        silences: 1,
+        ..well
+    };
+    let asked = Turns {
+        on_request: true,
+        ..well
+    };
+    breaks(TurnOfOne, well, TheLivingAreNotOvertaken, 2);
+    breaks(TurnEnds, killed, Stuck, 3);
+    breaks(LongestTurn, stepped, Stuck, 3);
+    breaks(RequestWaits, asked, TheLivingAreNotOvertaken, 2);
+    breaks(FenceOfTurn, frozen, TheOvertakenWriteNothing, 6);
+    breaks(TurnIsExtended, well, TheLivingAreNotOvertaken, 3);
 }
 
 /// What these are for is said in the documentation of the crate: no property needs them.

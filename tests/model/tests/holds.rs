@@ -4,6 +4,7 @@ use model::checker::{Found, Model, check};
 use model::configuration::all;
 use model::places::Places;
 use model::telling::{Changes, Deaths};
+use model::turns::Turns;
 
 #[track_caller]
 fn holds(name: &str, model: impl Model) {
@@ -33,4 +34,18 @@ fn growth_3_backends_are_bounded_and_places_come_back() {
     for silences in 0..=3 {
         holds(&format!("{silences} silences"), Places::of(silences));
     }
+}
+
+#[test]
+fn handle_2_a_shared_task_is_done_by_one_process_at_a_time() {
+    let disturbed = Turns {
+        crashes: 1,
+        silences: 2,
+        losses: 2,
+        clock_steps: 1,
+        on_request: true,
+        ..Turns::new()
+    };
+    holds("a turn, undisturbed", Turns::new());
+    holds("a turn, disturbed", disturbed);
 }

@@ -144,19 +144,13 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "reconcile/sql/begin_round.sql",
         Own,
-        "LIST, 0, 0, 1, '1 minute'::interval, false, 0, 1, false, null",
+        "LIST, 0, 0, false, 0, 1, false, null",
     ),
-    ("reconcile/sql/close_gap.sql", Own, "LIST, 1, 0, 1"),
+    ("reconcile/sql/close_gap.sql", Own, "LIST, 0, 1"),
     (
         "reconcile/sql/end_round.sql",
         Own,
-        "LIST, 1, '1 minute'::interval, true, null, false, 0, false, 0, 1",
-    ),
-    ("reconcile/sql/end_turn.sql", Own, "LIST, 1"),
-    (
-        "reconcile/sql/extend_turn.sql",
-        Own,
-        "LIST, 1, '1 minute'::interval, 'page', 0, null, false",
+        "LIST, true, null, false, 0, false, 0, 1",
     ),
     ("reconcile/sql/known.sql", Own, "LIST, false"),
     (
@@ -165,7 +159,11 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'test', '{\"\",\"\",\"\"}', '{due,claimed,new}', '{1,1,1}', '1 minute'::interval, '1 day'::interval",
     ),
     ("reconcile/sql/note_asked.sql", Own, "'test', '', 'new'"),
-    ("reconcile/sql/wait.sql", Own, "LIST, '1 minute'::interval"),
+    (
+        "reconcile/sql/note_progress.sql",
+        Own,
+        "LIST, 'page', 0, null, false",
+    ),
     (
         "recovery/kept/accept.sql",
         Own,
@@ -232,7 +230,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ("recovery/kept/resolve.sql", Own, "'test', '', 'archived'"),
     ("recovery/kept/resume.sql", Own, "'test'"),
     ("recovery/kept/retry.sql", Operation, "KEYS"),
-    ("recovery/kept/serve.sql", Own, "'{test}'"),
+    ("recovery/kept/serve.sql", Own, "'{test}', '{recovery}'"),
     ("recovery/kept/set_aside.sql", Own, "KEYS, false"),
     (
         "recovery/kept/start_probe.sql",
@@ -278,16 +276,8 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         Operation,
         "KEYS, 0",
     ),
-    (
-        "subscriptions/sql/begin.sql",
-        Own,
-        "'test', '/', 'list', '', '1 hour'::interval, 1, '1 minute'::interval",
-    ),
-    (
-        "subscriptions/sql/end.sql",
-        Own,
-        "'test', '/', 'list', 1, '1 minute'::interval, '{}', null",
-    ),
+    ("subscriptions/sql/begin.sql", Own, "LIST, ''"),
+    ("subscriptions/sql/end.sql", Own, "LIST, '{}', null"),
     (
         "subscriptions/sql/look.sql",
         Own,
@@ -341,9 +331,23 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "transaction/take_turn.sql",
         Own,
-        "'retention', 1, '10 minutes'::interval, true",
+        "'retention', '', '', '', 1, '10 minutes'::interval, '10 minutes'::interval, true",
     ),
-    ("transaction/turn.rs:END", Own, "'retention', 1"),
+    (
+        "transaction/turn.rs:END",
+        Own,
+        "'retention', '', '', '', 1, '1 hour'::interval",
+    ),
+    (
+        "transaction/turn.rs:EXTEND",
+        Own,
+        "'retention', '', '', '', 1, '10 minutes'::interval",
+    ),
+    (
+        "transaction/turn.rs:WAIT",
+        Own,
+        "'retention', '', '', '', '10 minutes'::interval",
+    ),
 ];
 
 /// Those of the table that are not run here, and why.
