@@ -1,7 +1,7 @@
 //! What the metrics of a layer tell of all processes, as the database has it: when the last authentic request came, and how
 //! many event types are new or have stopped. What one process has had alone is not silence, also after the end of that
 //! process; and types are told where nothing is kept, so that no recovery looks for problems. What is new or stopped is
-//! decided by `event_type_problems` in `migrations/0003_operation.sql`.
+//! decided by `event_type_problems` in `migrations/functions.sql`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{Connection, PgPool, Row, SqlSafeStr};
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{Connection, PgConnection, PgPool, Row, SqlSafeStr};
 use tokio::time::timeout;
 
 use crate::error_chain::ErrorChain;
@@ -23,6 +23,23 @@ const MIGRATIONS: [(&str, &str); 4] = [
     ),
     ("claim", include_str!("../../migrations/0004_claim.sql")),
 ];
+
+/// What is a problem of an endpoint, which a release may change.
+const FUNCTIONS: &str = include_str!("../../migrations/functions.sql");
+
+/// That of `FUNCTIONS`, at its end.
+const FUNCTIONS_VERSION: i32 = 1;
+
+/// The version of the functions in the database.
+const FUNCTIONS_THERE: &str = "
+    select coalesce(
+        substring(
+            obj_description(to_regprocedure('idempotent_webhook.endpoint_problems(text[])'), 'pg_proc')
+            from '[0-9]+'
+        )::int,
+        0
+    )
+";
 
 const APPLIED: &str = "
     select version, checksum
@@ -57,10 +74,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// time, the application's own included, so that this may have to wait, for an hour at most. After ten seconds, and then each
 /// ten seconds, it logs at WARN for which session it waits.
 ///
-/// A database that a later version has migrated is left as it is: within a major version, later tables are also right
-/// for the versions before. So an old process starts during a deploy, and after a rollback.
+/// A database that a later version has migrated is left as it is: within a major version, later tables and functions are also
+/// right for the versions before. So an old process starts during a deploy, and after a rollback.
 ///
-/// The role needs the right to create a schema, unless the tables are up to date. If the
+/// The role needs the right to create a schema, unless the tables and functions are up to date. If the
 /// application's role has fewer rights, call this with the owner's role first, and grant these:
 ///
 /// ```sql
@@ -97,6 +114,8 @@ async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     if is_up_to_date(pool, &migrator).await {
         return Ok(());
     }
+    // The lock is held for longer: until the functions are there.
+    migrator.set_locking(false);
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
     // It is not one of the pool any more, so that no peer that falls silent keeps a place. Dropped, it is closed.
@@ -107,10 +126,33 @@ async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     let limit = async {
         let _ = timeout(LIMIT, report_holders(pool, session)).await;
     };
-    let migrated = first(limit, migrator.run_direct(None, &mut connection, false)).await;
-    migrated.ok_or_else(timed_out)??;
+    // The lock of every sqlx migration of the database. After an error, the session ends, and so does its lock.
+    let migrate = async {
+        connection.lock().await?;
+        migrator.run_direct(None, &mut connection, false).await?;
+        replace_functions(&mut connection).await?;
+        connection.unlock().await
+    };
+    first(limit, migrate).await.ok_or_else(timed_out)??;
     let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
     Ok(())
+}
+
+/// Replaces the functions if those in the database are of an earlier version.
+async fn replace_functions(connection: &mut PgConnection) -> sqlx::Result<()> {
+    if !have_functions(connection).await? {
+        // Its statements are one message, and so one transaction.
+        sqlx::raw_sql(FUNCTIONS).execute(connection).await?;
+    }
+    Ok(())
+}
+
+/// Whether the functions are there, of this version or of a later one.
+async fn have_functions(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    let there: i32 = sqlx::query_scalar(FUNCTIONS_THERE)
+        .fetch_one(connection)
+        .await?;
+    Ok(there >= FUNCTIONS_VERSION)
 }
 
 /// What to do about an error, to be written behind it. Empty if that is not known.
@@ -153,7 +195,10 @@ async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
 /// Whether there is nothing to do, which a role without the right to create a schema may find out.
 /// Any doubt is left to sqlx.
 async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
-    let applied = ShortTx::run(pool, async |tx| sqlx::query_as(APPLIED).fetch_all(tx).await);
+    let applied = ShortTx::run(pool, async |tx| match have_functions(tx).await? {
+        true => sqlx::query_as(APPLIED).fetch_all(tx).await,
+        false => Ok(Vec::new()),
+    });
     let applied: Vec<(i64, Vec<u8>)> = match applied.await {
         Ok(applied) => applied,
         Err(_) => return false,
@@ -179,4 +224,24 @@ async fn check_encoding(pool: &PgPool) -> sqlx::Result<()> {
          create it with `encoding 'UTF8'`"
     );
     Err(sqlx::Error::Configuration(reason.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::sha256_hex;
+
+    /// A database of before has the functions replaced only by those of a higher version.
+    #[test]
+    fn functions_that_have_changed_have_the_next_version() {
+        assert_eq!(
+            (FUNCTIONS_VERSION, &*sha256_hex(FUNCTIONS.as_bytes())),
+            (
+                1,
+                "3468a9f5b35b47ed947c4b8edf090130c89a0b0fec3b30472c0b6368e025d3d7"
+            ),
+            "`migrations/functions.sql` has changed: give it the next version at its end, in `FUNCTIONS_VERSION`, and here"
+        );
+        assert!(FUNCTIONS.ends_with(&format!(" is 'version {FUNCTIONS_VERSION}';\n")));
+    }
 }

@@ -1,5 +1,5 @@
 //! Problems of endpoints. What is one, such as `failing`, is decided by the function `endpoint_problems` in Postgres
-//! (`migrations/0003_operation.sql`). A look notes which there are, for all processes, and logs what has changed. What has
+//! (`migrations/functions.sql`). A look notes which there are, for all processes, and logs what has changed. What has
 //! changed is a row until a process has told it to its hook.
 
 use std::fmt;

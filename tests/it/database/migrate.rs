@@ -187,6 +187,95 @@ async fn the_tables_of_a_later_version_are_left_as_they_are() {
     );
 }
 
+/// Replaces a function as another version would, which finds no problem.
+async fn other_functions(database: &Database, version: i32) {
+    database
+        .run(&format!(
+            "create or replace function idempotent_webhook.endpoint_problems(endpoints text[])
+                 returns table (endpoint text, problem text, subject text)
+                 language sql stable strict
+                 as $$ select '', '', '' where false $$;
+             comment on function idempotent_webhook.endpoint_problems(text[]) is 'version {version}'"
+        ))
+        .await;
+}
+
+const FUNCTIONS: &str = "
+    select pg_get_functiondef(oid) || obj_description(oid, 'pg_proc')
+    from pg_proc
+    where pronamespace = 'idempotent_webhook'::regnamespace and proname = 'endpoint_problems'
+";
+
+async fn functions(database: &Database) -> String {
+    sqlx::query_scalar(FUNCTIONS)
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn functions_of_an_earlier_version_are_replaced_and_those_of_a_later_one_stay() {
+    let database = Database::new().await;
+    let new = functions(&database).await;
+    assert!(new.contains("'unserved'"), "{new}");
+
+    other_functions(&database, 0).await;
+    migrate(&database.pool).await.unwrap();
+    assert_eq!(functions(&database).await, new);
+
+    // Without a comment, as a restore may leave them.
+    database
+        .run("comment on function idempotent_webhook.endpoint_problems(text[]) is null")
+        .await;
+    migrate(&database.pool).await.unwrap();
+    assert_eq!(functions(&database).await, new);
+
+    // An old process that starts during a deploy, or after a rollback.
+    other_functions(&database, 99).await;
+    let later = functions(&database).await;
+    migrate(&database.pool).await.unwrap();
+    assert_eq!(functions(&database).await, later);
+}
+
+/// An old process that finds earlier functions, and waits while a new one replaces them.
+#[tokio::test]
+async fn a_process_that_has_waited_leaves_the_functions_of_a_later_version() {
+    let database = Database::new().await;
+    other_functions(&database, 0).await;
+    let mut holder = database.options().connect().await.unwrap();
+    holder.lock().await.unwrap();
+    let pool = database.pool.clone();
+    let migrating = tokio::spawn(async move { migrate(&pool).await });
+    database.until(ONE_WAITS_FOR_A_LOCK).await;
+    other_functions(&database, 99).await;
+    let later = functions(&database).await;
+    holder.unlock().await.unwrap();
+    soon(migrating).await.unwrap().unwrap();
+    assert_eq!(functions(&database).await, later);
+}
+
+/// Once they are up to date, a role that owns nothing may call it.
+#[tokio::test]
+async fn functions_are_replaced_only_by_their_owner() {
+    let database = Database::new().await;
+    let role = format!("plain_{}", database.name);
+    database
+        .run(&format!(
+            "create role {role} login;
+             grant usage on schema idempotent_webhook to {role};
+             grant select on all tables in schema idempotent_webhook to {role}"
+        ))
+        .await;
+    let pool = PgPool::connect_lazy_with(database.options().username(&role));
+    migrate(&pool).await.unwrap();
+    other_functions(&database, 0).await;
+    assert!(migrate(&pool).await.is_err());
+    pool.close().await;
+    database
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
+}
+
 #[tokio::test]
 async fn g2_a_database_that_cannot_hold_every_id_is_refused() {
     let database = Database::empty().await;

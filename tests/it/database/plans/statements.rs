@@ -60,6 +60,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ),
     ("activity/statements.rs:TRIM_TYPES", Own, "'test', 1000"),
     ("maintenance/migrate.rs:APPLIED", Own, ""),
+    ("maintenance/migrate.rs:FUNCTIONS_THERE", Own, ""),
     (
         "maintenance/retention/activity.sql",
         Own,
