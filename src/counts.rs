@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use crate::activity::{Activity, Source};
 use crate::delivery::VerifiedDelivery;
-use crate::event_types::Ignored;
 use crate::metrics::{Metrics, Stage, name_of_place};
 use crate::outcome::Outcome;
-use crate::provider::Provider;
-use crate::verification::Unhandled;
 
 /// The sinks of a layer. Clones share them.
 #[derive(Clone, Debug)]
@@ -69,29 +66,6 @@ impl Counts {
         }
         if let (Some(version), Some(activity)) = (&delivery.other_version, &self.activity) {
             activity.count_version(version);
-        }
-    }
-
-    /// The details of a request that does not reach the handler.
-    pub(crate) fn unhandled(&self, unhandled: &Unhandled, provider: &Provider) {
-        unhandled.count(&self.metrics);
-        let Some(activity) = &self.activity else {
-            return;
-        };
-        match unhandled {
-            Unhandled::Ignored(Ignored::Named(name)) => activity.count_ignored_by_name(name),
-            Unhandled::Ignored(Ignored::Other(event_type)) => {
-                activity.count_ignored(event_type);
-            }
-            Unhandled::Rejected(rejected) => {
-                let cause = rejected.rejection.kind();
-                activity.count_rejection(cause, &rejected.stored_reason(provider));
-            }
-            Unhandled::Handshake(_)
-            | Unhandled::Canary(_)
-            | Unhandled::NoSecrets(_)
-            | Unhandled::HandshakeFailed(_)
-            | Unhandled::Panicked(_) => {}
         }
     }
 

@@ -57,7 +57,7 @@ impl<'a> ErrorChain<'a> {
     pub(crate) fn is_of_the_moment(&self) -> bool {
         self.errors()
             .filter_map(sqlx_error)
-            .any(crate::transaction::is_of_the_moment)
+            .any(crate::sqlx_error::is_of_the_moment)
     }
 
     #[cfg(not(feature = "postgres"))]

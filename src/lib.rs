@@ -208,9 +208,13 @@ mod panic;
 #[cfg(feature = "postgres")]
 mod pg_time;
 #[cfg(feature = "postgres")]
+mod problem;
+#[cfg(feature = "postgres")]
 mod progress;
 mod random;
 mod route;
+#[cfg(feature = "postgres")]
+mod sqlx_error;
 #[cfg(feature = "postgres")]
 mod stop_signal;
 #[cfg(feature = "postgres")]

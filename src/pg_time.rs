@@ -25,3 +25,8 @@ pub(crate) fn from_unix_time(seconds: f64) -> SystemTime {
     let time = SystemTime::UNIX_EPOCH.checked_add(since);
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
+
+/// For `lock_timeout`, where zero would mean no limit.
+pub(crate) fn millis(time: Duration) -> String {
+    time.as_millis().max(1).to_string()
+}

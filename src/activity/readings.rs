@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 
 use super::Activity;
 use crate::metrics::{Metrics, unix_now};
-use crate::recovery::Problem;
+use crate::problem::Problem;
 use crate::transaction::{DatabaseError, Store};
 
 /// The newest hour of an endpoint comes first, by the key.

@@ -40,7 +40,7 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 /// ```
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    pub(super) pool: PgPool,
+    pub(crate) pool: PgPool,
     pub(super) name: Arc<str>,
     pub(super) tenant: Option<Arc<str>>,
 }
@@ -96,44 +96,6 @@ impl Endpoint {
         limit: u32,
     ) -> sqlx::Result<Vec<KeptDelivery>> {
         operator::list(&self.pool, self.scope(), filter, after, limit).await
-    }
-
-    /// Captures of kept deliveries for tests, the newest first, at most `limit`. With a filter of
-    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), those of the archive. What is personal or secret is
-    /// replaced: [`Pseudonyms`](crate::testing::Pseudonyms) says by which rule. Headers that a layer
-    /// [keeps](crate::Keep::headers) are in a capture, with pseudonyms. Feature `testing`.
-    ///
-    /// ```no_run
-    /// use idempotent_webhook::Endpoint;
-    /// use idempotent_webhook::recovery::{Filter, KeptState};
-    /// use idempotent_webhook::testing::Pseudonyms;
-    ///
-    /// # async fn main_(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
-    /// let paid = Filter::new().state(KeptState::Processed).event_type("invoice.paid");
-    /// let billing = Endpoint::new(pool, "billing");
-    /// for capture in billing.captures(&paid, 5, &Pseudonyms::new()).await? {
-    ///     let file = capture?.write_to("tests/captures")?;
-    ///     println!("{}", file.display());
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// One whose content cannot be read, and so cannot be replaced, is a
-    /// [`CaptureError`](crate::testing::CaptureError) in the list.
-    ///
-    /// # Errors
-    ///
-    /// Any error of Postgres.
-    #[cfg(feature = "testing")]
-    pub async fn captures(
-        &self,
-        filter: &Filter,
-        limit: usize,
-        pseudonyms: &crate::testing::Pseudonyms,
-    ) -> sqlx::Result<Vec<Result<crate::testing::Capture, crate::testing::CaptureError>>> {
-        crate::recovery::captures::captures(&self.pool, self.scope(), filter, limit, pseudonyms)
-            .await
     }
 
     /// Has a kept delivery run again now, with a new schedule. It is a dead one, or one that is due
@@ -318,7 +280,7 @@ impl Endpoint {
         Ok(changes)
     }
 
-    pub(super) fn scope(&self) -> Scope<'_> {
+    pub(crate) fn scope(&self) -> Scope<'_> {
         Scope {
             endpoint: &self.name,
             tenant: self.tenant.as_deref(),

@@ -8,8 +8,9 @@ use sqlx::{Connection, PgConnection, PgPool, Row, SqlSafeStr};
 use tokio::time::timeout;
 
 use crate::error_chain::ErrorChain;
+use crate::sqlx_error::is_not_permitted;
 use crate::stop_signal::first;
-use crate::transaction::{DatabaseError, ShortTx, is_not_permitted};
+use crate::transaction::{DatabaseError, ShortTx};
 
 const MIGRATIONS: [(&str, &str); 4] = [
     (

@@ -5,8 +5,6 @@ mod acceptance_writer;
 mod ahead;
 mod background_task;
 mod breaker;
-#[cfg(feature = "testing")]
-pub(crate) mod captures;
 mod dead;
 mod failed_attempt;
 mod hook;
@@ -46,10 +44,12 @@ pub(crate) use kept_request::KeptRequest;
 pub(crate) use mask::masked;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub(crate) use probe::Probe;
-pub use problems::{EndpointChange, Problem};
+pub use problems::EndpointChange;
 #[cfg(test)]
 pub(crate) use quota::QuotaLimits;
 pub(crate) use reconciled_lists::ReconciledList;
+#[cfg(feature = "testing")]
+pub(crate) use rehearsal::TO_REHEARSE;
 pub use rehearsal::{
     ComparedType, EffectsChange, RefusedEndpoint, Rehearsal, RehearsalComparison, RehearsalReport,
     RehearsedDelivery, RehearsedEffects, RehearsedType,
@@ -58,6 +58,9 @@ pub(crate) use rehearsal::{NOT_REHEARSABLE, Refused, RehearsalAttempt, Rehearsal
 pub use runner::AttemptResult;
 pub(crate) use served_endpoints::{ServedLayer, ServedSettings};
 pub use stopping::{RecoveryTask, Unfinished};
+#[cfg(feature = "testing")]
+pub(crate) use taken::kept_request_of;
 pub(crate) use taken::{RecoveryAttempt, Take};
 
+pub use crate::problem::Problem;
 pub use crate::transaction::RowsWritten;

@@ -107,7 +107,7 @@ pub(super) struct Taken {
 
 /// Why there is no request of a kept delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(crate) enum Unreadable {
     /// It is damaged, or was not read.
     Damaged,
     /// It is kept in a format of another version of this crate.
@@ -233,7 +233,7 @@ pub(super) fn request_of(
 }
 
 /// The same without a mark.
-pub(super) fn kept_request_of(row: &PgRow) -> sqlx::Result<Result<Request<Bytes>, Unreadable>> {
+pub(crate) fn kept_request_of(row: &PgRow) -> sqlx::Result<Result<Request<Bytes>, Unreadable>> {
     if row.try_get::<i16, _>("format")? != FORMAT {
         return Ok(Err(Unreadable::OtherFormat));
     }

@@ -6,10 +6,13 @@ use super::answer::Answer;
 use super::ending::{Ending, Suspicion};
 use super::failure::Failure;
 use super::test_kit::RolledBack;
+use crate::counts::Counts;
+use crate::event_types::Ignored;
 use crate::handler_error::FailureReason;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
+use crate::verification::Unhandled;
 
 /// Logs that a delivery was received. If the process is killed in the handler, only this event tells of it.
 pub(super) fn received() {
@@ -34,7 +37,7 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::Unhandled(unhandled) => {
             let verification = &settings.verification;
             request(settings, unhandled.outcome());
-            settings.counts.unhandled(unhandled, &verification.provider);
+            count(settings, unhandled);
             unhandled.log(verification);
         }
         Answer::Acknowledged(outcome) => request(settings, *outcome),
@@ -42,6 +45,31 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             request(settings, *outcome);
             ended(ending);
         }
+    }
+}
+
+/// Counts the details of a request that does not reach the handler.
+fn count(settings: &Settings, unhandled: &Unhandled) {
+    let Counts { metrics, activity } = &settings.counts;
+    unhandled.count(metrics);
+    let Some(activity) = activity else {
+        return;
+    };
+    match unhandled {
+        Unhandled::Ignored(Ignored::Named(name)) => activity.count_ignored_by_name(name),
+        Unhandled::Ignored(Ignored::Other(event_type)) => {
+            activity.count_ignored(event_type);
+        }
+        Unhandled::Rejected(rejected) => {
+            let provider = &settings.verification.provider;
+            let cause = rejected.rejection.kind();
+            activity.count_rejection(cause, &rejected.stored_reason(provider));
+        }
+        Unhandled::Handshake(_)
+        | Unhandled::Canary(_)
+        | Unhandled::NoSecrets(_)
+        | Unhandled::HandshakeFailed(_)
+        | Unhandled::Panicked(_) => {}
     }
 }
 

@@ -33,6 +33,8 @@
 mod assertion;
 mod delivery;
 mod draft;
+#[cfg(feature = "postgres")]
+mod kept_captures;
 mod sign;
 
 pub use crate::capture::{Capture, CaptureError, Pseudonyms};

@@ -16,6 +16,7 @@ use super::store::{MAX_CONNECTIONS, Store};
 use super::written::{self, RowsByTable};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
+use crate::pg_time::millis;
 
 const CLAIM: &str = include_str!("claim.sql");
 const REHEARSE: &str = include_str!("rehearse.sql");
@@ -424,9 +425,4 @@ impl Store {
 /// The time left to wait.
 pub(super) fn time_until(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
-}
-
-/// For `lock_timeout`, where zero would mean no limit.
-pub(super) fn millis(time: Duration) -> String {
-    time.as_millis().max(1).to_string()
 }

@@ -10,8 +10,9 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
+use super::pg_error::{DatabaseError, Manager, with_deadline};
 use super::{given_up, reachability};
+use crate::sqlx_error::is_unusable;
 
 /// A connection with an open transaction.
 ///

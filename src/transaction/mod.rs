@@ -33,12 +33,7 @@ pub(crate) use commit::{CommitError, RehearsalError};
 pub use dedupe_tx::DedupeTx;
 pub use late_claim::{BeginError, LateClaim};
 pub(crate) use pending_claim::PendingClaim;
-pub(crate) use pg_error::{
-    DatabaseError, Explained, hint, is_conflict, is_lock_timeout, is_not_permitted,
-    is_of_the_moment, with_timeout,
-};
-#[cfg(feature = "dashboard")]
-pub(crate) use pg_error::{is_not_migrated, is_query_canceled};
+pub(crate) use pg_error::{DatabaseError, Explained, hint, with_timeout};
 pub use recency::Recency;
 pub(crate) use row_keys::{RowKeys, keyed};
 pub use savepoint::Savepoint;

@@ -4,11 +4,12 @@
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
 
-use super::claim::{millis, time_until};
+use super::claim::time_until;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, with_timeout};
 use super::store::Store;
 use crate::delivery::Delivery;
+use crate::pg_time::millis;
 
 const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const KEEP_OBJECT: &str = include_str!("keep_object.sql");

@@ -1,32 +1,25 @@
-//! Errors of Postgres, and which of them are worth a retry.
+//! Errors of a step on the database, and what bounds its time.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use sqlx::{Connection, PgConnection, Postgres};
 use tokio::time::Instant;
 
 use crate::error_chain::ErrorChain;
+use crate::sqlx_error::{
+    IN_FAILED_TRANSACTION, LOCK_NOT_AVAILABLE, QUERY_CANCELED, has_code, is_conflict,
+    is_connection_lost, is_not_migrated, is_not_permitted, is_of_the_moment,
+};
 
 /// sqlx's functions behind its `Transaction`.
 pub(super) type Manager = <Postgres as sqlx::Database>::TransactionManager;
 
-const LOCK_NOT_AVAILABLE: &str = "55P03";
-const SERIALIZATION_FAILURE: &str = "40001";
-const DEADLOCK_DETECTED: &str = "40P01";
-const IN_FAILED_TRANSACTION: &str = "25P02";
-const ACTIVE_TRANSACTION: &str = "25001";
 const NO_ACTIVE_TRANSACTION: &str = "25P01";
 /// There is no savepoint of the name.
 const INVALID_SAVEPOINT: &str = "3B001";
-const UNDEFINED_TABLE: &str = "42P01";
-const QUERY_CANCELED: &str = "57014";
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
-const TOO_MANY_CONNECTIONS: &str = "53300";
-const CONNECTION_EXCEPTION_CLASS: &str = "08";
 /// A value that cannot be held, that a constraint refuses, or that is too large for an index.
 const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
 
@@ -185,87 +178,12 @@ impl From<sqlx::Error> for DatabaseError {
     }
 }
 
-fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
-    error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .is_some_and(|code| codes.contains(&&*code))
-}
-
 /// See [`DatabaseError::may_be_the_connection`].
 fn may_be_the_connection(error: &sqlx::Error) -> bool {
     matches!(
         error,
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_)
     )
-}
-
-/// Whether the crate's tables are missing.
-pub(crate) fn is_not_migrated(error: &sqlx::Error) -> bool {
-    has_code(error, &[UNDEFINED_TABLE])
-}
-
-/// Whether the role lacks a right.
-pub(crate) fn is_not_permitted(error: &sqlx::Error) -> bool {
-    has_code(error, &[INSUFFICIENT_PRIVILEGE])
-}
-
-/// Whether Postgres, the database or the role has as many connections as it may have.
-pub(super) fn is_full(error: &sqlx::Error) -> bool {
-    has_code(error, &[TOO_MANY_CONNECTIONS])
-}
-
-/// Whether `lock_timeout` expired.
-pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
-    has_code(error, &[LOCK_NOT_AVAILABLE])
-}
-
-/// Whether `statement_timeout` expired, or the statement was cancelled.
-#[cfg(feature = "dashboard")]
-pub(crate) fn is_query_canceled(error: &sqlx::Error) -> bool {
-    has_code(error, &[QUERY_CANCELED])
-}
-
-/// Whether it only failed because of a concurrent transaction.
-pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
-    has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
-}
-
-/// Whether it says nothing of the statement: a conflict, a lock that another transaction holds, or a lost connection.
-pub(crate) fn is_of_the_moment(error: &sqlx::Error) -> bool {
-    is_conflict(error) || is_lock_timeout(error) || is_connection_lost(error)
-}
-
-/// Whether beginning is worth a retry on another connection: this one is lost, or was left with
-/// an open transaction.
-pub(super) fn is_unusable(error: &sqlx::Error) -> bool {
-    is_connection_lost(error)
-        || has_code(error, &[ACTIVE_TRANSACTION, IN_FAILED_TRANSACTION])
-        || matches!(
-            error,
-            sqlx::Error::BeginFailed | sqlx::Error::InvalidSavePointStatement
-        )
-}
-
-/// Whether the connection is lost.
-fn is_connection_lost(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(error) => {
-            let class = error
-                .code()
-                .map(|code| code.starts_with(CONNECTION_EXCEPTION_CLASS));
-            class == Some(true)
-                // Postgres and PgBouncer end the session with it: at shutdown, after a crash, or
-                // because it was idle for too long.
-                || error
-                    .try_downcast_ref::<PgDatabaseError>()
-                    .is_some_and(|error| {
-                        matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
-                    })
-        }
-        _ => false,
-    }
 }
 
 /// Reads the answers to statements that were cancelled, or whose rows were not all read. If one of

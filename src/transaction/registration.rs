@@ -8,11 +8,11 @@ use sqlx::{AssertSqlSafe, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
-use super::claim::millis;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::store::{BEGIN_CLAIM, Registration, Store};
 use crate::delivery::Delivery;
+use crate::pg_time::millis;
 
 /// Makes room for this process's registration. Another window of the endpoint is deleted if no process has
 /// registered it for a day. By then a rolling deploy is over.

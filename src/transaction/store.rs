@@ -9,12 +9,12 @@ use sqlx::{AssertSqlSafe, FromRow, PgPool, Postgres, SqlSafeStr};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::claim::millis;
 use super::connection::{TxConnection, is_in_use};
 use super::given_up;
 use super::pg_error::{DatabaseError, with_deadline};
 use super::registration::PoolSettings;
 use super::short_tx::{ShortTx, begin_own};
+use crate::pg_time::millis;
 
 /// Begins the transaction of a claim, or fails on a connection that is already in a transaction.
 ///

@@ -9,7 +9,8 @@ use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use crate::pg_time::interval;
 use crate::recovery::operator::Operation;
-use crate::transaction::{DELETED_BYTES, RowKeys, first_within, is_lock_timeout};
+use crate::sqlx_error::is_lock_timeout;
+use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
 /// How many rows are deleted at once: so few that no transaction waits for long for one of them. The statements have
 /// the same number in their texts, for the planner to know that it is a small one.

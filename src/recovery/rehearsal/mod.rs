@@ -13,5 +13,5 @@ pub use report::{
     RefusedEndpoint, RehearsalReport, RehearsedDelivery, RehearsedEffects, RehearsedType,
 };
 #[cfg(feature = "testing")]
-pub(super) use run::TO_REHEARSE;
+pub(crate) use run::TO_REHEARSE;
 pub use settings::Rehearsal;

@@ -22,7 +22,7 @@ use crate::recovery::taken::{request_of, tenant_of, verified_of};
 use crate::recovery::task::{Recovery, share_of};
 use crate::transaction::{AsRead, DatabaseError, Store};
 
-pub(in crate::recovery) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
+pub(crate) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
 
 const KEPT_ENDPOINTS: &str = include_str!("kept_endpoints.sql");
 
