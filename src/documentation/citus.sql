@@ -8,7 +8,7 @@ select create_reference_table('idempotent_webhook.activity');
 select create_reference_table('idempotent_webhook.event_types');
 select create_reference_table('idempotent_webhook.rejections');
 select create_reference_table('idempotent_webhook.endpoint_settings');
--- What is kept is on the coordinator. A claim through a worker looks for it, too, and finds nothing.
+-- Kept deliveries are on the coordinator. A claim through a worker looks for them, too, and finds none.
 select run_command_on_workers($$
     create table idempotent_webhook.kept_deliveries (
         endpoint text, tenant text, delivery_id text, state text, takes bigint, taken_by bigint,

@@ -41,7 +41,7 @@ pub fn is_wanted() -> bool {
     std::env::var_os(DATABASE).is_some()
 }
 
-/// What `main` serves and stops, and what a test takes.
+/// `main` serves the router and stops the recovery. A test uses both.
 struct App {
     router: Router,
     recovery: Recovery,

@@ -76,7 +76,7 @@ fn status(error: &sqlx::Error) -> StatusCode {
     }
 }
 
-/// The types of actix-web are those of the crate `http` 0.2.
+/// actix-web has the types of `http` 0.2.
 fn head(request: &HttpRequest) -> http::Result<http::request::Parts> {
     let head = http::Request::builder().method(request.method().as_str());
     let mut head = head.uri(request.uri().to_string());
@@ -95,7 +95,7 @@ fn answer(response: http::Response<Bytes>) -> HttpResponse {
     answer.body(response.into_body())
 }
 
-/// The wait ends before Stripe gives up, and the claim of a process that is frozen ends, too.
+/// The wait ends before Stripe gives up, and Postgres ends the claim of a frozen process.
 const LIMITS: [(&str, &str); 2] = [
     ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "30s"),

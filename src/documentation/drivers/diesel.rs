@@ -54,8 +54,8 @@ struct PaymentIntent {
     amount: i64,
 }
 
-/// The wait ends before Stripe gives up. The claim ends that a process has left: one that is frozen, or whose handler has
-/// panicked, which leaves its transaction open in the pool.
+/// The wait ends before Stripe gives up. Postgres ends the claim of a process that is frozen, or whose handler has panicked
+/// and left its transaction open in the pool.
 const LIMITS: &str = "set local lock_timeout = '5s';
     set local idle_in_transaction_session_timeout = '5s'";
 
@@ -85,7 +85,7 @@ async fn paid(
         })
         .await?;
     if is_claimed {
-        // The layer looks whether that is so, and answers 500 if not.
+        // The layer checks that, and answers 500 if there is no claim.
         claim.committed();
     }
     Ok(StatusCode::OK)

@@ -47,7 +47,7 @@ const TABLE: &str =
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     lambda_http::tracing::init_default_subscriber();
-    // An instance has one request at a time. A connection that was lost while it was frozen is found by the pool.
+    // An instance has one request at a time. The pool finds a connection that was lost while the instance was frozen.
     let pool = PgPoolOptions::new().max_connections(2);
     let pool = pool.connect(&env::var("DATABASE_URL")?).await?;
     // At each start of an instance. A step of the deploy is better.
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Error> {
     sqlx::query(TABLE).execute(&pool).await?;
 
     let secret = Secret::new(env::var("STRIPE_WEBHOOK_SECRET")?)?;
-    // A process that is not frozen runs what is kept, through the same route, with `Recovery::spawn`.
+    // A process that keeps running retries kept deliveries, through the same route, with `Recovery::spawn`.
     let kept = Recovery::elsewhere(pool.clone());
     let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
         .only(["payment_intent.succeeded"])

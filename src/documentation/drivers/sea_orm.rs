@@ -25,7 +25,7 @@ async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, Handle
     let payment = payment::ActiveModel {
         event_id: Set(delivery.id().to_string()),
     };
-    // Committed with the claim. What is inserted with `&database` would not be.
+    // Committed with the claim. An insert with `&database` would not be.
     payment.insert(&tx.sea_orm()).await?;
     Ok(StatusCode::OK)
 }

@@ -56,7 +56,7 @@ async fn paid(
         .execute(&mut *tx)
         .await?;
     tx.commit().await?;
-    // The layer looks whether that is so, and answers 500 if not.
+    // The layer checks that, and answers 500 if there is no claim.
     claim.committed();
     Ok(StatusCode::OK)
 }
@@ -70,7 +70,7 @@ fn not_claimed(error: sqlx::Error) -> HandlerError {
     }
 }
 
-/// The wait ends before Stripe gives up, and the claim of a process that is frozen ends, too.
+/// The wait ends before Stripe gives up, and Postgres ends the claim of a frozen process.
 const LIMITS: [(&str, &str); 2] = [
     ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "30s"),

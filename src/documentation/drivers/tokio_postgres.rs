@@ -51,7 +51,7 @@ async fn paid(
     }
     tx.execute(INSERT, &[&id, &event.data.object.amount])
         .await?;
-    // If an error was lost on the way, Postgres rolls back, and `commit` is `Ok` all the same. This fails then.
+    // If an earlier error was swallowed, Postgres rolls back, and `commit` still returns `Ok`. This statement fails then.
     tx.batch_execute("select 1").await?;
     tx.commit().await?;
     Ok(StatusCode::OK)
@@ -67,7 +67,7 @@ fn not_claimed(error: tokio_postgres::Error) -> HandlerError {
     }
 }
 
-/// The wait ends before Stripe gives up, and the claim of a process that is frozen ends, too.
+/// The wait ends before Stripe gives up, and Postgres ends the claim of a frozen process.
 const LIMITS: &str = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=30s";
 
 #[tokio::main]
