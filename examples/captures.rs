@@ -1,4 +1,4 @@
-//! Fixtures from what really came: a capture of the archive in which nobody is named, and a test that signs it anew.
+//! Fixtures from what really came: a capture of the archive in which nobody is named, and a test that signs it again.
 //!
 //!     cargo run --example captures
 //!
@@ -113,7 +113,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .any(|part| written.contains(part));
     step("whether it names anybody", names_ada, "false")?;
 
-    println!("A test signs it anew, with the secret of the test");
+    println!("A test signs it again, with the secret of the test");
     let secret = Secret::new("whsec_test")?;
     let paid = TestDelivery::from_capture(&presets::stripe(secret.clone()), &file);
     let payments = async || -> i64 {

@@ -44,7 +44,7 @@ enum Command {
     Send(send::Send),
     /// Receives deliveries, and writes captures of them for tests
     Record(record::Record),
-    /// Sends a captured request again, as it is or signed anew
+    /// Sends a captured request again, as it is or signed again
     Replay(replay::Replay),
     /// Says why a captured request is a 401
     Verify(verify::Verify),

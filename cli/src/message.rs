@@ -64,7 +64,7 @@ impl fmt::Display for Message {
             },
             Self::Captured(_) => f.write_str("a capture"),
             Self::SignedAnew { provider, .. } => {
-                write!(f, "a capture, signed anew for {}", provider.name())
+                write!(f, "a capture, signed again for {}", provider.name())
             }
         }
     }

@@ -83,7 +83,7 @@ personal or secret is replaced by pseudonyms: the same one for the same text. St
 the event type, single words of members such as "status" and "currency", times, amounts, booleans. Below each file is a
 list of what was replaced, and of what was to be kept or replaced and is not in it. Read a file before you commit it.
 
-A file names its provider, for which "webhook replay" signs it anew.
+A file names its provider, for which "webhook replay" signs it again.
 
 A body that is compressed, larger than 2 MiB, or neither JSON nor a form, is not recorded. It is answered
 with 415 or, of a provider that takes it for final, with the status after which it delivers again."#;

@@ -57,7 +57,7 @@ impl Replay {
         };
         if provider.is_none() && (self.secret.is_given() || self.public_url.is_some()) {
             return Err(
-                "a capture is sent as it is, unless --provider says for which provider it is signed anew"
+                "a capture is sent as it is, unless --provider says for which provider it is signed again"
                     .into(),
             );
         }
@@ -107,7 +107,7 @@ fn recorded_of(capture: &Capture) -> Result<Option<Provider>, String> {
     };
     let provider = name.parse().map_err(|_| {
         let name = visible(name);
-        format!("the file was recorded for {name}, which is no preset: --provider says for which one it is signed anew")
+        format!("the file was recorded for {name}, which is no preset: --provider says for which one it is signed again")
     });
     provider.map(Some)
 }

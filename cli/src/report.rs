@@ -104,7 +104,7 @@ impl<'a> Report<'a> {
                 writeln!(
                     f,
                     "A capture with pseudonyms, such as one of the dashboard, has no signature: --provider signs it \
-                     anew."
+                     again."
                 )?;
             }
         }

@@ -84,7 +84,7 @@ impl Source {
     ///
     /// With the [digest of the body](Self::body_digest), it tells apart events whose bodies are
     /// identical, for providers that send neither an id nor a time in the body. A retry that is
-    /// signed anew runs the handler again.
+    /// signed again runs the handler again.
     pub fn signed_time() -> Self {
         Self(Kind::SignedTime)
     }

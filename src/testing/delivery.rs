@@ -127,7 +127,7 @@ impl TestDelivery {
         }
     }
 
-    /// The captured request of a file, of this provider, signed anew: the URI, the headers and the body of
+    /// The captured request of a file, of this provider, signed again: the URI, the headers and the body of
     /// [`Capture::into_request`](super::Capture::into_request), with the signature, the times that it covers and what else
     /// the scheme writes as if the provider sent it now. A line break behind a form is that of an editor.
     ///

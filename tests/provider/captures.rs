@@ -616,7 +616,7 @@ fn pseudonyms_for(preset: &str) -> Pseudonyms {
     }
 }
 
-/// A delivery of the preset through a file, and signed anew.
+/// A delivery of the preset through a file, and signed again.
 fn through_a_file(provider: &Provider, request: &Request<Bytes>) -> Result<Request<Bytes>, String> {
     let capture = pseudonyms_for(provider.name())
         .capture(provider, request)

@@ -71,7 +71,7 @@ impl Verify {
         if let Some(name) = capture.provider() {
             return Err(format!(
                 "the file was recorded for {}, with pseudonyms and without a signature, so there is none to verify: \
-                 \"webhook replay\" signs it anew",
+                 \"webhook replay\" signs it again",
                 visible(name)
             )
             .into());

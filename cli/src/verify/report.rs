@@ -236,7 +236,7 @@ impl Report {
             let said = format!(
                 "It verifies at {date} (--at {date}), which is {off} away. If it was sent just now, a clock is off by \
                  that: compare this machine's with a time server. If it is an old capture, --at says when it came, \
-                 and \"webhook replay\" can sign it anew."
+                 and \"webhook replay\" can sign it again."
             );
             writeln!(text, "{}", wrapped(&said))?;
         }

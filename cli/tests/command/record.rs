@@ -332,7 +332,7 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
     // The file names the provider.
     webhook(SECRET, &replay, b"")
         .ends(0)
-        .says("a capture, signed anew for github, once, to ");
+        .says("a capture, signed again for github, once, to ");
     assert!(recorder.line().ends_with("push-3.http"));
     run(None, &replay, b"").is_error("the secret is missing");
     let file = file.to_str().unwrap();
@@ -355,7 +355,7 @@ fn z3_a_401_to_a_capture_with_pseudonyms_is_explained() {
     let as_it_is = run(None, &["replay", "-", "--to", &to], archived);
     as_it_is
         .ends(1)
-        .says("has no signature: --provider signs it anew");
+        .says("has no signature: --provider signs it again");
 }
 
 #[test]

@@ -126,7 +126,7 @@ async fn a_capture_is_replayed_at_its_path_and_signed_anew_if_it_is_too_old() {
     let run = of(&anew, &captured).await;
     run.ends(0)
         .says(&format!(
-            "a capture, signed anew for stripe, 3 times, one after another, to {base}/hooks"
+            "a capture, signed again for stripe, 3 times, one after another, to {base}/hooks"
         ))
         .says("200     verified         3");
     assert_eq!(seen_counts(&seen), [("evt_1".to_owned(), 3)]);

@@ -102,7 +102,7 @@ impl SignatureScheme for Wix {
         }
     }
 
-    /// The body is the innermost JSON, or a token that is signed anew.
+    /// The body is the innermost JSON, or a token that is signed again.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let known = token(request.body()).and_then(|token| token.claims());
         let data = match known.as_ref().and_then(|claims| claims.text("data")) {

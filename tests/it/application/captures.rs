@@ -193,7 +193,7 @@ impl Sample {
         }
     }
 
-    /// A file, signed anew for an application that has another database.
+    /// A file, signed again for an application that has another database.
     async fn is_booked_once(&self, file: &Path) {
         let provider = self.provider();
         let app = TestApp::of(provider.clone(), write_effect).await;

@@ -145,7 +145,7 @@ fn event_names(examples: &[String]) -> String {
     match examples.split_last() {
         Some((last, [])) => format!("- Names of events: like {last}."),
         Some((last, rest)) => format!("- Names of events: like {} or {last}.", rest.join(", ")),
-        None => "- Names of events: those that the sender chooses.".to_owned(),
+        None => "- Names of events: the sender chooses them.".to_owned(),
     }
 }
 
@@ -166,15 +166,15 @@ fn redelivery(entry: &Entry) -> String {
     let after = match &facts.redelivered_after {
         RedeliveredAfter::Never => {
             format!(
-                "never by itself{doubt}: **what fails is lost, unless it is [kept](crate::Keep)**"
+                "never by itself{doubt}: **a failed delivery is lost, unless it is [kept](crate::Keep)**"
             )
         }
         RedeliveredAfter::Failures => format!("after every failure{doubt}"),
         RedeliveredAfter::Only(statuses) => format!("after {}{doubt} only", list(statuses)),
         RedeliveredAfter::But(statuses) => {
-            format!("after every failure but {}{doubt}", list(statuses))
+            format!("after every failure except {}{doubt}", list(statuses))
         }
-        RedeliveredAfter::Unknown => "after which answers is not known".to_owned(),
+        RedeliveredAfter::Unknown => "unknown after which answers".to_owned(),
     };
     let mut line = format!("- Redelivery: {after}");
     if let Some(schedule) = &facts.schedule {

@@ -29,7 +29,7 @@ enum Request {
     #[serde(rename = "identical")]
     Identical,
     /// The same delivery, signed at a new time.
-    #[serde(rename = "signed anew")]
+    #[serde(rename = "signed again")]
     SignedAnew,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Retry {
             Request::Unknown => "unknown",
             Request::None => "none",
             Request::Identical => "identical",
-            Request::SignedAnew => "signed anew",
+            Request::SignedAnew => "signed again",
         })?;
         if self.likely {
             f.write_str(" (likely)")?;

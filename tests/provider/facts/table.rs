@@ -82,15 +82,15 @@ const ANSWERS: &str = "
 ## What each answer makes the provider do
 
 Each cell has the status that the layer answers, and whether the provider delivers again after it by itself:
-*again*, or **final**. \"Unknown\" is documented nowhere; \"likely\" is not confirmed. A 4xx that is final is
-not sent where another answer is redelivered: such a preset answers 503 or 429 in its place, to a wrong
-signature as well, as the secret may have been changed at the provider first. The layer's own answers are 401
+*again*, or **final**. \"Unknown\" is documented nowhere; \"likely\" is not confirmed. If a 4xx is final and
+another answer makes the provider deliver again, the preset answers 503 or 429 in its place, to a wrong
+signature as well, since the secret may have been changed at the provider first. The layer's own answers are 401
 for the signature, 400, 408 and 413 for a request that cannot be read, 500 and 503 for a failure. The
 handler's 4xx stays what it is, unless the preset answers each failure with one status; 410, after which some
 senders delete the endpoint, becomes 500.
 
-- **Success**: what the provider counts as delivered, and the status that the layer gives every success where
-  it insists on one.
+- **Success**: the statuses that the provider counts as delivered. If it insists on one, the layer answers every
+  success with it, after the colon.
 - **Switched off**: when it disables the endpoint or the subscription.
 
 The name leads to the source.
