@@ -1,4 +1,4 @@
-//! Access: who may see and do what. What a page needs is in `page_list.rs`.
+//! Access: who may see and do what. `page_list.rs` has the right that each page needs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,8 +37,8 @@ enum Level {
 }
 
 impl Access {
-    /// Nothing: the answer is a 403, which asks nobody for a password. A login that has to ask, such as basic auth, is a
-    /// middleware in front of the dashboard.
+    /// Nothing: the answer is a 403, which asks nobody for a password. Put a login that asks for one, such as basic
+    /// auth, as a middleware in front of the dashboard.
     pub fn none() -> Self {
         Self::new(Level::None)
     }
@@ -49,8 +49,8 @@ impl Access {
         Self::new(Level::Read)
     }
 
-    /// All pages, and all actions but [erasure](Self::with_erasure), but no payloads and no headers of deliveries, as with
-    /// [`read`](Self::read).
+    /// All pages, and all actions except [erasure](Self::with_erasure). As with [`read`](Self::read), no payloads and
+    /// no headers of deliveries.
     pub fn operate() -> Self {
         Self::new(Level::Operate)
     }
@@ -80,7 +80,7 @@ impl Access {
         self
     }
 
-    /// Who it is, for the record of what operators did.
+    /// The operator's name, for the record of actions.
     pub fn named(mut self, operator: impl Into<Arc<str>>) -> Self {
         let operator: Arc<str> = operator.into();
         // Postgres cannot hold NUL.
@@ -88,7 +88,7 @@ impl Access {
         self
     }
 
-    /// Only these endpoints. Any further one appears on no page, in no action and in no number.
+    /// Only these endpoints. No page, action or number includes any other.
     ///
     /// ```
     /// use idempotent_webhook::dashboard::Access;
@@ -116,7 +116,7 @@ impl Access {
         }
     }
 
-    /// The names of all endpoints that may be seen, unless all may be.
+    /// The names of the visible endpoints, unless all are visible.
     pub(super) fn endpoints(&self) -> Option<&[String]> {
         self.endpoints.as_deref()
     }
@@ -126,7 +126,7 @@ impl Access {
             .is_none_or(|endpoints| endpoints.iter().any(|known| known == endpoint))
     }
 
-    /// The names of all tenants that may be seen, unless all may be.
+    /// The names of the visible tenants, unless all are visible.
     pub(super) fn tenants(&self) -> Option<&[String]> {
         self.tenants.as_deref()
     }
@@ -136,7 +136,7 @@ impl Access {
             .is_none_or(|tenants| tenants.iter().any(|known| known == tenant))
     }
 
-    /// A reason as it may be seen.
+    /// A reason, masked unless payloads may be seen.
     pub(super) fn reason(&self, reason: String) -> String {
         if self.may_see_payloads() {
             reason

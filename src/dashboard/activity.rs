@@ -43,7 +43,7 @@ pub(super) struct Counts {
     pub(super) accepted: i64,
     /// Received by reconciliation, likewise.
     pub(super) missed: i64,
-    /// Of a type that no handler is for. Not in the sum.
+    /// Ignored: of a type without a handler. Not in the sum.
     pub(super) ignored: i64,
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Recent {
     /// When an attempt failed last.
     pub(super) failed: Option<f64>,
     pub(super) processed: Option<f64>,
-    /// When a request came last whose sender was the provider.
+    /// When the provider sent its last authentic request.
     pub(super) authentic: Option<f64>,
 }
 
@@ -180,7 +180,7 @@ pub(super) async fn by_hour(
     Ok(all)
 }
 
-/// The longest time of a handler that is told apart, in milliseconds.
+/// The largest bucket of the handler's time, in milliseconds.
 pub(super) const LONGEST: u64 = 50_000;
 
 /// How long handlers took, by the upper bound of a bucket in milliseconds.
@@ -204,8 +204,8 @@ impl Times {
         }
     }
 
-    /// The time within which a share of the handlers ended, in milliseconds: the bound of the bucket that
-    /// has the one at this place. `None` if there were none, or it is longer than all bounds.
+    /// The time within which this share of the handlers ended, in milliseconds: the bound of its bucket. `None` if no
+    /// handler ran, or the time is longer than all bounds.
     pub(super) fn within(&self, percent: i64) -> Option<u64> {
         let all: i64 = self.0.values().sum();
         let place = (all * percent + 99) / 100;
@@ -238,7 +238,7 @@ impl std::ops::AddAssign<&Self> for Measured {
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) hours: BTreeMap<i64, Measured>,
-    /// With the hours in which it counted something.
+    /// With the hours in which it was counted.
     pub(super) versions: BTreeMap<String, (Measured, BTreeSet<i64>)>,
 }
 
@@ -274,7 +274,7 @@ impl History {
         Ok(history)
     }
 
-    /// The versions that began in an hour: they did nothing in the hour before in which something was done.
+    /// The versions that began in an hour: they did nothing in the last busy hour before it.
     pub(super) fn began(&self, at: i64) -> Vec<&str> {
         let Some((before, _)) = self.hours.range(..at).next_back() else {
             return Vec::new();

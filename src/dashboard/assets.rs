@@ -48,7 +48,7 @@ impl Asset {
             .find(|asset| asset.name == name)
     }
 
-    /// Under its name it never changes.
+    /// The file of a name never changes.
     pub(super) fn response(&self) -> Response {
         let mut response = Response::new(Body::from(self.content));
         let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Refuses requests that another site has a browser send (CSRF), and keeps its clicks from actions.
+//! Refuses requests that another site makes a browser send (CSRF), and keeps clicks that begin there from actions.
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName, ORIGIN, REFERER};
@@ -23,7 +23,7 @@ pub(super) fn check(site: &Site, head: &Parts, format: &Format) -> Result<bool, 
         (false, _) if Site::is_foreign(head) => Err(FOREIGN),
         (false, Format::Json) if is_json(head) => Ok(true),
         (false, Format::Json) => Err(PageError::unsupported_media_type(
-            "The body has to be JSON, and the content type application/json.",
+            "The body must be JSON, with the content type application/json.",
         )),
         (false, Format::Page(_)) if site.has_sent(head) => Ok(true),
         (false, Format::Page(_)) => Err(FOREIGN),
@@ -53,7 +53,7 @@ impl Site {
     }
 
     /// Whether the reader came from a page of the dashboard, or has entered the address. Where a browser
-    /// does not say, the page before has to be one of the dashboard.
+    /// does not say, the previous page must be one of the dashboard.
     fn has_led_here(&self, head: &Parts) -> bool {
         match fetch_site(&head.headers) {
             FetchSite::Is(site) => site == "same-origin" || site == "none",
@@ -65,7 +65,7 @@ impl Site {
     }
 }
 
-/// What a browser says of the site from which a request comes.
+/// What a browser says about the site from which a request comes.
 enum FetchSite<'a> {
     Is(&'a str),
     Unclear,

@@ -13,14 +13,13 @@ use super::rows::Key;
 /// How many deliveries a page of a list has.
 pub(super) const PAGE: usize = 50;
 
-/// How many are searched at first for a page, where no index has the filters.
+/// How many rows a page searches at first if no index has the filters.
 const SEARCHED: usize = 10_000;
 
-/// For how long a page goes on searching.
+/// How long a page goes on searching.
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// A search for a page, round by round: where each round ends is asked first, so that no round reads more than
-/// it should.
+/// A search for a page, round by round: it first asks where the round ends, so no round reads more than it should.
 pub(super) struct Search {
     began: Instant,
     /// How many are searched in each part of the list.
@@ -28,8 +27,8 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// A search in so many parts of the list, such as endpoints. The latest end of all parts counts. So most
-    /// of the search in one part may be for nothing if another part has many more rows.
+    /// A search in so many parts of the list, such as endpoints. The latest end of all parts counts. So most of the
+    /// search in one part may be wasted if another part has many more rows.
     pub(super) fn new(parts: usize) -> Self {
         let each = SEARCHED / parts.max(1);
         Self {
@@ -109,7 +108,7 @@ pub(super) struct Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// Of one row more than a page has, if there are so many, and of the end of what was searched.
+    /// From one row more than a page has, if there are so many, and the end of the search.
     pub(super) fn new(
         mut rows: Vec<T>,
         searched_to: Option<Cursor>,

@@ -17,15 +17,14 @@ const AT_ONCE: usize = 2;
 /// For a connection, and for a place.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// A page that needs a statement longer than this is not answered.
+/// A page whose statement takes longer than this fails.
 const STATEMENT_TIMEOUT: &str = "5s";
 
 const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only not deferrable";
 
-/// Each statement is planned for its values, so that a filter that is not given does not cost an index. Each
-/// finds its few rows by an index, in its order. Otherwise the planner would read all of a table where it
-/// expects many rows of an endpoint that has none. Nothing is compiled, which would take longer than all
-/// else.
+/// Postgres plans each statement for its values, so that an absent filter does not cost an index. Each finds its few
+/// rows by an index, in its order. Otherwise the planner would read a whole table where it expects many rows of an
+/// endpoint that has none. Nothing is compiled by JIT, which would take longer than the rest.
 const SET_UP: &str = "
     select
         set_config('statement_timeout', $1, true),
@@ -52,9 +51,8 @@ impl Database {
         }
     }
 
-    /// A place among those that use a connection. A request that is dropped while it waits for one costs
-    /// nothing. The place is held until the page is made, since a statement goes on in Postgres when nothing waits for it
-    /// any more.
+    /// A place among the users of a connection. A request that is dropped while it waits for one costs nothing. The
+    /// place is held until the page is made, since a statement goes on in Postgres when nobody waits for it any longer.
     pub(super) async fn place(&self) -> Result<Place, PageError> {
         let place = self.places.clone().acquire_owned();
         match tokio::time::timeout(WAIT, place).await {
@@ -64,7 +62,7 @@ impl Database {
         }
     }
 
-    /// The same for work that nobody waits for, one at a time.
+    /// The same for work in the background, one at a time.
     pub(super) async fn place_in_background(&self) -> Place {
         let turn = self.background.clone().acquire_owned().await.ok();
         Place(self.places.clone().acquire_owned().await.ok(), turn)
@@ -85,7 +83,7 @@ impl Database {
     }
 }
 
-/// A place among those that use a connection.
+/// A place among the users of a connection.
 #[expect(dead_code, reason = "the permits are held")]
 pub(super) struct Place(Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 

@@ -15,10 +15,10 @@ use super::rows::{Count, count_kept};
 /// A wait for a first attempt that is longer than this, in seconds, has a cause.
 const BEHIND_AFTER: f64 = 60.0;
 
-/// How many of the last hours are meant by "the last hour", as the current one has only begun.
+/// How many hours "the last hour" covers, since the current one has only begun.
 const RECENT: usize = 2;
 
-/// Whether a turn is due for so long that no process seems to take it.
+/// Whether a turn has been due for so long that no process seems to take it.
 macro_rules! is_late {
     () => {
         "turn.next_at < now() - interval '1 hour'"
@@ -26,7 +26,7 @@ macro_rules! is_late {
 }
 pub(super) use is_late;
 
-/// Of each endpoint `$1`, with numbers up to one more than `$2`.
+/// For each endpoint of `$1`, with numbers up to one more than `$2`.
 const ENDPOINTS: &str = concat!(
     "
     select
@@ -98,7 +98,7 @@ const ENDPOINTS: &str = concat!(
         order by hour desc, last_at desc
         limit 1
     ) as last on true
-    -- What has reached no layer is tried each minute, so it is among those that are due first.
+    -- A delivery that has reached no layer is tried each minute, so it is among the first due ones.
     cross join lateral (
         select count(*) as due, count(unreached_at) as unreached
         from (
@@ -149,7 +149,7 @@ const LAST_SUCCESS: &str = "
     ) as last
 ";
 
-/// How an endpoint is, the worst first.
+/// The state of an endpoint, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Unserved,
@@ -194,14 +194,14 @@ impl State {
         }
     }
 
-    /// Whether nothing is wrong that somebody has to look at. `Mixed` passes by itself, or becomes a worse state.
+    /// Whether nobody has to look at it. `Mixed` passes by itself, or becomes a worse state.
     pub(super) fn is_well(self) -> bool {
         matches!(self, Self::Mixed | Self::Quiet | Self::Fine)
     }
 
     pub(super) fn meaning(self) -> &'static str {
         match self {
-            Self::Unserved => "No process with a Recovery serves it, so what is due does not run.",
+            Self::Unserved => "No process runs Recovery for it, so due deliveries do not run.",
             Self::Failing => {
                 "Deliveries have failed and wait for another attempt, for an operator or for their \
                  provider, or none was processed since the last failure."
@@ -214,37 +214,37 @@ impl State {
                 "The last request was rejected, and no authentic one has come since."
             }
             Self::Silent => {
-                "No authentic request has come for longer than is usual: the provider may have switched the \
-                 webhook off."
+                "No authentic request has come for longer than usual: the provider may have switched the webhook off."
             }
             Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
             Self::Behind => {
                 "Deliveries have waited for their first attempt for more than a minute, or reach no layer."
             }
             Self::Paused => {
-                "An operator has paused recovery. Requests are handled as before, but those that are \
-                 accepted first are only kept."
+                "An operator has paused recovery. Requests are handled as before, but a layer that accepts them first \
+                 only keeps them."
             }
             Self::Unreconciled => {
                 "Reconciliation has failed, has left something out, or is late by more than an hour. \
                  Deliveries that never came may be missing."
             }
             Self::TypeStopped => {
-                "Events of a type that has a handler do not come any more. Its page says of which."
+                "Events of a type that has a handler no longer come. Its page has the type."
             }
             Self::NewType => {
-                "Events are ignored of a type that the endpoint never had before. Its page says of which."
+                "Ignored events have a type that the endpoint never had before. Its page has the type."
             }
             Self::Differing => {
                 "The provider's subscription is not as the layer expects it. Events may not come, come twice, or \
                  be of another version."
             }
             Self::Uncompared => {
-                "For a day, the provider could not be asked for its subscription: a key is wrong, or its API fails. What \
-                 was found before may have changed."
+                "For a day, the provider could not be asked for its subscription: a key is wrong, or its API fails. \
+                 Earlier findings may be out of date."
             }
             Self::OtherVersion => {
-                "Over the last day, payloads had another version or mode than is expected. They were handled all the same."
+                "Over the last day, payloads had another version or mode than the expected one. They were still \
+                 handled."
             }
             Self::Mixed => {
                 "Attempts failed or requests were rejected in this hour or the one before. Some have \
@@ -252,8 +252,7 @@ impl State {
             }
             Self::Quiet => "Nothing was counted over the last 24 hours.",
             Self::Fine => {
-                "Nothing has failed or was rejected in this hour or the one before, and nothing waits \
-                 for long."
+                "Nothing failed or was rejected in this hour or the one before, and nothing has waited for long."
             }
         }
     }
@@ -271,12 +270,12 @@ pub(super) struct Endpoint {
     #[serde(rename = "endpoint")]
     pub(super) name: String,
     pub(super) state: State,
-    /// By an operator, whatever the state is.
+    /// Whether an operator has paused it, whatever the state is.
     #[serde(rename = "paused")]
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
     pub(super) is_probing: bool,
-    /// Whether the state would be that if it were not a worse one.
+    /// Whether the endpoint is not reconciled, even if a worse state hides that.
     #[serde(rename = "not_reconciled")]
     pub(super) is_unreconciled: bool,
     #[serde(rename = "event_type_stopped")]
@@ -285,20 +284,20 @@ pub(super) struct Endpoint {
     pub(super) has_new_type: bool,
     #[serde(rename = "other_version")]
     pub(super) has_other_version: bool,
-    /// Why a list is not reconciled, for readers of a page. Programs have all lists of an endpoint.
+    /// Why a list is not reconciled, for readers of a page. Programs get all lists of an endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
-    /// What differs between the provider's subscription and the layer.
+    /// The difference between the provider's subscription and the layer.
     #[serde(rename = "subscription_differs")]
     pub(super) difference: Option<String>,
-    /// Why the provider could not be asked for its subscription, if that is so for a day.
+    /// Why the provider could not be asked for its subscription, if that has lasted for a day.
     #[serde(rename = "not_compared")]
     pub(super) why_uncompared: Option<String>,
-    /// For how long no authentic request has come, in seconds, and how often one is expected. If that is longer.
+    /// How long no authentic request has come, in seconds, and how often one is expected. Only if it is too long.
     #[serde(skip)]
     pub(super) silence: Option<(f64, f64)>,
     pub(super) due: Count,
-    /// Of those that are due, how many have last reached no layer of the endpoint.
+    /// How many due deliveries reached no layer of the endpoint in their last attempt.
     pub(super) unreached: Count,
     pub(super) dead: Count,
     pub(super) recorded: Count,
@@ -310,7 +309,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// What else is wrong that the state does not say.
+    /// Other problems that the state does not show.
     pub(super) fn also(&self) -> impl Iterator<Item = State> {
         [
             (self.is_paused, State::Paused),
@@ -382,12 +381,12 @@ pub(super) async fn read(
         })
     };
     let mut endpoints: Vec<Endpoint> = rows.iter().map(read).collect::<sqlx::Result<_>>()?;
-    // Stable: those of one state stay in the order of their names.
+    // Stable: endpoints in one state stay in the order of their names.
     endpoints.sort_by_key(|endpoint| endpoint.state);
     Ok(endpoints)
 }
 
-/// A time of each of some endpoints, in Unix seconds.
+/// A time for each of some endpoints, in Unix seconds.
 async fn times(
     connection: &mut PgConnection,
     sql: &'static str,

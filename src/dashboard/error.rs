@@ -17,7 +17,7 @@ use crate::transaction::Explained;
 pub(super) struct PageError {
     status: StatusCode,
     text: &'static str,
-    /// The methods that the address takes, if it does not take this one.
+    /// The methods that the address accepts, if it does not accept this one.
     allow: Option<&'static str>,
 }
 
@@ -43,7 +43,7 @@ impl PageError {
     }
 
     pub(super) fn method_not_allowed(allow: &'static str) -> Self {
-        let text = "This address does not take such a request.";
+        let text = "This address does not accept such a request.";
         Self {
             allow: Some(allow),
             ..Self::new(StatusCode::METHOD_NOT_ALLOWED, text)
@@ -56,7 +56,7 @@ impl PageError {
 
     /// A panic.
     pub(super) const fn internal() -> Self {
-        let text = "The page could not be made. The log says why.";
+        let text = "The page failed. The log says why.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
     }
 

@@ -9,10 +9,10 @@ use super::error::PageError;
 use super::html::Layout;
 use super::view::{View, json};
 
-/// Where the pages are as JSON.
+/// The path of the pages as JSON.
 const API: &str = "api/";
 
-/// What a request asks for: a page, or the same for a program.
+/// The format that a request asks for: a page, or the same for a program.
 #[derive(Clone, Debug)]
 pub(super) enum Format {
     Page(Layout),

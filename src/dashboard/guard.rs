@@ -27,7 +27,7 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 /// proxies, give up later than this.
 const AUTHORIZER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A middleware around all routes, those that do not exist included.
+/// A middleware around all routes, also those that do not exist.
 pub(super) async fn guard(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -35,8 +35,8 @@ pub(super) async fn guard(
 ) -> Response {
     let format = Format::of(&request);
     let mut response = match asset(&request) {
-        // For everybody: the page that refuses has a style, too, and what is in each copy of this crate
-        // is no secret.
+        // For everybody: the page that refuses has a style, too, and assets that each copy of this crate has are not
+        // secret.
         Some(asset) => asset.response(),
         None => match admit(&shared, request, &format).await {
             Ok(request) => next.run(request).await,
@@ -47,7 +47,7 @@ pub(super) async fn guard(
     shared.site.add_policy(headers);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // No window of another site can lead this one from page to page.
+    // No window of another site can navigate this one.
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     // With `no-referrer`, browsers would send `Origin: null` with forms.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
@@ -62,7 +62,7 @@ fn asset(request: &Request) -> Option<&'static Asset> {
     Asset::find(name).filter(|_| request.method().is_safe())
 }
 
-/// Adds the [`Access`](super::Access) to a request that has any.
+/// Adds the [`Access`](super::Access) to a request that has any right.
 async fn admit(shared: &Shared, request: Request, format: &Format) -> Result<Request, PageError> {
     let (mut head, body) = request.into_parts();
     if !shared.site.has_host_of(&head) {

@@ -5,7 +5,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Uri};
 
-/// The addresses of the dashboard, as far as the application has said them.
+/// The addresses of the dashboard that the application has set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Site {
     /// The only names under which it is reached, in lower case. `None` if any will do.

@@ -1,5 +1,5 @@
-//! Each page of the dashboard, once: its name, its place in the menu, and what it takes to see it. The routes, the menu and the
-//! checks of rights go by this list, and so do the tests, which include this file: it uses nothing of the crate.
+//! Each page of the dashboard, once: its name, its place in the menu, and the right to see it. The routes, the menu and
+//! the checks of rights use this list, and so do the tests, which include this file: it uses nothing of the crate.
 
 /// A page, or an address to which a form is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub(super) enum Page {
     Why,
 }
 
-/// What a page takes.
+/// The methods of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Get,
-    /// Also posted, since what it is asked for may be too long for an address. It changes nothing.
+    /// Also posted, since its parameters may be too long for an address. It changes nothing.
     GetOrPost,
     /// It changes something.
     Post,
@@ -39,19 +39,19 @@ pub(super) enum Right {
     Operate,
 }
 
-/// What is known of a page before it is made.
+/// The properties of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) page: Page,
     /// The last segment of its address.
     pub(super) name: &'static str,
-    /// What the menu calls it, if it is there.
+    /// Its name in the menu, if it is there.
     pub(super) menu: Option<&'static str>,
     pub(super) takes: Takes,
     pub(super) needs: Right,
-    /// Whether its numbers are those of all tenants, so that only those who may see all of them see it.
+    /// Whether its numbers cover all tenants: only readers who may see all tenants see it.
     pub(super) is_of_all_tenants: bool,
-    /// Whether it is there as JSON alone, which `src/documentation/stability.md` promises.
+    /// Whether it exists only as JSON, which `src/documentation/stability.md` promises.
     pub(super) is_for_programs: bool,
 }
 
@@ -139,7 +139,7 @@ const fn read(page: Page, name: &'static str) -> Entry {
     }
 }
 
-/// The names of the pages in the menu, with what it calls them.
+/// The pages in the menu, with their names there.
 pub(super) fn menu(of_all_tenants: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     PAGES
         .iter()

@@ -28,7 +28,7 @@ impl Params {
     /// of objects with the key of a delivery each.
     pub(super) fn parse_json(query: &str, json: &[u8]) -> Result<Self, PageError> {
         const INVALID: PageError = PageError::bad_request(
-            "The body has to be a JSON object of strings, numbers, lists of strings, and `keys`.",
+            "The body must be a JSON object of strings, numbers, lists of strings, and `keys`.",
         );
         let Ok(Value::Object(object)) = serde_json::from_slice(json) else {
             return Err(INVALID);
@@ -131,7 +131,7 @@ impl Link {
         self
     }
 
-    /// Leaves out what is empty.
+    /// Leaves out empty values.
     pub(super) fn with_some(self, name: &'static str, value: Option<impl fmt::Display>) -> Self {
         match value {
             Some(value) => self.with(name, value),

@@ -33,12 +33,12 @@ const MAX_FORM: usize = 1024 * 1024;
 /// The longest time of a page, whose statements have a limit each: then Postgres has fallen silent.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a proxy has taken away from the path.
+/// The prefix that a proxy has stripped from the path.
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// All pages are on one level, so that relative links work under any prefix.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> Router<S> {
-    // Not a fallback: `Router::nest` forgets that of a router in a router.
+    // Not a fallback: `Router::nest` drops the fallback of a router in a router.
     Router::new()
         .route("/", any(serve))
         .route("/{*page}", any(serve))
@@ -75,7 +75,7 @@ async fn answer(
         Format::Json | Format::Page(_) => Params::parse(query, &form)?,
     };
     let place = shared.database.place().await?;
-    // In a task: what has begun goes on when the browser is closed, and keeps its place until then.
+    // In a task: a page that has begun goes on when the browser is closed, and keeps its place until it ends.
     let made = tokio::spawn(
         async move {
             let _place = place;
@@ -134,7 +134,7 @@ impl Entry {
         }
     }
 
-    /// Whether the viewer may see all of the page. What is on it may need more.
+    /// Whether the viewer may see the page. Parts of it may need more rights.
     fn check(&self, access: &Access) -> Result<(), PageError> {
         match self.needs {
             Right::SeePayloads if !access.may_see_payloads() => {
@@ -183,7 +183,7 @@ async fn page(
 
 /// The first page has a name as each further one has, so that all of them have the same relative links. The
 /// redirect is relative as well: the prefix may be another one in front of a proxy. One that strips a
-/// prefix without a slash at its end has to say which.
+/// prefix without a slash at its end must say which.
 fn to_first_page(head: &Parts, access: &Access) -> Response {
     let mut menu = menu(access.tenants().is_none());
     let page = menu.next().map_or("deliveries", |(name, _)| name);

@@ -13,7 +13,7 @@ use super::html::Timestamp;
 /// How many rows are counted for a page. Each number has its share.
 const COUNTED: usize = 200_000;
 
-/// How many endpoints the pages know of at most.
+/// How many endpoints the pages know at most.
 pub(super) const MAX_ENDPOINTS: usize = 500;
 
 /// How many rows there are, as far as they were counted.
@@ -31,7 +31,7 @@ impl Count {
         i64::try_from(share.clamp(100, 10_000)).unwrap_or(100)
     }
 
-    /// What was counted up to one more than a limit.
+    /// From a count that stops at one more than a limit.
     pub(super) fn up_to(limit: i64, counted: i64) -> Self {
         Self {
             number: counted.min(limit),
@@ -152,8 +152,7 @@ const ENDPOINTS: &str = "
     limit $1
 ";
 
-/// The endpoints that are known and that somebody may see, by name. Those that the application has named
-/// for somebody are known.
+/// The known endpoints that somebody may see, by name. Endpoints that the application has named for somebody are known.
 pub(super) async fn endpoints(
     connection: &mut PgConnection,
     access: &Access,
@@ -182,7 +181,7 @@ const IS_ENDPOINT: &str = "
     )
 ";
 
-/// Whether there is anything of an endpoint that an action could change.
+/// Whether an endpoint has anything that an action could change.
 pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sqlx::Result<bool> {
     sqlx::query_scalar(IS_ENDPOINT)
         .bind(name)
@@ -190,7 +189,7 @@ pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sq
         .await
 }
 
-/// The tenants of deliveries. By name, if they are kept, also where it is not part of the key.
+/// The tenants of deliveries. By name if they are kept, even if the name is not part of the key.
 const TENANTS: &str = "
     select coalesce(kept.tenant_name, wanted.tenant)
     from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)
@@ -232,10 +231,10 @@ pub(super) fn columns<'a>(keys: impl IntoIterator<Item = &'a Key>) -> [Vec<&'a s
     columns
 }
 
-/// Refuses what is not counted by tenant where only some tenants may be seen.
+/// Refuses numbers that are not counted by tenant to a reader of some tenants only.
 pub(super) fn not_by_tenant(access: &Access) -> Result<(), PageError> {
     const ALL_TENANTS: PageError =
-        PageError::forbidden("This page is about all tenants, and you may see some of them.");
+        PageError::forbidden("This page is about all tenants, and you may see only some of them.");
     access.tenants().map_or(Ok(()), |_| Err(ALL_TENANTS))
 }
 

@@ -73,7 +73,7 @@ pub(super) struct Selection {
     pub(super) reason_example: Option<String>,
     /// For an action: the time when its deliveries were shown, in Unix seconds.
     pub(super) before: Option<f64>,
-    /// The tenant that is asked for, and those that the reader may see. `None` for all of them.
+    /// The requested tenant, and the tenants that the reader may see. `None` for all of them.
     #[serde(skip)]
     pub(super) tenants: Option<Vec<String>>,
 }
@@ -81,7 +81,7 @@ pub(super) struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// Any, if an attempt has failed.
+    /// Any state, if an attempt has failed.
     Failing,
     Dead,
     Due,
@@ -186,8 +186,8 @@ impl Selection {
         }
     }
 
-    /// Whether the list is in the order of the next attempts: all that is due, also what has not
-    /// failed yet. With any other filter it is a list of failures.
+    /// Whether the list is in the order of the next attempts: all due deliveries, also those that have not failed yet.
+    /// With any other filter it is a list of failures.
     pub(super) fn is_by_next_attempt(&self) -> bool {
         self.state == State::Due
             && self.reason.is_none()
@@ -206,11 +206,11 @@ impl Selection {
         !has_index || self.tenants.is_some()
     }
 
-    /// Whether an action on all of it can be described by a [`Filter`]. Of several endpoints only if a
-    /// reason is given, so that a lost parameter is not taken for all of them.
+    /// Whether a [`Filter`] can describe an action on all of it. For several endpoints only with a reason, so that a
+    /// lost parameter does not mean all of them.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
         match self.state {
-            // By tenant, the list has only those whose tenant is part of the key.
+            // By tenant, the list has only deliveries whose tenant is part of the key.
             State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
             State::Failing | State::Dead | State::Due | State::Recorded => {
                 self.endpoint.is_some() || self.reason.is_some()
@@ -218,14 +218,14 @@ impl Selection {
         }
     }
 
-    /// Which deliveries a bulk action changes: those that had failed, or were processed, when they were shown. As for each
-    /// operation on many, what came again since is left out as well.
+    /// The deliveries that a bulk action changes: those that had failed, or were processed, when they were shown. Like
+    /// each operation on many, it leaves out deliveries that came again since.
     pub(super) fn filter(&self) -> Filter {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             SystemTime::UNIX_EPOCH + time
         };
-        // A list of failures has only what has failed.
+        // A list of failures has only failed deliveries.
         let from = self.from.map_or(0.0, |Timestamp(from)| from);
         let until = match (self.until, self.before) {
             (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),
@@ -265,11 +265,11 @@ impl Selection {
     /// For the record, without the reason: an example of it would still be there after the deliveries are erased.
     pub(super) fn for_record(&self) -> String {
         let mut words = match self.state {
-            State::Failing => "what has failed",
-            State::Dead => "what is dead",
-            State::Due => "what has failed and is due",
-            State::Recorded => "what is only recorded",
-            State::Processed => "what was processed and is still kept",
+            State::Failing => "failed deliveries",
+            State::Dead => "dead deliveries",
+            State::Due => "failed deliveries that are due",
+            State::Recorded => "deliveries that are only recorded",
+            State::Processed => "processed deliveries that are still kept",
         }
         .to_owned();
         if let Some(event_type) = &self.event_type {
@@ -300,7 +300,7 @@ impl Selection {
         }
     }
 
-    /// What was shown cannot have been shown later than now.
+    /// Nothing can have been shown later than now.
     pub(super) fn bound(&mut self, now: f64) {
         self.before = self.before.map(|before| before.min(now));
     }
@@ -328,17 +328,16 @@ impl Selection {
     pub(super) fn meaning_of_nothing(&self) -> &'static str {
         match self.state {
             State::Failing => {
-                "Nothing is failing here. Deliveries whose handler has failed will be here until \
-                 they are processed, if the layer keeps or records them."
+                "Nothing is failing here. A delivery whose handler fails stays here until it is processed, if the \
+                 layer keeps or records it."
             }
             State::Dead => {
-                "Nothing is dead here. Deliveries whose attempts are used up will be here until \
-                 somebody retries or discards them."
+                "Nothing is dead here. A delivery whose attempts are used up stays here until somebody retries or \
+                 discards it."
             }
             State::Due => "Nothing is due. Deliveries that run again will be listed here.",
             State::Recorded => {
-                "Nothing here. Failures whose request is not kept will be here, until the provider \
-                 delivers them again."
+                "Nothing here. A failure whose request is not kept stays here until the provider delivers it again."
             }
             State::Processed => {
                 "Nothing yet. Processed deliveries will be listed here, until retention deletes them."

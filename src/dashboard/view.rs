@@ -1,4 +1,4 @@
-//! What a page shows: for a browser as HTML, for a program as JSON.
+//! The content of a page: for a browser as HTML, for a program as JSON.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::Access;
 
-/// What was read for a page. As JSON, it is the answer of the API.
+/// The data of a page. As JSON, it is the answer of the API.
 pub(super) trait View: Serialize {
     fn title(&self) -> String;
 
     fn content(&self, viewer: &Access) -> Markup;
 
-    /// After how many seconds the page is loaded again, while somebody looks at it.
+    /// After how many seconds the page is reloaded while somebody looks at it.
     fn refresh(&self) -> Option<u32> {
         None
     }

@@ -1,9 +1,9 @@
-//! Spells out what a reader would not see in a text that a sender has chosen.
+//! Spells out characters of a sender's text that a reader would not see.
 
 use std::borrow::Cow;
 
-/// Spells out characters that are not seen, or that change how the characters around them are seen: controls, marks of the
-/// direction of writing, spaces without width, and letters that look like a space. The template escapes HTML.
+/// Spells out characters that are invisible, or that change how their neighbours look: controls, marks of the direction
+/// of writing, spaces without width, and letters that look like a space. The template escapes HTML.
 pub(in crate::dashboard) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_invisible) {
         return Cow::Borrowed(text);
@@ -25,7 +25,7 @@ fn is_invisible(character: char) -> bool {
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
         // Fillers of Hangul, and the empty pattern of Braille.
         '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
-        // Of annotations between the lines.
+        // Interlinear annotations.
         '\u{fff9}'..='\u{fffb}' => true,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         // Tags, which carry hidden text.

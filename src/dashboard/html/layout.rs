@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::dashboard::page_list::menu;
 use crate::dashboard::{Access, assets};
 
-/// The reader has come from another site, and sees no actions until he asks for them.
+/// The reader has come from another site, and sees no actions until they ask for them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dashboard) struct HeldBack;
 
@@ -18,10 +18,10 @@ pub(in crate::dashboard) struct HeldBack;
 pub(in crate::dashboard) struct Layout {
     /// The last segment of the path, which is the name of the page.
     page: String,
-    /// From this address to those of the pages. Empty, unless it is deeper than any page is.
+    /// The relative way from this address to the pages. Empty, unless it is deeper than any page is.
     up: String,
     refresh: Option<u32>,
-    /// The address of this page, from itself, if its actions are held back.
+    /// The relative address of this page, if its actions are held back.
     held_back: Option<String>,
     sees_all_tenants: bool,
 }

@@ -33,7 +33,7 @@ pub(in crate::dashboard) fn facts(facts: &[(&str, Option<Markup>)]) -> Markup {
     }
 }
 
-/// What would be here if there were anything.
+/// Says what will be here once there is something.
 pub(in crate::dashboard) fn empty(text: &str) -> Markup {
     html! { p.empty { (text) } }
 }

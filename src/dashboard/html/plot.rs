@@ -41,7 +41,7 @@ pub(in crate::dashboard) fn legend() -> Markup {
     }
 }
 
-/// Above each part of a bar, so that its colour need not be told from that of the next.
+/// The gap above each part of a bar, so that nobody has to tell two colours apart at their edge.
 const GAP: i64 = 1;
 
 /// The height of a part with its gap.
@@ -87,7 +87,7 @@ pub(in crate::dashboard) fn sparkline(hours: &[Hour]) -> Markup {
     }
 }
 
-/// A plot with axes. Some hours are marked, with what began in them.
+/// A plot with axes. Some hours are marked with the version that began in them.
 pub(in crate::dashboard) fn plot(hours: &[Hour], began: &[(Timestamp, Vec<&str>)]) -> Markup {
     let size = match hours.len() {
         0..=48 => Size {
@@ -158,8 +158,8 @@ impl Size {
         }
     }
 
-    /// Of the parts of a bar, each with the gap above it. What is there is seen, however little it is: the
-    /// largest part makes room for it.
+    /// The heights of the parts of a bar, each with the gap above it. Even the smallest part is visible: the largest
+    /// one makes room for it.
     fn heights(&self, counts: &Counts, highest: i64) -> [(&'static str, i64); 4] {
         let scaled = |count: i64| count * self.room() / highest.max(1);
         let mut heights = parts(counts).map(|(class, count)| match count {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, Render, html};
 
-/// A table: each column is said once, with what it is called and the cell of a row. On a phone, where a row is a card, the
+/// A table: each column is defined once, with its name and the cell of a row. On a phone, where a row is a card, the
 /// name stands beside the cell.
 pub(in crate::dashboard) struct Table<'a, T> {
     class: &'static str,
@@ -22,7 +22,7 @@ enum Kind {
     Named(Option<&'static str>),
     /// What names the row.
     RowHead,
-    /// Only a screen reader says its name.
+    /// Only a screen reader reads its name.
     Unnamed,
 }
 

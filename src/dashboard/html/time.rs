@@ -48,7 +48,7 @@ impl Timestamp {
         Some(time)
     }
 
-    /// As a field of a form has it.
+    /// In the format of a form field.
     pub(in crate::dashboard) fn field(self) -> String {
         let text = self.to_string();
         text.get(..16).unwrap_or_default().to_owned()
@@ -66,7 +66,7 @@ impl Timestamp {
     }
 }
 
-/// As in the attribute `datetime`.
+/// In the format of the attribute `datetime`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [year, month, day, hour, minute, second] = self.civil();

@@ -36,7 +36,7 @@ struct Begun {
     page: Link,
 }
 
-/// Does what was asked for, and leads to the page that has the result.
+/// Runs the requested action, and leads to the page with its result.
 pub(in crate::dashboard) async fn act(
     shared: &Arc<Shared>,
     access: &Access,
@@ -104,7 +104,7 @@ async fn on_endpoint(
     rows::not_by_tenant(access)?;
     let look = async |tx: &mut _| rows::endpoints(tx, access).await;
     let known = ShortTx::run(pool, look).await?;
-    // One that the application has named for somebody can be paused before its first delivery.
+    // An endpoint that the application has named for somebody can be paused before its first delivery.
     if !known.contains(&name) {
         return Err(NO_ENDPOINT);
     }
@@ -129,7 +129,7 @@ async fn on_endpoint(
     })
 }
 
-/// Whether all of these deliveries may be seen, and are of endpoints that there are.
+/// Whether all of these deliveries may be seen, and belong to existing endpoints.
 async fn are_there(
     connection: &mut PgConnection,
     access: &Access,
@@ -188,12 +188,12 @@ async fn change_and_count(
     action: Action,
     key: &Key,
 ) -> sqlx::Result<Option<&'static str>> {
-    const RUNNING: &str = "It is running. Try again once that has ended.";
+    const RUNNING: &str = "It is running. Try again when the attempt has ended.";
     let (endpoint, keys) = (&*key.endpoint, RowKeys::from_iter([row_key(key)]));
     let done = operator::in_transaction(pool, async |tx| {
         let was_processed = operator::is_processed(&keys, endpoint, tx).await?;
         let applied = match action {
-            // It has nothing to run for.
+            // There is nothing to run.
             Action::Retry if was_processed => Applied::default(),
             _ => change(action, endpoint, &keys, tx).await?,
         };
@@ -209,11 +209,11 @@ async fn change_and_count(
         _ if applied.running > 0 => Some(RUNNING),
         Action::Retry if was_processed => Some("It was processed meanwhile."),
         Action::Retry => Some("It is already due or running, or there is nothing to run again."),
-        Action::Discard => Some("It is not kept any more."),
+        Action::Discard => Some("It is no longer kept."),
         Action::Reprocess => Some("It was not processed, or its request is not kept."),
         Action::Erase => Some("There is no content to erase."),
-        _ if was_processed => Some("Its request is kept: it can be processed again from that."),
-        _ => Some("It was not processed, or has already been deleted."),
+        _ if was_processed => Some("Its request is kept: it can be processed again from there."),
+        _ => Some("It was not processed, or has been deleted already."),
     })
 }
 

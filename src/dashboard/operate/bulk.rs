@@ -14,7 +14,7 @@ use crate::recovery::operator::{self, Applied, BATCH, Bulk, Operation, Running, 
 use crate::sqlx_error::{is_conflict, is_lock_timeout};
 use crate::transaction::{Explained, RowKeys};
 
-/// How often a batch is tried again after a deadlock.
+/// How often a batch is repeated after a deadlock.
 const MAX_CONFLICTS: usize = 10;
 
 /// The longest pause between two batches.
@@ -30,18 +30,18 @@ pub(super) struct InBackground {
     pub(super) id: i64,
 }
 
-/// What is changed in one transaction.
+/// The deliveries that one transaction changes.
 #[derive(Clone, Copy)]
 enum Batch<'a> {
-    /// Those that were chosen by a filter.
+    /// Deliveries that a filter chooses.
     Chosen(&'a Bulk<'a>, &'a RowKeys),
-    /// Those that were selected one by one.
+    /// Deliveries that were selected one by one.
     Selected(&'a RowKeys),
 }
 
 impl InBackground {
-    /// Changes all deliveries of a filter. Each batch is counted in its own transaction, so the numbers are
-    /// true at any time, also if the process is killed.
+    /// Changes all deliveries of a filter. Each batch is counted in its own transaction, so the numbers are right at
+    /// any time, even if the process is killed.
     pub(super) async fn run(
         self,
         action: Action,
@@ -109,7 +109,7 @@ impl InBackground {
             });
             let done = done.await;
             drop(place);
-            // For half of the time the database is left to deliveries.
+            // For half of the time, the database is left to deliveries.
             tokio::time::sleep(started.elapsed().min(MAX_PAUSE)).await;
             match done {
                 Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -123,7 +123,7 @@ impl InBackground {
         let unchanged = self.selected(action, &keys).await;
         let note = unchanged.map(|unchanged| {
             (unchanged > 0).then(|| {
-                format!("{unchanged} of them could not be changed: each one's page says how it is.")
+                format!("{unchanged} of them could not be changed: the page of each has its state.")
             })
         });
         self.end(note).await;

@@ -1,4 +1,4 @@
-//! What an action will do, and to how many, before it is done.
+//! Shows what an action will do, and to how many deliveries, before it runs.
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ use crate::recovery::operator::{self, Scope};
 /// Up to here, the number is exact.
 const EXACT: i64 = 100_000;
 
-/// Counting more slowly than this is given up.
+/// Counting that takes longer than this is given up.
 const TIMEOUT: &str = "2s";
 
 /// How many there are.
@@ -34,7 +34,7 @@ enum Number {
 #[derive(Serialize)]
 pub(in crate::dashboard) struct Confirmation {
     action: &'static str,
-    /// Of an action on deliveries.
+    /// For an action on deliveries.
     deliveries: Option<Number>,
     #[serde(skip)]
     title: String,
@@ -52,9 +52,9 @@ impl View for Confirmation {
     }
 }
 
-/// What stands before a confirmation for somebody who comes from another site.
+/// The page before a confirmation for somebody who comes from another site.
 pub(in crate::dashboard) fn first(layout: &Layout) -> Response {
-    let text = "What is to be changed is shown next.";
+    let text = "The next page shows what will change.";
     layout.page("Before anything is changed", html! { p { (text) } })
 }
 
@@ -160,17 +160,16 @@ fn meaning_for_one(action: Action) -> &'static str {
              again, it is a new delivery. This cannot be undone."
         }
         Action::Reprocess => {
-            "Its handler runs again now, with the request that is kept. Undo the effects of the first \
-             time before that, or have the handler find them."
+            "Its handler runs again now, with the kept request. Undo the effects of the first time before that, or \
+             have the handler find them."
         }
         Action::Forget => {
-            "What is known of it is deleted, so that it is processed again when the provider \
-             delivers it again: this page does not have its request. Undo the effects of the first \
-             time before that. This cannot be undone."
+            "Its record is deleted, so it is processed again when the provider delivers it again: its request is not \
+             kept. Undo the effects of the first time before that. This cannot be undone."
         }
         Action::Erase => {
-            "Its request is deleted, and so are the reasons of its failures. It cannot run again. If it was \
-             not processed, it stays as one that is only recorded. This cannot be undone."
+            "Its request and the reasons of its failures are deleted. It cannot run again. If it was not processed, it \
+             stays as recorded only. This cannot be undone."
         }
         Action::Pause | Action::Resume => "",
     }
@@ -184,17 +183,16 @@ fn meaning(action: Action) -> &'static str {
              one again, it is a new delivery. This cannot be undone."
         }
         Action::Reprocess => {
-            "Their handlers run again now, with the requests that are kept. Undo the effects of the \
-             first time before that, or have the handler find them."
+            "Their handlers run again now, with the kept requests. Undo the effects of the first time before that, or \
+             have the handlers find them."
         }
         Action::Forget => {
-            "What is known of them is deleted, so that they are processed again when the provider \
-             delivers them again: this page does not have their requests. Undo the effects of \
-             the first time before that. This cannot be undone."
+            "Their records are deleted, so they are processed again when the provider delivers them again: their \
+             requests are not kept. Undo the effects of the first time before that. This cannot be undone."
         }
         Action::Erase => {
-            "Their requests are deleted, and so are the reasons of their failures. They cannot run again. \
-             Those that were not processed stay as ones that are only recorded. This cannot be undone."
+            "Their requests and the reasons of their failures are deleted. They cannot run again. Deliveries that were \
+             not processed stay as recorded only. This cannot be undone."
         }
         Action::Pause | Action::Resume => "",
     }
@@ -240,13 +238,14 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
             ": " (visible(&selection.in_words())) "."
         }
         @if let Some(before) = selection.before {
-            p { "What the provider sends again after " (Timestamp(before)) ", when you saw them, is left out." }
+            p { "A delivery that the provider sends again after " (Timestamp(before)) ", when you saw them, is left \
+                out." }
         }
         p {
             (meaning(action))
             " It is done in the background, some hundreds at a time"
             @if access.tenants().is_none() { ", and can be cancelled" }
-            ". Those that are running then are left, and counted."
+            ". Deliveries that are running then are left alone, and counted."
         }
         (form(action, &fields, &selection.link("deliveries").to_string()))
     }

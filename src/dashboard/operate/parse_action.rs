@@ -1,4 +1,4 @@
-//! An action, and the deliveries or the endpoint that it is for, as the parameters of a request say.
+//! An action, with its deliveries or its endpoint, from the parameters of a request.
 
 use super::super::Access;
 use super::super::error::PageError;
@@ -14,11 +14,11 @@ const MAX_KEYS: usize = 1000;
 pub(in crate::dashboard) enum Action {
     Retry,
     Discard,
-    /// Process again from the request that is kept.
+    /// Process again from the kept request.
     Reprocess,
     /// Process again once the provider delivers it again.
     Forget,
-    /// Delete what is kept of its content.
+    /// Delete the kept content.
     Erase,
     Pause,
     Resume,
@@ -37,7 +37,7 @@ impl Action {
         }
     }
 
-    /// Whether what is changed runs again.
+    /// Whether the changed deliveries run again.
     pub(super) fn makes_due(self) -> bool {
         matches!(self, Self::Retry | Self::Reprocess)
     }
@@ -58,7 +58,7 @@ impl Action {
     }
 }
 
-/// On what.
+/// Its target.
 #[derive(Clone, Debug)]
 pub(in crate::dashboard) enum Target {
     Endpoint(String),
@@ -68,7 +68,7 @@ pub(in crate::dashboard) enum Target {
     All(Operation, Selection),
 }
 
-/// An action, and on what.
+/// An action and its target.
 #[derive(Clone, Debug)]
 pub(in crate::dashboard) struct Order {
     pub(in crate::dashboard) action: Action,
@@ -124,12 +124,14 @@ impl Target {
             (Action::Reprocess, State::Processed) => Operation::Reprocess,
             (Action::Erase, _) => Operation::Erase,
             (Action::Retry | Action::Discard, State::Processed) => {
-                return missing("What was processed is only run again by the action `reprocess`.");
+                return missing("Only the action `reprocess` runs processed deliveries again.");
             }
             (Action::Retry, _) => Operation::Retry,
             (Action::Discard, _) => Operation::Discard,
             (Action::Reprocess, _) => {
-                return missing("Only all with the state `processed` can be processed again.");
+                return missing(
+                    "Only deliveries with the state `processed` can be processed again.",
+                );
             }
             (Action::Forget | Action::Pause | Action::Resume, _) => {
                 return missing("No delivery is selected: this action is for single ones.");
@@ -141,7 +143,7 @@ impl Target {
                     "Processed deliveries cannot all be chosen by tenant: select them."
                 }
                 State::Processed => {
-                    "No delivery is selected: for all that were processed, `endpoint` is missing."
+                    "No delivery is selected: for all processed ones, `endpoint` is missing."
                 }
                 _ => {
                     "No delivery is selected: for all in a state, `endpoint` is missing, or a `reason`."

@@ -23,7 +23,7 @@ const INSERT: &str = "
     returning id
 ";
 
-/// Also says whether somebody has cancelled it.
+/// Also returns whether somebody has cancelled it.
 const ADD: &str = "
     update idempotent_webhook.operator_actions
     set changed = changed + $2, running = running + $3, active_at = clock_timestamp()
@@ -44,8 +44,8 @@ const END: &str = "
     where id = $1
 ";
 
-/// The action `$1` on a delivery changed nothing because of `$2`, as the one before it, which was the same: a
-/// button was pressed again.
+/// Whether the action `$1` on a delivery changed nothing because of `$2`, like the same action before it: a button was
+/// pressed again.
 const DELETE_REPEATED: &str = "
     with repeated as (
         select before.id
@@ -77,8 +77,8 @@ const CANCEL: &str = "
     returning id
 ";
 
-/// What waits of the deliveries of an action is counted for actions on so few deliveries only. A reason is that of a
-/// delivery that still has it.
+/// Waiting deliveries of an action are counted only if it changed so few. A reason comes from a delivery that still has
+/// it.
 macro_rules! select {
     ($where:literal) => {
         concat!(
@@ -153,9 +153,9 @@ pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) began: Timestamp,
     pub(in crate::dashboard) ended: Option<Timestamp>,
     pub(in crate::dashboard) changed: i64,
-    /// How many it has left, since an attempt was working on them.
+    /// How many it has left alone, because an attempt was working on them.
     pub(in crate::dashboard) running: i64,
-    /// Of those that it has changed, how many wait for their attempt or have one, if they were counted.
+    /// How many of the changed deliveries wait for their attempt or have one, if they were counted.
     pub(in crate::dashboard) due: Option<i64>,
     pub(in crate::dashboard) note: Option<String>,
     pub(in crate::dashboard) cancelled_by: Option<String>,
@@ -225,7 +225,7 @@ impl Recorded {
     }
 }
 
-/// The state of an action that has made deliveries due: it is done once none of them is.
+/// The state of an action that has made deliveries due: it is done once none of them is due.
 pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
     match due {
         Some(0) => "done",
@@ -250,8 +250,8 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
     .await
 }
 
-/// Counts what was changed and what was left, in the transaction that has changed it, and remembers what was made due. Returns
-/// whether the action was cancelled.
+/// Counts the changed deliveries and those left alone, in the transaction that has changed them, and records the ones
+/// that it made due. Returns whether the action was cancelled.
 pub(super) async fn add(
     tx: &mut PgConnection,
     id: i64,
@@ -285,8 +285,8 @@ async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::
     end.execute(tx).await.map(drop)
 }
 
-/// Records that an action on a delivery has changed nothing. Returns the action that has the record: if the one
-/// before it was the same, within a minute, that one is enough.
+/// Records that an action on a delivery has changed nothing. Returns the action with the record: if the one before it
+/// was the same, within a minute, its record is enough.
 pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
     ShortTx::run(pool, async |tx| {
         let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
@@ -311,7 +311,7 @@ pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sq
     Ok(cancelled.await?.is_some())
 }
 
-/// The latest actions, before this one if it is given.
+/// The latest actions, before the given one if there is one.
 pub(in crate::dashboard) async fn list(
     connection: &mut PgConnection,
     access: &Access,
@@ -326,7 +326,7 @@ pub(in crate::dashboard) async fn list(
     rows.iter().map(Recorded::read).collect()
 }
 
-/// An action, if there is one that may be seen: by those who see all of its endpoints.
+/// An action, if it exists and the reader may see all of its endpoints.
 pub(in crate::dashboard) async fn one(
     connection: &mut PgConnection,
     access: &Access,

@@ -13,10 +13,10 @@ use super::super::view::View;
 use super::super::{Access, Shared};
 use super::actions::{by, on};
 
-/// So many deliveries of an action are looked at.
+/// How many deliveries of an action are looked at.
 const MAX_DELIVERIES: i64 = 10_000;
 
-/// Of the action `$1`, at most `$2`.
+/// The deliveries of the action `$1`, at most `$2`.
 macro_rules! of_action {
     () => {
         "
@@ -30,7 +30,7 @@ macro_rules! of_action {
     };
 }
 
-/// Those that are kept.
+/// The kept ones.
 const KEPT: &str = concat!(
     "
     select
@@ -55,7 +55,7 @@ const KEPT: &str = concat!(
 "
 );
 
-/// Those that are not kept any more.
+/// The ones that are no longer kept.
 const ENDED: &str = concat!(
     "
     select of_action.endpoint, of_action.tenant, of_action.delivery_id",
@@ -66,7 +66,7 @@ const ENDED: &str = concat!(
 "
 );
 
-/// Apart, so that it runs where `deliveries` is distributed.
+/// A statement of its own, so that it runs where `deliveries` is distributed.
 const PROCESSED: &str = "
     select count(*)
     from idempotent_webhook.deliveries
@@ -80,7 +80,7 @@ pub(in crate::dashboard) struct ActionPage {
     now: Timestamp,
     #[serde(flatten)]
     recorded: Recorded,
-    /// Of an action that has made deliveries due.
+    /// For an action that has made deliveries due.
     outcomes: Option<Outcomes>,
 }
 
@@ -88,12 +88,12 @@ pub(in crate::dashboard) struct ActionPage {
 #[derive(Debug, Default, Serialize)]
 struct Outcomes {
     processed: i64,
-    /// Wait for their first attempt since, or have it.
+    /// Waiting for their first attempt since the action, or in it.
     due: i64,
-    /// Failed since, and run again.
+    /// Failed since the action, and due again.
     failed_again: i64,
     dead: i64,
-    /// Discarded since, or deleted by retention.
+    /// Discarded since the action, or deleted by retention.
     gone: i64,
     reasons: Vec<Reason>,
 }
@@ -128,7 +128,7 @@ pub(in crate::dashboard) async fn read(
     if recorded.runs_deliveries() && recorded.changed > 0 {
         let counted = Outcomes::read(&mut reading, access, recorded.id).await?;
         let waiting = counted.due + counted.failed_again;
-        // Of deliveries that were not looked at, nobody knows that none is due.
+        // Nobody knows whether deliveries that were not looked at are due.
         if recorded.state == "made due" && (waiting > 0 || counted.all() >= recorded.changed) {
             recorded.state = state_of_due(Some(waiting));
         }
@@ -215,7 +215,7 @@ impl View for ActionPage {
                     Some(html! { span.changed { (grouped(recorded.changed)) } }),
                 ),
                 (
-                    "Left, since they were running",
+                    "Left alone, as they were running",
                     (recorded.running > 0).then(|| html! { (grouped(recorded.running)) }),
                 ),
                 ("On", Some(on(recorded))),
@@ -238,14 +238,14 @@ impl View for ActionPage {
             }
             @if recorded.state == "interrupted" {
                 p {
-                    "Its process has ended before it. What it changed is counted above; begin it again \
+                    "Its process ended before the action did. The changed deliveries are counted above; start it again \
                      for the rest."
                 }
             }
             @match &self.outcomes {
                 Some(outcomes) => { (self.outcomes(outcomes)) }
                 None if recorded.runs_deliveries() && recorded.changed > 0 => {
-                    (empty("It is no longer known which deliveries they were."))
+                    (empty("The deliveries are no longer on record."))
                 }
                 None => {}
             }

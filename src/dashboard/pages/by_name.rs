@@ -21,7 +21,7 @@ const BY_NAME: &str = "
 
 #[derive(Serialize)]
 pub(super) struct Named {
-    /// `*` for all that are not told by name.
+    /// `*` for all that are not counted by name.
     name: String,
     deliveries: i64,
     last: Timestamp,

@@ -6,7 +6,7 @@ use super::super::html::visible;
 const MAX_BODY: usize = 8 * 1024;
 
 /// Sends the request again, with placeholders for the host and for the signature. A body that is large, that
-/// is no plain text, or that is not at hand is read from the file that the page offers.
+/// is not plain text, or that is not at hand is read from the file that the page offers.
 pub(super) fn curl(
     method: &str,
     uri: &str,
@@ -14,7 +14,7 @@ pub(super) fn curl(
     signature_header: Option<&str>,
     body: Option<&[u8]>,
 ) -> String {
-    // Brackets and braces of a query are no ranges.
+    // Brackets and braces of a query are not ranges.
     let (method, url) = (quoted(method), quoted(&url(uri)));
     let mut command = format!("curl --globoff -X {method} \\\n  {url}");
     let mut add = |option: &str, value: &str| {
@@ -36,7 +36,7 @@ pub(super) fn curl(
     let text = body
         .filter(|body| body.len() <= MAX_BODY)
         .and_then(|body| std::str::from_utf8(body).ok())
-        // As it is shown, and copied.
+        // As shown and copied.
         .filter(|text| visible(text) == **text);
     match text {
         Some(text) => add("--data-raw", text),

@@ -1,4 +1,4 @@
-//! An endpoint: what it did by hour and by version, what it rejects, what waits, how far it is reconciled,
+//! An endpoint: its numbers by hour and by version, rejected requests, waiting deliveries, how far it is reconciled,
 //! and its settings.
 
 use maud::{Markup, Render, html};
@@ -32,9 +32,9 @@ pub(in crate::dashboard) struct EndpointPage {
     rejected: Vec<Cause>,
     handled: Vec<HandledType>,
     ignored: Vec<IgnoredType>,
-    /// Of deliveries whose payload had another version than was expected.
+    /// Deliveries whose payload had another version than the expected one.
     other_versions: Vec<Named>,
-    /// By the place of the secret that has verified them, if there are several.
+    /// By the place of the secret that verified them, if there are several.
     by_secret: Vec<Named>,
     reconciliation: Vec<List>,
     #[serde(flatten)]
@@ -49,7 +49,7 @@ struct Total {
     counts: Counts,
     handler_p50_ms: Option<u64>,
     handler_p95_ms: Option<u64>,
-    /// Whether there was any handler. Without a number, its time was longer than all that are told apart.
+    /// Whether any handler ran. Without a number, its time was longer than the largest bucket.
     has_handlers: bool,
 }
 
@@ -122,7 +122,7 @@ pub(in crate::dashboard) async fn read(
     let hours = match params.get("days") {
         None | Some("1") => 24,
         Some("7") => 7 * 24,
-        Some(_) => return Err(PageError::bad_request("It is 1 day, or 7.")),
+        Some(_) => return Err(PageError::bad_request("`days` is 1 or 7.")),
     };
     let mut reading = shared.database.read().await?;
     let known = rows::endpoints(&mut reading, access).await?;
@@ -164,7 +164,7 @@ pub(in crate::dashboard) async fn read(
         Version {
             version: named(version),
             first: seen.first().map(|first| at(*first)),
-            // The end of its last hour, if that is over.
+            // The end of its last hour, if that hour is over.
             last: seen
                 .last()
                 .map(|last| Timestamp(now.min(at(last + HOUR).0))),
@@ -256,7 +256,7 @@ impl View for EndpointPage {
             @if !self.other_versions.is_empty() {
                 h2 { "Other versions" }
                 p {
-                    "Payloads of another version of the provider's API than was expected. They were handled all the same."
+                    "Payloads of another version of the provider's API than the expected one. They were still handled."
                     @if self.settings.as_ref().is_some_and(Told::version_is_unsigned) {
                         " The signature does not cover the version: an attacker with a captured request can make one up."
                     }
@@ -266,7 +266,7 @@ impl View for EndpointPage {
             @if !self.by_secret.is_empty() {
                 h2 { "By secret" }
                 p {
-                    "0 is the first secret, which is the newest one. A rotation is over once no other one has verified \
+                    "0 is the first secret, which is the newest. A rotation is over once no other secret has verified \
                      a delivery for as long as the provider may still use it."
                 }
                 (by_name::table("Place", &self.by_secret, self.now))
@@ -278,7 +278,7 @@ impl View for EndpointPage {
             h2 { "Settings" }
             @match &self.settings {
                 Some(told) => { (settings::facts_of(told, self.now)) }
-                None => { (empty("No process has reported them yet. Each does with its first requests.")) }
+                None => { (empty("No process has reported them yet. Each process does with its first requests.")) }
             }
         }
     }
@@ -332,7 +332,8 @@ impl EndpointPage {
     fn versions(&self) -> Markup {
         if self.by_version.is_empty() {
             return empty(
-                "Nothing came in. If a layer is given the application's version, this table shows what each version did.",
+                "Nothing came in. If you give the layer the application's version, this table shows what each version \
+                 did.",
             );
         }
         let rows = self.by_version.iter();
@@ -343,7 +344,7 @@ impl EndpointPage {
     }
 }
 
-/// What numbers are of, and the numbers.
+/// A name, and its numbers.
 type Row<'a> = (Markup, &'a Total);
 
 fn table(what: &'static str, rows: &[Row<'_>]) -> Markup {

@@ -1,4 +1,4 @@
-//! The lists of what has failed, and of what is due.
+//! The lists of failed and of due deliveries.
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -10,7 +10,7 @@ use super::super::html::Timestamp;
 use super::super::rows::{Delivery, Key};
 use super::super::selection::Selection;
 
-/// What a row of the list has. The alias `kept` is a row of `kept_deliveries`.
+/// The columns of a row of the list. The alias `kept` is a row of `kept_deliveries`.
 macro_rules! columns {
     () => {
         "kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type,
@@ -44,7 +44,7 @@ macro_rules! indexed {
     };
 }
 
-/// Where so many are searched of each endpoint and state: the latest of these places.
+/// The place where the search has covered so many of each endpoint and state: the latest of their places.
 const SEARCHED_TO: &str = concat!(
     "
     select
@@ -64,7 +64,7 @@ const SEARCHED_TO: &str = concat!(
 "
 );
 
-/// Those that have failed, the latest first, down to the place `$11` to `$14`. The rest of a row is read
+/// The failed ones, the latest first, down to the place `$11` to `$14`. The rest of a row is read
 /// once it is on the page.
 const FAILED: &str = concat!(
     "
@@ -98,7 +98,7 @@ const FAILED: &str = concat!(
 "
 );
 
-/// Those that are due, the next one first.
+/// The due ones, the next one first.
 const DUE: &str = concat!(
     "
     select listed.*

@@ -28,7 +28,7 @@ pub(super) fn filters(selection: &Selection, known: &[String]) -> Markup {
                             (visible(endpoint))
                         }
                     }
-                    // One that is not known is not silently another one.
+                    // An unknown state is not silently shown as another one.
                     @if let Some(endpoint) = &selection.endpoint && !known.contains(endpoint) {
                         option value=(endpoint) selected { (visible(endpoint)) }
                     }

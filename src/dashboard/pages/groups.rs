@@ -1,4 +1,4 @@
-//! What is failing, by reason: a reason once, over all endpoints.
+//! Failures by reason: each reason once, over all endpoints.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,8 @@ const REASONS: &str = "
     limit $2
 ";
 
-/// Of the endpoints `$1`, the states `$3` and the reasons `$4`, in the same order, with numbers up to one more
-/// than `$2`.
+/// For the endpoints `$1`, the states `$3` and the reasons `$4`, in the same order, with numbers up to one more than
+/// `$2`.
 const PARTS: &str = concat!(
     "
     select
@@ -92,7 +92,7 @@ const PARTS: &str = concat!(
 "
 );
 
-/// What is failing, as far as it was looked at.
+/// The failures that were looked at.
 #[derive(Debug, Serialize)]
 pub(super) struct Groups {
     #[serde(rename = "failing")]
@@ -117,7 +117,7 @@ pub(super) struct Group {
     parts: Vec<Part>,
 }
 
-/// Those of one endpoint in one state.
+/// The deliveries of one endpoint in one state.
 #[derive(Debug, Serialize)]
 struct Part {
     endpoint: String,
@@ -168,12 +168,12 @@ pub(super) async fn read(
     reasons.truncate(MAX_GROUPS);
     let reasons: Vec<Reason> = reasons.into_iter().flatten().collect();
     let mut groups = groups(connection, access, reasons).await?;
-    // The largest first, which stays where it is while the page is looked at.
+    // The largest first, so a group keeps its place while somebody looks at the page.
     groups.sort_by_key(|group| std::cmp::Reverse(group.deliveries.number));
     Ok(Groups { groups, are_cut })
 }
 
-/// Those of a group follow each other.
+/// The parts of a group follow each other.
 async fn groups(
     connection: &mut PgConnection,
     access: &Access,
@@ -232,7 +232,7 @@ impl Group {
         self.parts.push(part);
     }
 
-    /// Of the only endpoint, if there is one, and the only state.
+    /// The link to its deliveries: of the only endpoint, if there is one, and the only state.
     fn narrowed(&self, link: Link) -> Link {
         let mut endpoints: Vec<&str> = self.parts.iter().map(|part| &*part.endpoint).collect();
         endpoints.dedup();
@@ -281,8 +281,7 @@ pub(super) fn table(
     html! {
         (table)
         @if *are_cut {
-            p.muted { "There are more reasons. Those that occurred last are shown, as far as so many could \
-                       be looked at." }
+            p.muted { "There are more reasons. These are the latest ones of those that were looked at." }
         }
     }
 }

@@ -28,10 +28,10 @@ const TYPES: &str = "
     order by is_new desc, counted.count desc, counted.type
 ";
 
-/// A type that no handler is for.
+/// A type without a handler.
 #[derive(Serialize)]
 pub(super) struct IgnoredType {
-    /// `*` for those that are not told by name.
+    /// `*` for all that are not counted by name.
     #[serde(rename = "type")]
     name: String,
     events: i64,
@@ -76,11 +76,10 @@ pub(super) async fn types(
 pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
     html! {
         p {
-            "Events of types that no handler is for. The provider need not send them: compare its \
-             subscription."
+            "Events of types without a handler. The provider need not send them: compare its subscription."
             @if types.iter().any(|ignored| !ignored.is_verified) {
-                " Names that are not verified may be chosen by a sender: the signature does not cover them, or one of many \
-                 tenants knows its secret."
+                " A sender may have chosen a name that is not verified: the signature does not cover it, or one of \
+                 many tenants knows its secret."
             }
         }
         (Table::of(types)
@@ -94,7 +93,7 @@ impl IgnoredType {
     fn in_words(&self) -> Markup {
         html! {
             @if self.name == "*" {
-                span.muted { "further types, not told by name" }
+                span.muted { "further types, not counted by name" }
             } @else {
                 (visible(&self.name))
                 @if self.is_named { " " span.muted { "named" } }

@@ -50,13 +50,13 @@ impl View for Overview {
 
     fn content(&self, viewer: &Access) -> Markup {
         html! {
-            // On a phone, what is failing comes first: there, each endpoint is as high as half of the screen.
+            // On a phone, failures come first: there, each endpoint is as high as half of the screen.
             div.overview {
                 section {
                     @if self.endpoints.is_empty() {
                         (empty(
-                            "Each endpoint will be here, with what came in over the last day, as soon as \
-                             its first delivery has arrived."
+                            "Each endpoint appears here, with the numbers of the last day, as soon as its first \
+                             delivery has arrived."
                         ))
                     } @else {
                         (endpoints_table(&self.endpoints, self.now, viewer.may_operate()))
@@ -116,17 +116,17 @@ fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) ->
     table.render()
 }
 
-/// That no delivery is failing. Where one may be missing, nobody knows whether nothing is.
+/// Says that no delivery is failing. If one may be missing, it says that, too.
 pub(super) fn nothing_failing(endpoints: &[Endpoint], otherwise: &str) -> Markup {
     match endpoints.iter().any(|endpoint| endpoint.is_unreconciled) {
         true => empty(
-            "No delivery that came in. Some may never have arrived: a list is not reconciled.",
+            "No received delivery is failing. Some may never have arrived: a list is not reconciled.",
         ),
         false => empty(otherwise),
     }
 }
 
-/// The state, and what else is wrong that it does not say.
+/// The state, and other problems that it does not show.
 pub(super) fn states(endpoint: &Endpoint) -> Markup {
     html! {
         (state(endpoint.state.name()))
@@ -165,7 +165,8 @@ pub(super) fn list(endpoint: &Endpoint, state: &'static str, number: Count) -> M
     }
 }
 
-/// Pauses, or resumes what is paused or held back by the breaker. While the breaker is open, either is possible.
+/// Pauses an endpoint, or resumes one that is paused or held back by the breaker. While the breaker is open, both are
+/// possible.
 pub(super) fn pause_or_resume(endpoint: &Endpoint) -> Markup {
     let act = |label: &str, action: &str| {
         let fields = [

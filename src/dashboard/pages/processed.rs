@@ -1,4 +1,4 @@
-//! The list of what was processed.
+//! The list of processed deliveries.
 //!
 //! Each endpoint is asked for its own: so the statements run where `deliveries` is distributed, too.
 
@@ -14,7 +14,7 @@ use super::super::html::Timestamp;
 use super::super::rows::{Delivery, Key, columns};
 use super::super::selection::Selection;
 
-/// Those of the endpoint `$1` that the index finds: of the times `$2` and `$3`, after the place `$4` to `$7`.
+/// The deliveries of the endpoint `$1` that the index finds: of the times `$2` and `$3`, after the place `$4` to `$7`.
 macro_rules! indexed {
     () => {
         "
@@ -57,7 +57,7 @@ const PROCESSED: &str = concat!(
 "
 );
 
-/// What is still kept of them.
+/// The rows of them that are still kept.
 const ARCHIVED: &str = "
     select kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.attempts
     from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)

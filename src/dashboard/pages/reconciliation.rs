@@ -9,7 +9,7 @@ use super::super::endpoints::is_late;
 use super::super::html::{Table, Timestamp, short, visible};
 use super::super::rows::grouped;
 
-/// Those first that are not reconciled.
+/// Lists that are not reconciled come first.
 const LISTS: &str = concat!(
     "
     select
@@ -41,7 +41,7 @@ const LISTS: &str = concat!(
 #[derive(Debug, Serialize)]
 pub(super) struct List {
     source: String,
-    /// The path of the route, which may have a secret as any URI: for those who may see payloads.
+    /// The path of the route, which may have a secret like any URI: for readers who may see payloads.
     path: Option<String>,
     reconciled_until: Option<Timestamp>,
     missed: i64,
@@ -49,7 +49,7 @@ pub(super) struct List {
     /// Of the last round.
     failure: Option<String>,
     failing_since: Option<Timestamp>,
-    /// When a round was due, if that is long ago and no process has begun it.
+    /// When a round was due, if that was long ago and no process has begun it.
     late_since: Option<Timestamp>,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Cause {
     /// The hour of the first one.
     since: Timestamp,
     last: Timestamp,
-    /// The last reason, as the log has it. It has nothing of the request.
+    /// The last reason, as in the log. It contains nothing of the request.
     reason: String,
     by_hour: Vec<InHour>,
 }
@@ -119,9 +119,8 @@ impl View for Rejected {
     fn content(&self, _: &Access) -> Markup {
         html! {
             p {
-                "Requests of the last 24 hours that were refused before their handler, most of them \
-                 before it was known who had sent them. A provider whose secret was changed on one side \
-                 only is here."
+                "Requests of the last 24 hours that were refused before their handler ran, most of them before anybody \
+                 knew the sender. If a secret was changed on one side only, you see it here."
             }
             @if let Some(endpoint) = &self.endpoint {
                 p { "Of " (visible(endpoint)) ". " a href="rejected" { "All endpoints" } }

@@ -1,4 +1,4 @@
-//! The settings of a layer, as the process that serves it has told them.
+//! The settings of a layer, as its process reported them.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -14,7 +14,7 @@ const TOLD: &str = "
     where endpoint = $1
 ";
 
-/// No setting, and shown with what the endpoint does.
+/// Not settings: shown with the numbers of the endpoint.
 const SWITCHED_OFF: &str = "switched_off_by_provider";
 
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What makes the provider stop sending, in Markdown, if it says so.
+    /// What makes the provider stop sending, in Markdown, if the provider says so.
     pub(super) fn switched_off(&self) -> Option<&str> {
         self.values.get(SWITCHED_OFF)?.as_str()
     }
@@ -55,7 +55,7 @@ impl Told {
         self.values.get("acknowledge") == Some(&Value::Bool(true))
     }
 
-    /// The header that has the signature.
+    /// The header with the signature.
     pub(super) fn signature_header(&self) -> Option<&str> {
         self.values.get("signature_header")?.as_str()
     }
@@ -70,7 +70,7 @@ pub(super) async fn told(
         .fetch_optional(connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
-    // What another version of this crate has written may be of any form.
+    // Another version of this crate may have written another form.
     let values = serde_json::from_str(row.try_get("settings")?).unwrap_or_default();
     Ok(Some(Told {
         version: row.try_get("version")?,
@@ -103,7 +103,7 @@ pub(super) fn facts_of(told: &Told, now: Timestamp) -> Markup {
     }
 }
 
-/// What the numbers of a setting are.
+/// The unit of a setting's numbers.
 #[derive(Clone, Copy)]
 enum Unit {
     None,

@@ -1,4 +1,5 @@
-//! The status of the endpoints, for programs: what is unwell, and why. Its form is promised: `src/documentation/stability.md`.
+//! The status of the endpoints, for programs: which are unwell, and why. Its form is promised:
+//! `src/documentation/stability.md`.
 
 use serde::Serialize;
 
@@ -27,7 +28,7 @@ struct StatusOf {
     endpoint: String,
     well: bool,
     state: State,
-    /// What else is wrong that the state does not say.
+    /// Other problems that the state does not show.
     also: Vec<State>,
     /// Sentences for people.
     why: Vec<String>,
@@ -61,7 +62,7 @@ pub(in crate::dashboard) async fn read(
     let endpoints: Vec<StatusOf> = endpoints.into_iter().map(StatusOf::from).collect();
     Ok(Status {
         now: Timestamp(now),
-        // Where nothing is known, nobody can say that all is well: it may be another database.
+        // Without endpoints, nobody can say that all is well: it may be another database.
         well: !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.well),
         endpoints,
     })
@@ -85,7 +86,7 @@ impl From<Endpoint> for StatusOf {
     }
 }
 
-/// What the state means, and what is known beyond it. Reasons are masked already.
+/// The meaning of the state, and further details. Reasons are masked already.
 fn why(endpoint: &Endpoint) -> Vec<String> {
     let silence = endpoint.silence.map(|(silence, every)| {
         format!(
@@ -94,8 +95,12 @@ fn why(endpoint: &Endpoint) -> Vec<String> {
             duration(every)
         )
     });
-    let unreached = (!endpoint.unreached.is_zero())
-        .then(|| format!("{} of the due reach no layer.", endpoint.unreached));
+    let unreached = (!endpoint.unreached.is_zero()).then(|| {
+        format!(
+            "{} of the due deliveries reach no layer.",
+            endpoint.unreached
+        )
+    });
     let further = [
         silence,
         unreached,

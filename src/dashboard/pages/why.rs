@@ -11,7 +11,7 @@ use super::delivery::stored::{Attempt, Delivery, Kept};
 use super::lookup::{Discarded, KnownOf, Rejected, known_of};
 use super::settings::{self, Told};
 
-/// How many deliveries of an id are told of: each takes some statements.
+/// How many deliveries of an id are reported: each takes some statements.
 const MAX_DELIVERIES: usize = 20;
 
 #[derive(Serialize)]
@@ -22,9 +22,9 @@ pub(in crate::dashboard) struct Why {
     deliveries: Vec<Story>,
     /// Whether there are more deliveries of the id.
     cut: bool,
-    /// Before when deliveries may have been deleted.
+    /// The time before which deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
-    /// Rejected requests. They are not authentic, so they belong to no known delivery. For those who see all tenants.
+    /// Rejected requests. They are not authentic, so they belong to no known delivery. For readers who see all tenants.
     rejected: Option<Rejected>,
 }
 
@@ -38,7 +38,7 @@ struct Story {
     state: String,
     /// A sentence for people.
     meaning: &'static str,
-    /// Who has to do something next. Nobody, if it is done.
+    /// Who acts next. Nobody, if it is done.
     waits_for: Option<WaitsFor>,
     /// The number of the process that runs an attempt.
     process: Option<i64>,
@@ -47,9 +47,10 @@ struct Story {
     discarded: Option<Timestamp>,
     next_attempt: Option<Timestamp>,
     attempts: Option<i32>,
-    /// The latest first, at most 20. Of those `by` the provider, the status is the answer of the handler, or for it.
+    /// The latest first, at most 20. For an attempt `by` the provider, the status is the handler's answer, or the
+    /// layer's in its place.
     failed_attempts: Vec<Attempt>,
-    /// When the last attempt of recovery has reached no layer, and the status of what has answered instead.
+    /// When the last attempt of recovery reached no layer, and the status of the answer that came instead.
     unreached: Option<Timestamp>,
     unreached_status: Option<i16>,
     /// Whether it came from the provider's list of events, and not by a request.
@@ -61,7 +62,7 @@ struct Story {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum WaitsFor {
-    /// One that runs an attempt.
+    /// A process that runs an attempt.
     Process,
     /// Its turn in the schedule.
     Recovery,
@@ -90,7 +91,7 @@ pub(in crate::dashboard) async fn read(
     const NO_ID: PageError = PageError::bad_request("An id is needed.");
     let id = params.get("id").ok_or(NO_ID)?.to_owned();
     let access = match params.get("endpoint") {
-        // One that may not be seen is as one that is not there.
+        // A delivery that may not be seen is treated like one that does not exist.
         Some(name) => {
             let seen = Some(name).filter(|name| access.sees_endpoint(name));
             access.clone().of_endpoints(seen)
@@ -197,7 +198,7 @@ impl From<Discarded> for Story {
     }
 }
 
-/// Whether the provider sends a delivery again by itself, by what it has heard of it last.
+/// Whether the provider sends a delivery again by itself, judged by the last answer that it got.
 fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool> {
     let kept = delivery.kept.as_ref();
     let is_over = || {
@@ -206,21 +207,21 @@ fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool>
     };
     let hears_of_failures = !told.acknowledges() && told.keeps() != Some("accepted");
     if delivery.is_reconciled() {
-        // Nobody knows what became of its request.
+        // Nobody knows how its request ended.
         return None;
     }
     if !hears_of_failures || told.redelivers() == Some(false) || is_over() == Some(true) {
         return Some(false);
     }
     match delivery.state() {
-        // Nothing is answered yet, or recovery has it.
+        // There is no answer yet, or recovery runs it.
         "in flight" | "running" => None,
         "processed" => {
             let has_heard_of_none = match kept {
                 Some(kept) => kept.has_only_succeeded(),
                 None => told.keeps().is_none(),
             };
-            // Otherwise it was recovery that has processed it, or the provider's retry.
+            // Otherwise recovery has processed it, or the provider's retry.
             has_heard_of_none.then_some(false)
         }
         _ => told.redelivers(),

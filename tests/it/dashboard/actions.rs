@@ -224,7 +224,7 @@ async fn d3_a_bulk_action_changes_what_was_seen_and_nothing_else() {
         ),
         (
             "action=retry&endpoint=other&state=processed&before=9999999999",
-            "by the action `reprocess`",
+            "Only the action `reprocess`",
         ),
         (
             "action=reprocess&endpoint=other&state=dead&before=9999999999",
@@ -401,7 +401,7 @@ async fn d3_what_came_or_has_failed_since_it_was_shown_is_left() {
     let form = format!("action=discard&endpoint=test&state=dead&before={before}");
     let confirmation = board.post("confirm", &form).await;
     confirmation.shows("Discard 1 delivery?");
-    confirmation.shows("What the provider sends again after");
+    confirmation.shows("A delivery that the provider sends again after");
     assert_eq!(board.post("act", &form).await.status, 303);
     database.until(ALL_ENDED).await;
     assert_eq!(actions(&database).await, [action("discard", None, 1)]);
@@ -599,7 +599,7 @@ async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
     database.until(ALL_ENDED).await;
     assert_eq!(actions(&database).await, [action("discard", None, 4998)]);
     let page = board.page("action?id=1").await;
-    shows_facts(&page, &[("Left, since they were running", "2")]);
+    shows_facts(&page, &[("Left alone, as they were running", "2")]);
     assert_eq!(board.json("action?id=1").await["running"], 2);
     database
         .until(
@@ -746,7 +746,7 @@ async fn d3_processed_deliveries_are_processed_again_from_their_request() {
     let confirm = board
         .page("confirm?action=reprocess&endpoint=test&id=a")
         .await;
-    confirm.shows("with the request that is kept");
+    confirm.shows("with the kept request");
     let answer = board
         .post("act", "action=reprocess&endpoint=test&id=a")
         .await;
@@ -847,7 +847,7 @@ async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
         .await;
     let page = board.page("action?id=1").await;
     page.hides("data-state=\"done\"");
-    page.shows("no longer known which deliveries they were");
+    page.shows("The deliveries are no longer on record");
 }
 
 /// A request that is kept is not deleted in order to wait for its provider.
@@ -904,7 +904,7 @@ async fn d3_of_those_that_were_selected_what_is_running_is_left_and_counted() {
         board.post("act", &form).await;
         database.until(ALL_ENDED).await;
         let page = board.page(&format!("action?id={id}")).await;
-        shows_facts(&page, &[("Left, since they were running", "2")]);
+        shows_facts(&page, &[("Left alone, as they were running", "2")]);
         let done = action("discard", None, changed);
         assert_eq!(actions(&database).await[id - 1], done);
     }

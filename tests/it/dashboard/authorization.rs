@@ -332,7 +332,7 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
     .fetch_one(&app.database.pool)
     .await
     .unwrap();
-    assert_eq!(selection, ("what is dead".to_owned(), group.clone()));
+    assert_eq!(selection, ("dead deliveries".to_owned(), group.clone()));
     let board = Board::of(&app.database.pool, Access::read());
     let like = "what is dead, with a reason like “invalid type: string &quot;…&quot;, expected u# at line #”";
     for page in ["actions", "action?id=1"] {

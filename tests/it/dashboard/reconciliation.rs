@@ -110,7 +110,7 @@ async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() 
             page.shows(&format!(
                 "not reconciled</span> <span class=\"why\">{reason}</span>"
             ));
-            page.shows("No delivery that came in. Some may never have arrived");
+            page.shows("No received delivery is failing. Some may never have arrived");
             page.hides("Nothing has failed.");
         }
     }

@@ -1,4 +1,4 @@
-//! A delivery as a capture for tests, which a browser only saves.
+//! A delivery as a capture for tests, which a browser saves and does not show.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use crate::testing::Pseudonyms;
 const NOT_KEPT: PageError = PageError::not_found("Its request is not kept.");
 
 const NOT_READABLE: PageError = PageError::not_found(
-    "It has no capture: what its body says cannot be read, and so cannot be replaced by pseudonyms.",
+    "It has no capture: its body cannot be read, so pseudonyms cannot replace its values.",
 );
 
 const TOO_LARGE: PageError =

@@ -38,14 +38,14 @@ pub(in crate::dashboard) struct DeliveryPage {
     #[serde(flatten)]
     delivery: Delivery,
     actions: Vec<Recorded>,
-    /// The page has its beginning, a program can have it as it came.
+    /// The page has its beginning; a program gets all of it, as it came.
     #[serde(skip)]
     payload: Option<Vec<u8>>,
     #[serde(skip)]
     signature_header: Option<String>,
 }
 
-/// Begins to read the delivery that is asked for. If it may not be seen, the answer is the same as if it were not there.
+/// Begins to read the requested delivery. If it may not be seen, the answer is the same as if it were not there.
 async fn look(
     shared: &Shared,
     access: &Access,
@@ -117,8 +117,7 @@ impl View for DeliveryPage {
             }
             @if delivery.is_reconciled() {
                 p {
-                    "Received by reconciliation: its webhook had not come, and the provider's list of events \
-                     has it."
+                    "Received by reconciliation: its webhook had not come, but the provider's list of events has it."
                 }
             }
             (about(delivery, &self.key, self.now))
@@ -174,7 +173,7 @@ fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
     ])
 }
 
-/// What has answered instead of a layer, and what to do.
+/// Shows what answered instead of a layer, and what to do.
 fn unreached(kept: &Kept, at: Timestamp, request: Option<&Request>, now: Timestamp) -> Markup {
     let uri = request.and_then(|request| request.uri.as_deref());
     let path = uri.map(|uri| uri.split_once('?').map_or(uri, |(path, _)| path));
@@ -187,9 +186,9 @@ fn unreached(kept: &Kept, at: Timestamp, request: Option<&Request>, now: Timesta
             }
             @if let Some(path) = path { " at " code { (short(path, 200)) } }
             ", " (at.with_age(now)) ". "
-            "The application has no such route any more, or a middleware has refused the request. Serve the \
-             path again, with a clone of the layer if it has another one now, or let the middleware pass what \
-             recovery sends. A retry changes nothing until then."
+            "The application no longer has such a route, or a middleware has refused the request. Serve the path \
+             again, with a clone of the layer if its route has another path now, or let requests of recovery pass the \
+             middleware. A retry changes nothing until then."
         }
     }
 }
@@ -276,7 +275,7 @@ impl DeliveryPage {
                     @if cfg!(feature = "testing") {
                         ", or "
                         a href=(self.key.link("capture")) download { "a capture for tests" }
-                        ", with pseudonyms for what may be personal or secret"
+                        ", with pseudonyms for values that may be personal or secret"
                     }
                 }
                 h3 { "As a command" }
@@ -303,14 +302,14 @@ impl DeliveryPage {
                 code { (visible(&command)) }
             }
             p.muted {
-                "The host and the signature are placeholders: signatures are not kept, and most of them \
-                 are too old by now."
+                "The host and the signature are placeholders: signatures are not kept, and most would be too old by \
+                 now."
             }
         }
     }
 }
 
-/// The payload as it came, which a browser only saves.
+/// The payload as it came, which a browser saves and does not show.
 pub(in crate::dashboard) async fn payload(
     shared: &Shared,
     access: &Access,
@@ -324,7 +323,7 @@ pub(in crate::dashboard) async fn payload(
     Ok(file(body, "attachment; filename=\"payload.bin\""))
 }
 
-/// What a browser only saves.
+/// A response that a browser saves and does not show.
 fn file(content: Vec<u8>, disposition: &'static str) -> Response {
     let mut response = Response::new(Body::from(content));
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! What is stored of a delivery.
+//! The stored rows of a delivery.
 
 use serde::Serialize;
 use sqlx::postgres::PgRow;
@@ -15,7 +15,7 @@ const PROCESSED: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// What else is known of a delivery. It is in flight if a session holds the lock of its claim.
+/// The kept rows of a delivery. It is in flight if a session holds the lock of its claim.
 const DELIVERY: &str = concat!(
     "
     select
@@ -72,7 +72,7 @@ const BODY: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// What is known of a delivery.
+/// The record of a delivery.
 #[derive(Serialize)]
 pub(in crate::dashboard::pages) struct Delivery {
     pub(in crate::dashboard::pages) processed: Option<Timestamp>,
@@ -100,7 +100,7 @@ pub(in crate::dashboard::pages) struct Kept {
     pub(in crate::dashboard::pages) first_failed: Option<Timestamp>,
     pub(in crate::dashboard::pages) last_failed: Option<Timestamp>,
     pub(in crate::dashboard::pages) next_attempt: Option<Timestamp>,
-    /// When the last attempt has reached no layer of the endpoint, and the status of what has answered instead.
+    /// When the last attempt reached no layer of the endpoint, and the status of the answer that came instead.
     pub(in crate::dashboard::pages) unreached: Option<Timestamp>,
     pub(in crate::dashboard::pages) unreached_status: Option<i16>,
     pub(in crate::dashboard::pages) failed_attempts: Vec<Attempt>,
@@ -119,7 +119,7 @@ pub(in crate::dashboard::pages) struct Attempt {
 pub(in crate::dashboard::pages) struct Request {
     pub(in crate::dashboard::pages) method: String,
     pub(in crate::dashboard::pages) body_bytes: i32,
-    /// These for those who may see payloads.
+    /// Only for readers who may see payloads.
     pub(in crate::dashboard::pages) uri: Option<String>,
     pub(in crate::dashboard::pages) headers: Option<Vec<(String, String)>>,
 }
@@ -158,7 +158,7 @@ impl Delivery {
         self.processed.is_some() || self.kept.is_some() || self.is_in_flight
     }
 
-    /// The state in one word. What was processed is done, whatever is kept.
+    /// The state in one word. A processed delivery is done, whatever is kept of it.
     pub(in crate::dashboard::pages) fn state(&self) -> &str {
         match &self.kept {
             _ if self.processed.is_some() => "processed",
@@ -175,7 +175,7 @@ impl Delivery {
         kept.is_some_and(|kept| kept.last_failed.is_none())
     }
 
-    /// When its last attempt has reached no layer, if it runs again.
+    /// When its last attempt reached no layer, if it runs again.
     pub(super) fn unreached(&self) -> Option<(&Kept, Timestamp)> {
         let kept = self.kept.as_ref().filter(|_| self.state() == "due")?;
         Some((kept, kept.unreached?))
@@ -191,13 +191,13 @@ impl Delivery {
             "processed" => "Its handler has succeeded, and what it wrote is committed.",
             "in flight" => "An attempt at it is running right now.",
             "running" => {
-                "An attempt at it has begun. If its process was killed, the next one comes within seconds."
+                "An attempt at it has begun. If its process was killed, the next attempt comes within seconds."
             }
             "due" if self.is_paused => {
-                "Its endpoint is paused: it runs again once that is resumed."
+                "Its endpoint is paused: it runs again once the endpoint is resumed."
             }
             "due" if self.unreached().is_some() => {
-                "It runs again each minute, and its attempts reach no layer of its endpoint."
+                "It runs again and again, but its attempts reach no layer of its endpoint."
             }
             "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
             "due" => {
@@ -258,7 +258,7 @@ impl Attempt {
     }
 }
 
-/// The reason of a row, as it may be seen.
+/// The reason of a row, masked as the reader's rights ask for.
 fn seen(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>> {
     let reason: Option<String> = row.try_get("reason")?;
     Ok(reason.map(|reason| access.reason(reason)))

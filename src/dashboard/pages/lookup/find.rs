@@ -1,4 +1,4 @@
-//! Finds what is known of ids.
+//! Finds the records of ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use super::super::super::claim_lock::{claim_lock, held_locks};
 use super::super::super::html::Timestamp;
 use super::super::super::rows::Key;
 
-/// How many deliveries of an id are shown, of those that were processed, that are kept and that were discarded.
+/// How many deliveries of an id are shown: so many processed ones, so many kept ones, and so many discarded ones.
 pub(super) const MAX_OF_ID: usize = 100;
 
 /// How many rows are read at once: more than of one id.
 const MAX_ROWS: usize = 10 * MAX_OF_ID;
 
-/// The ids `$1` of the endpoints `$2` and the tenants `$3`, at most `$4`, as the two statements below. Where the
-/// tenant is not part of the key, only what is kept tells it.
+/// The ids `$1` of the endpoints `$2` and the tenants `$3`, at most `$4`, like the two statements below. If the tenant
+/// is not part of the key, only a kept delivery has it.
 const PROCESSED: &str = "
     select
         endpoint, tenant, delivery_id, event_type,
@@ -31,7 +31,7 @@ const PROCESSED: &str = "
     limit $4
 ";
 
-/// By the index of the requests, which all have that can run again, or that of those without one.
+/// By the index of the requests, for deliveries that can run again, or by the index of deliveries without a request.
 const KEPT: &str = "
     select
         kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type, kept.state,
@@ -52,8 +52,8 @@ const KEPT: &str = "
     limit $4
 ";
 
-/// Those whose first attempt is running, by the lock of their claim. Of endpoints whose ids are
-/// separate by tenant, they are not found.
+/// Deliveries whose first attempt is running, by the lock of their claim. They are not found if the ids of their
+/// endpoint are separate by tenant.
 const IN_FLIGHT: &str = concat!(
     "
     select known.endpoint, wanted.id
@@ -67,14 +67,13 @@ const IN_FLIGHT: &str = concat!(
 "
 );
 
-/// Before when deliveries may have been deleted.
+/// The time before which deliveries may have been deleted.
 pub(super) const PRUNED: &str = "
     select extract(epoch from max(before))::float8
     from idempotent_webhook.pruned
 ";
 
-/// Requests that were rejected, so that nobody knows which deliveries they were: how many in the last 24
-/// hours, and whether there were any before.
+/// Rejected requests, whose deliveries nobody knows: how many in the last 24 hours, and whether there were any before.
 pub(super) const REJECTED: &str = "
     select
         coalesce(sum(count) filter (where cause <> 'method_not_allowed'), 0)::int8 as today,
@@ -86,8 +85,8 @@ pub(super) const REJECTED: &str = "
     where endpoint = any($1) and hour > now() - interval '24 hours'
 ";
 
-/// Those that were discarded or forgotten. Retention deletes them as late as deliveries. Where the tenant is not
-/// part of the key, it is not known.
+/// Discarded or forgotten deliveries. Retention deletes them as late as processed ones. If the tenant is not part of
+/// the key, it is not known.
 const DISCARDED: &str = "
     select
         endpoint, tenant, delivery_id,
@@ -119,12 +118,12 @@ pub(in crate::dashboard::pages) struct Discarded {
     pub(in crate::dashboard::pages) at: Timestamp,
 }
 
-/// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, those of the
-/// further ids are found.
+/// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, the deliveries of the
+/// other ids are found.
 pub(super) struct ById<'a> {
     pub(super) connection: &'a mut PgConnection,
     pub(super) access: &'a Access,
-    /// In the order of Postgres, that of their bytes.
+    /// In the order of Postgres, which is by their bytes.
     pub(super) ids: &'a [String],
     /// The ids with more rows than were read.
     pub(super) cut: BTreeSet<String>,
@@ -184,7 +183,7 @@ pub(super) async fn find(by_id: &mut ById<'_>, endpoints: &[String]) -> sqlx::Re
         };
         found.insert(Key::read(&row)?, of_row);
     }
-    // What was processed is done, whatever is kept.
+    // A processed delivery is done, whatever is kept of it.
     for row in by_id.read(PROCESSED).await? {
         let key = Key::read(&row)?;
         let kept = found.remove(&key);

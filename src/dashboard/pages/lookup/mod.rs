@@ -26,7 +26,7 @@ pub(in crate::dashboard) struct Lookup {
     found: Vec<Known>,
     /// The ids with more deliveries than are shown.
     cut: BTreeSet<String>,
-    /// Those that a handler or an operator has discarded, or an operator has forgotten, and that did not come
+    /// Deliveries that a handler or an operator has discarded, or an operator has forgotten, and that did not come
     /// again.
     discarded: Vec<Discarded>,
     unknown: Vec<String>,
@@ -102,13 +102,13 @@ pub(in crate::dashboard) async fn read(
     })
 }
 
-/// What is known of some ids.
+/// The records of some ids.
 #[derive(Default)]
 pub(super) struct KnownOf {
     pub(super) found: All,
     /// The ids with more deliveries than were read.
     pub(super) cut: BTreeSet<String>,
-    /// Those of them that are not among the found ones.
+    /// The ids that were not found.
     pub(super) discarded: Vec<Discarded>,
     /// Before when deliveries may have been deleted.
     pub(super) deleted_before: Option<Timestamp>,
@@ -153,7 +153,7 @@ pub(super) async fn known_of(
     })
 }
 
-/// What was asked for, line by line. A line has several ids, or is an id with white space in it.
+/// The requested ids, line by line. A line has several ids, or is an id with white space in it.
 struct Asked(Vec<String>);
 
 impl Asked {
@@ -178,7 +178,7 @@ impl Asked {
         all.into_iter().map(str::to_owned).collect()
     }
 
-    /// The ids that are not known: of a line that is an id, no word is one.
+    /// The ids that are not known. If a whole line is an id, its words are not.
     fn without(&self, known: &BTreeSet<&str>) -> Vec<String> {
         let lines = self.0.iter().filter(|line| !known.contains(line.as_str()));
         let words = lines.flat_map(|line| line.split_whitespace());
@@ -213,8 +213,8 @@ impl View for Lookup {
                 h2 { "Discarded or forgotten" }
                 (table_of_discarded(&self.discarded, self.now))
                 p.muted {
-                    "Discarded by its handler or by an operator, or forgotten by an operator. Such a \
-                     delivery is processed if its provider sends it again. Reconciliation leaves it alone."
+                    "The handler or an operator has discarded it, or an operator has forgotten it. It is processed if \
+                     its provider sends it again. Reconciliation leaves it alone."
                 }
             }
             @if !self.unknown.is_empty() {
@@ -228,7 +228,7 @@ impl View for Lookup {
 }
 
 impl Lookup {
-    /// What can be done to some of them.
+    /// The actions for some of them.
     fn actions(&self) -> Markup {
         let has = |is: fn(&Found) -> bool| self.found.iter().any(|known| is(&known.found));
         html! {
@@ -250,7 +250,7 @@ impl Lookup {
         }
     }
 
-    /// Nobody can know of a request that was rejected which delivery it was.
+    /// Nobody can know to which delivery a rejected request belonged.
     fn why_unknown(&self) -> Markup {
         html! {
             p {
@@ -272,9 +272,9 @@ impl Lookup {
                 }
             }
             p.muted {
-                "A delivery that failed is known if its layer keeps or records failures. Rejected requests \
-                 are known if it counts its activity. One whose first attempt is running now is known if \
-                 its id is not separate by tenant."
+                "A failed delivery is found if its layer keeps or records failures. Rejected requests are counted if \
+                 the layer counts its activity. A delivery whose first attempt is running now is found unless ids are \
+                 separate by tenant."
             }
         }
     }
@@ -287,8 +287,8 @@ fn form(text: &str) -> Markup {
             label for="ids" { "Delivery ids, separated by spaces or new lines" }
             textarea #ids name="ids" rows="4" spellcheck="false" { (text) }
             p.muted {
-                "An id is exactly as the provider gives it. Where an id is made of several values, \
-                 the log has it."
+                "Enter an id exactly as the provider gives it. If an id is made of several values, copy it from the \
+                 log."
             }
             button { "Look up" }
         }
@@ -327,7 +327,7 @@ fn table_of_discarded(discarded: &[Discarded], now: Timestamp) -> Markup {
         .render()
 }
 
-/// With the tenant, by its name or by that of the key.
+/// With the tenant, by its name or by the one of the key.
 fn endpoint(key: &Key, tenant_name: Option<&str>) -> Markup {
     html! {
         (visible(&key.endpoint))

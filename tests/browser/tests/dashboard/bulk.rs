@@ -94,7 +94,7 @@ async fn a_part_of_a_reason_is_retried() {
         ada.uses(".actions a[href*='action=retry']").await;
         ada.sees(&[
             "Retry 2 deliveries?",
-            "billing: what is dead, with a reason like “no such order: #”",
+            "billing: dead deliveries, with a reason like “no such order: #”",
         ])
         .await;
         ada.uses(".confirm button").await;
@@ -134,7 +134,7 @@ async fn all_of_a_filter_are_discarded() {
         assert_eq!(ada.page.count("tbody tr").await, 2);
         let list = ada.page.url().await;
         ada.uses(".actions a[href*='action=discard']").await;
-        ada.sees(&["Discard 2 deliveries?", "billing: what is dead"])
+        ada.sees(&["Discard 2 deliveries?", "billing: dead deliveries"])
             .await;
         ada.uses(".confirm a").await;
         assert!(list.starts_with(&ada.page.url().await), "the same list");
