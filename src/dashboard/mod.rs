@@ -52,34 +52,33 @@
 //!
 //! # What it shows
 //!
-//! - **Overview**: each endpoint with its state, the worst first, what came in over the last 24 hours and
-//!   with which outcome, how many deliveries are due, dead or recorded, since when the oldest is due, and
-//!   the last success. *In all* are the processed, duplicate, rejected and failed ones; an accepted delivery counts
-//!   once it is processed or failed. Below, and above it on a phone, what is failing: each reason once, over all
-//!   endpoints. Reasons that differ only in words with digits, such as ids, are one.
+//! - **Overview**: each endpoint with its state, the worst first; its deliveries of the last 24 hours by outcome; how
+//!   many deliveries are due, dead or recorded; how long the oldest has been due; and the last success. *In all* counts
+//!   the processed, duplicate, rejected and failed ones; an accepted delivery counts once it is processed or failed.
+//!   Below (above, on a phone) are the failures: each reason once, over all endpoints. Reasons that differ only in
+//!   words with digits, such as ids, are one.
 //! - **An endpoint**: the same by hour, for a day or a week; by version of the application
-//!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; what fails and is
-//!   rejected; how far each list of its provider is reconciled ([`Reconcile`](crate::Reconcile)); its settings,
-//!   as a process told them.
-//! - **Deliveries**: those that fail or are due, and those that were processed, by endpoint, state, event
-//!   type, tenant, time and reason. The address has the filters.
+//!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; failures and rejections; how
+//!   far each list of its provider is reconciled ([`Reconcile`](crate::Reconcile)); its settings, as a process reported
+//!   them.
+//! - **Deliveries**: failing, due and processed deliveries, by endpoint, state, event type, tenant, time and reason.
+//!   The address has the filters.
 //! - **A delivery**: its state, its failed attempts, its request, also as a command for a
 //!   POSIX shell or for fish.
 //! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
 //!   not known.
-//! - **Actions**: which action each operator took on these pages, and the results of the deliveries that it
-//!   made due. An action on a delivery that is repeated within a minute, and changes nothing, is recorded once.
-//!   Of an action on all of a reason, the group of the reason is recorded: its text is shown for as long as a
-//!   delivery has one of the group.
+//! - **Actions**: the actions of each operator on these pages, and the results of the deliveries that an action made
+//!   due. An action on a delivery that is repeated within a minute, and changes nothing, is recorded once. For an
+//!   action on all deliveries of a reason, the group of the reason is recorded: its text is shown for as long as a
+//!   delivery has a reason of the group.
 //!
-//! Operators retry and discard deliveries, one by one, selected, all of a filter, or all of a reason; have
-//! processed deliveries processed again, from the request where it is kept
-//! ([`Keep::processed_for`](crate::Keep::processed_for)) and otherwise once it comes again; pause and
-//! resume the recovery of an endpoint. Those who have [`Access::with_erasure`] erase the content of
-//! deliveries. An action on many deliveries first says what it will do, to how many. It runs in the
-//! background, leaves what is running and counts it, counts each batch in the transaction of the batch, and
-//! can be cancelled.
+//! Operators retry and discard deliveries: one by one, selected ones, all of a filter, or all of a reason. They have
+//! processed deliveries processed again: from the request if it is kept
+//! ([`Keep::processed_for`](crate::Keep::processed_for)), and otherwise once it comes again. They pause and resume the
+//! recovery of an endpoint. With [`Access::with_erasure`], they erase the content of deliveries. An action on many
+//! deliveries first shows what it will do, and to how many. It runs in the background, leaves running deliveries alone
+//! and counts them, counts each batch in the transaction of the batch, and can be cancelled.
 //!
 //! # States of an endpoint
 //!
@@ -89,38 +88,36 @@
 //! | `failing` | deliveries have failed and wait, or none was processed since the last failure |
 //! | `stalled` | a background task has stopped, although its process lives |
 //! | `rejecting` | no request was authentic since the last one that was rejected |
-//! | `silent` | no authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) says |
+//! | `silent` | no authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) allows |
 //! | `probing` | many failed in a row, so one delivery is tried at a time |
 //! | `behind` | deliveries wait for their first attempt for more than a minute, or reach no layer |
 //! | `paused` | an operator has paused its recovery |
 //! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour |
-//! | `event type stopped` | a type that has a handler does not come any more ([which](crate::documentation::operating#event-types)) |
-//! | `new event type` | events are ignored of a type that never came before |
-//! | `other version` | payloads had another version than is [expected](crate::Provider::expect_version), or another [mode](crate::Provider::expect_livemode) |
+//! | `event type stopped` | a type that has a handler [no longer comes](crate::documentation::operating#event-types) |
+//! | `new event type` | ignored events have a type that never came before |
+//! | `other version` | payloads had another version than the [expected](crate::Provider::expect_version) one, or another [mode](crate::Provider::expect_livemode) |
 //! | `subscription differs` | the provider's subscription is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects it |
 //! | `not compared` | for a day, the provider could not be asked for its subscription |
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and some succeeded |
 //! | `quiet` | nothing was counted over the last 24 hours |
 //! | `fine` | none of these |
 //!
-//! A process that is killed takes the numbers of its last 5 seconds with it. Those whose commit Postgres has not confirmed
-//! are written again, and may be counted twice. Until the next delivery, a state can
-//! be that of before.
+//! A process that is killed loses the numbers of its last 5 seconds. Numbers whose commit Postgres has not confirmed
+//! are written again, and may be counted twice. Until the next delivery, a state can be out of date.
 //!
-//! A list that the application does not reconcile any more is late, until its row in the table
-//! `reconciliations` is deleted.
+//! A list that the application no longer reconciles is late, until its row in the table `reconciliations` is deleted.
 //!
 //! The numbers of the last hours come from the tables `activity` and `rejections`,
 //! which layers write every 5 seconds unless it is [switched off](crate::IdempotentWebhook::without_activity).
 //!
 //! # Who may see it
 //!
-//! Nobody, until one of two is set: [`authorize`](Dashboard::authorize), which decides for each request, or
+//! Nobody, until you set one of two: [`authorize`](Dashboard::authorize), which decides for each request, or
 //! [`authenticated_in_front`](Dashboard::authenticated_in_front), if something else decides. [`Access`] may
 //! be limited to some endpoints or tenants. Payloads and kept headers are a right of their own
-//! ([`Access::with_payloads`]). Without it, quoted texts, addresses of mail and digits are masked in reasons,
-//! because errors of parsers quote payloads. Other words of a reason are shown: leave personal data out of
-//! the texts of errors, which are also logged.
+//! ([`Access::with_payloads`]). Without it, quoted texts, mail addresses and digits are masked in reasons, because
+//! errors of parsers quote payloads. Other words of a reason are shown: keep personal data out of error messages, which
+//! are also logged.
 //!
 //! Actions are accepted only from pages of the same site. To somebody who comes from another site, a page
 //! shows its actions only after a click, since the second click of a double click there would land on it. If
@@ -135,7 +132,7 @@
 //! Their form [is promised](crate::documentation::stability), and the command `webhook` reads them:
 //! [For programs](crate::documentation::operating#for-programs).
 //!
-//! Beside these, each page is there as JSON under `api/`, with the same parameters, the same rights and the same limits, and
+//! Besides, each page exists as JSON under `api/`, with the same parameters, the same rights and the same limits, and
 //! each action takes JSON:
 //!
 //! ```sh
@@ -159,23 +156,23 @@
 //! | `api/status` | `endpoint` for one |
 //! | `api/why` | `id`; `endpoint`, `tenant` for one delivery |
 //!
-//! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`
-//! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries were
-//! seen, such as the `now` of a list: what came since is left out. `from` is inclusive, and `until` is
-//! exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
-//! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
-//! state hides it, and so are `new_event_type`, `event_type_stopped` and `other_version`. `subscription_differs` says what differs, or is
-//! null, and `not_compared` why the provider could not be asked for a day. `handled` of `api/endpoint` has the types with a handler, and `ignored` those without: what is `new` there, `named`
-//! in the table, or `verified`. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last
-//! round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a delivery
-//! comes from such a list. `ids` of `api/lookup` are separated by spaces or new lines. Its `cut` has those with more than
-//! 100 deliveries. Its `discarded` has what was discarded or forgotten, and when. Its `has_request` says that the
-//! archive has the request of a processed delivery. A number that was not counted to its end has `or_more`. Errors
-//! are `{"error": ".."}` with a status.
+//! `api/confirm` returns how many deliveries an action would change, and does nothing. `api/act` answers with the `id`
+//! of the action. `api/action` has its result, for readers who see all tenants. `before` is the time when somebody saw
+//! the deliveries, such as the `now` of a list: deliveries that came since are left out. `from` is inclusive, and
+//! `until` is exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next` page.
+//! `missed` is the number of deliveries that reconciliation has received. `not_reconciled` is true even if a worse
+//! state hides it, and so are `new_event_type`, `event_type_stopped` and `other_version`. `subscription_differs` is the
+//! difference, or null. `not_compared` is the reason why the provider could not be asked for a day, or null. `handled`
+//! of `api/endpoint` has the types with a handler, and `ignored` the types without one, each with `new`, `named` (in
+//! the table) and `verified`. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of
+//! its last round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` is true if the
+//! delivery comes from such a list. `ids` of `api/lookup` are separated by spaces or new lines. Its `cut` has the ids
+//! with more than 100 deliveries. Its `discarded` has discarded or forgotten deliveries, with their time. Its
+//! `has_request` is true if the archive has the request of a processed delivery. A number that was not counted to its
+//! end has `or_more`. Errors are `{"error": ".."}` with a status.
 //!
-//! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be
-//! `application/json`, which no form and, without the server's consent (CORS), no script of another site
-//! can send.
+//! Give programs a token, which `authorize` finds in the head of the request. A posted body must be `application/json`,
+//! which no form and, without the server's consent (CORS), no script of another site can send.
 //!
 //! # What it costs
 //!
@@ -189,12 +186,12 @@
 //!
 //! Under any prefix with [`Router::nest_service`](axum::Router::nest_service), or as the whole router of a server of its
 //! own. The prefix redirects to `overview`, with a slash at its end or without; with `nest`, axum answers the slash with
-//! 404. All links are relative, so a proxy may strip a prefix or add one. One that strips it
-//! without a slash at its end has to send `X-Forwarded-Prefix`, or to redirect to the address with the slash.
+//! 404. All links are relative, so a proxy may strip a prefix or add one. A proxy that strips it without a slash at its
+//! end must send `X-Forwarded-Prefix`, or redirect to the address with the slash.
 //!
 //! Over HTTPS, browsers say from which site a form comes (`Sec-Fetch-Site`), and a proxy may change the
 //! `Host`. Over plain HTTP they say it only for the same machine. Then the `Origin` is compared with the
-//! `Host`, and [`trusted_origin`](Dashboard::trusted_origin) names what browsers see. If the login is at
+//! `Host`, and [`trusted_origin`](Dashboard::trusted_origin) names the origin that browsers see. If the login is at
 //! another origin, name it with [`login_origin`](Dashboard::login_origin).
 //!
 //! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another process
@@ -234,7 +231,7 @@ use access::Authorizer;
 use database::Database;
 use origins::Site;
 
-/// A dashboard, as a router that one nests. See the [module](self).
+/// A dashboard, as a router to nest. See the [module](self).
 #[derive(Clone, Debug)]
 #[must_use = "a dashboard is served by `into_router`"]
 pub struct Dashboard {
@@ -269,8 +266,7 @@ impl Dashboard {
         self.authorize_async(move |head| std::future::ready(authorize(head)))
     }
 
-    /// The same, where the decision takes a look into a database. After ten seconds without a decision the
-    /// answer is a 503.
+    /// The same, if the decision needs a database. After ten seconds without a decision, the answer is a 503.
     ///
     /// ```no_run
     /// use idempotent_webhook::dashboard::{Access, Dashboard};
@@ -301,9 +297,9 @@ impl Dashboard {
         self
     }
 
-    /// Lets everybody see everything, payloads included, and do all but [erasure](Access::with_erasure), because something in front of the
-    /// dashboard has authenticated them: a middleware around it, a proxy, or a network that only
-    /// operators reach. What operators do is recorded without a name.
+    /// Lets everybody see everything, payloads included, and do everything except [erasure](Access::with_erasure),
+    /// because something in front of the dashboard has authenticated them: a middleware around it, a proxy, or a
+    /// network that only operators reach. Actions are recorded without a name.
     pub fn authenticated_in_front(self) -> Self {
         self.authorize(|_| Access::operate().with_payloads())
     }
@@ -311,8 +307,8 @@ impl Dashboard {
     /// The only hosts under which browsers reach the dashboard, with a port or for any port. Requests for
     /// another host are answered with 403.
     ///
-    /// Set them where a network, a VPN or the machine itself is what keeps strangers out: another site can
-    /// have its own name lead to an address of that network (DNS rebinding). Then it reads and acts with the
+    /// Set them if only a network, a VPN or the machine itself keeps strangers out: another site can make its own name
+    /// resolve to an address of that network (DNS rebinding). Then it reads and acts with the
     /// reader's browser. Default: any host.
     ///
     /// ```no_run
@@ -332,7 +328,7 @@ impl Dashboard {
     ///
     /// # Panics
     ///
-    /// If it is no origin: a scheme, a host and perhaps a port, without a path.
+    /// If it is not an origin: a scheme, a host and perhaps a port, without a path.
     pub fn trusted_origin(mut self, origin: &str) -> Self {
         self.site.origins.push(checked(origin));
         self
@@ -343,7 +339,7 @@ impl Dashboard {
     ///
     /// # Panics
     ///
-    /// If it is no origin: a scheme, a host and perhaps a port, without a path.
+    /// If it is not an origin: a scheme, a host and perhaps a port, without a path.
     pub fn login_origin(mut self, origin: &str) -> Self {
         self.site.login_origins.push(checked(origin));
         self

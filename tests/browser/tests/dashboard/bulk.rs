@@ -27,7 +27,7 @@ async fn all_of_a_reason_are_retried() {
         ada.sees(&[
             "Retry 4 deliveries?",
             "Of all 2 endpoints",
-            "what has failed, with a reason like “no such order: #”",
+            "failed deliveries, with a reason like “no such order: #”",
         ])
         .await;
         // One that fails after it was shown is left out.
@@ -47,7 +47,7 @@ async fn all_of_a_reason_are_retried() {
         );
         assert_eq!(
             stage.audit().await,
-            ["ada: retry what has failed, of a reason, changed 4"]
+            ["ada: retry failed deliveries, of a reason, changed 4"]
         );
         ada.goes_to("action?id=1").await;
         assert_eq!(ada.page.text_of("dd .state").await, "under way");
@@ -76,7 +76,7 @@ async fn all_of_a_reason_are_discarded() {
         assert_eq!(stage.kept().await, ["billing c-3 dead"]);
         assert_eq!(
             stage.audit().await,
-            ["ada: discard what has failed, of a reason, changed 4"]
+            ["ada: discard failed deliveries, of a reason, changed 4"]
         );
     })
     .await;
@@ -111,7 +111,7 @@ async fn a_part_of_a_reason_is_retried() {
         );
         assert_eq!(
             stage.audit().await,
-            ["ada: retry billing what is dead, of a reason, changed 2"]
+            ["ada: retry billing dead deliveries, of a reason, changed 2"]
         );
     })
     .await;
@@ -144,7 +144,7 @@ async fn all_of_a_filter_are_discarded() {
         ada.uses(".confirm button").await;
         stage.wait_for_actions().await;
         assert_eq!(stage.kept().await, ["billing c-3 due", "orders d-4 dead"]);
-        let audit = ["ada: discard billing what is dead, changed 2"];
+        let audit = ["ada: discard billing dead deliveries, changed 2"];
         assert_eq!(stage.audit().await, audit);
         ada.goes_to("actions").await;
         ada.uses("td a[href='action?id=1']").await;
@@ -294,7 +294,7 @@ async fn an_action_is_cancelled_while_it_runs() {
         assert_eq!(stage.kept().await.len(), 2000);
         assert_eq!(
             stage.audit().await,
-            ["ada: discard imports what is dead, changed 500, cancelled by ada"]
+            ["ada: discard imports dead deliveries, changed 500, cancelled by ada"]
         );
     })
     .await;

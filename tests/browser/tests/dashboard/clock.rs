@@ -18,7 +18,7 @@ const LONG_AGO: &str = "
 
 const RUNNING: &str = "
     insert into idempotent_webhook.operator_actions (action, endpoint, selection, active_at)
-    values ('retry', 'billing', 'what is dead', now() + interval '1 hour')
+    values ('retry', 'billing', 'dead deliveries', now() + interval '1 hour')
 ";
 
 const ENDED: &str = "update idempotent_webhook.operator_actions set ended_at = now()";

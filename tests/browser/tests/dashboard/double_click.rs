@@ -30,7 +30,7 @@ async fn discards(page: &mut Page, stage: &Stage) {
     assert_eq!(page.click_through(BUTTON).await, 200);
     stage.wait_for_actions().await;
     assert!(stage.kept().await.is_empty());
-    let audit = ["ada: discard billing what is dead, changed 2"];
+    let audit = ["ada: discard billing dead deliveries, changed 2"];
     assert_eq!(stage.audit().await, audit);
 }
 
