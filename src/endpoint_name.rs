@@ -33,8 +33,8 @@ impl EndpointName {
         if is_shared {
             tracing::warn!(
                 endpoint = &**endpoint,
-                "two webhook layers have the same endpoint: they take each other's deliveries for \
-                 duplicates; give each route an endpoint of its own, or share a clone of one layer"
+                "two webhook layers have the same endpoint, so each takes the other's deliveries for duplicates: give \
+                 each route an endpoint of its own, or share a clone of one layer"
             );
         }
         Self(name)

@@ -390,8 +390,7 @@ where
                 Some(handler) => handler.call(request, state).await,
                 None => {
                     HandlerError::new(
-                        "its event type, or the action of it, cannot be read, so that no handler is for it: is \
-                         the body JSON?",
+                        "its event type or action cannot be read, so it has no handler: is the body JSON?",
                     )
                         .status(StatusCode::UNPROCESSABLE_ENTITY)
                         .dead()

@@ -36,8 +36,8 @@ impl fmt::Display for ExtractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::MissingLayer => {
-                "the route has no IdempotentWebhook, or VerifiedWebhook: add `.layer(IdempotentWebhook::new(..))` to its \
-                 handler, or to the router, after its `.route(..)`: a layer covers only what was added \
+                "the route has no IdempotentWebhook or VerifiedWebhook: add `.layer(IdempotentWebhook::new(..))` to \
+                 its handler, or to the router after its `.route(..)`: a layer covers only routes that were added \
                  before it"
             }
             Self::AlreadyTaken => {

@@ -147,8 +147,8 @@ impl<E: Into<BoxError>> From<E> for HandlerError {
         let chain = ErrorChain(&*error);
         if chain.waited_for_the_pool() {
             return Self::new(format_args!(
-                "{chain}; a handler holds a connection itself, that of its `DedupeTx`: read and write through it, or \
-                 make the pool larger"
+                "{chain}; a handler already holds the connection of its `DedupeTx`: read and write through it, or make \
+                 the pool larger"
             ));
         }
         let mut new = Self::new(&chain);

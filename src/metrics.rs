@@ -220,17 +220,17 @@ mod facade {
         describe_counter!(
             TENANT_REQUESTS,
             Unit::Count,
-            "Requests of tenants of which one was rejected in this process, by what they were"
+            "Requests of tenants that had a rejected request in this process, by result"
         );
         describe_counter!(
             VERIFIED_BY,
             Unit::Count,
-            "Deliveries by the place of the secret that has verified them, where there are several"
+            "Deliveries by the place of the secret that verified them, if there are several"
         );
         describe_counter!(
             OTHER_VERSION,
             Unit::Count,
-            "Deliveries whose payload has another version than is expected"
+            "Deliveries whose payload has another version than the expected one"
         );
         describe_counter!(
             RECOVERY,
@@ -240,7 +240,7 @@ mod facade {
         describe_gauge!(
             OLDEST_DUE,
             Unit::Seconds,
-            "For how long the kept delivery has been due that is to be run next"
+            "How long the next kept delivery to run has been due"
         );
         describe_gauge!(
             FAILING,
@@ -250,7 +250,7 @@ mod facade {
         describe_gauge!(
             UNSERVED,
             Unit::Count,
-            "Deliveries that are due and that no process recovers, counted up to 10,000"
+            "Due deliveries that no process recovers, counted up to 10,000"
         );
         describe_counter!(
             DEAD,
@@ -270,7 +270,7 @@ mod facade {
         describe_gauge!(
             SUBSCRIPTION_DIFFERENCES,
             Unit::Count,
-            "What differs between the provider's subscription and the layer"
+            "Differences between the provider's subscription and the layer"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
@@ -281,7 +281,7 @@ mod facade {
         describe_gauge!(
             EXPECTED_EVERY,
             Unit::Seconds,
-            "Longest time between two authentic requests, as the application says"
+            "Longest expected time between two authentic requests, as the application has set it"
         );
         describe_gauge!(
             EVENT_TYPES,
@@ -296,12 +296,13 @@ mod facade {
         describe_histogram!(
             SENDER_WAIT,
             Unit::Seconds,
-            "Time from the signing of a request to its answer, by two clocks, of which the sender's has whole seconds"
+            "Time from the signing of a request to its answer, by the clocks of both sides; the sender's has whole \
+             seconds"
         );
         describe_gauge!(
             RESPONSE_DEADLINE,
             Unit::Seconds,
-            "How long the provider waits for an answer, if that is known"
+            "How long the provider waits for an answer, if it is known"
         );
         for (stage, description) in [
             (

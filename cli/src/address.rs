@@ -19,15 +19,15 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         let url: Url = text
             .parse()
-            .map_err(|_| "it is no URL, such as https://example.com")?;
+            .map_err(|_| "it is not a URL, such as https://example.com")?;
         let is_here = url.host_str().is_some_and(is_loopback);
         match url.scheme() {
             "https" => {}
             "http" if is_here => {}
             "http" => {
-                return Err("it has to be https://: a key or a token is sent there".to_owned());
+                return Err("it must be https://: a key or a token is sent there".to_owned());
             }
-            _ => return Err("it has to begin with https://".to_owned()),
+            _ => return Err("it must begin with https://".to_owned()),
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err("it has a user, which other users of this machine would see".to_owned());

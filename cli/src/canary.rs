@@ -1,4 +1,4 @@
-//! `webhook send --canary`: what a provider's request has to pass, from here to the claim in Postgres, and how far it comes.
+//! `webhook send --canary`: the way of a provider's request, from here to the claim in Postgres, and how far it gets.
 
 use std::error::Error;
 use std::io;
@@ -16,7 +16,7 @@ use crate::load::Load;
 use crate::visible::visible;
 use crate::{Ended, Failed};
 
-/// What `x-webhook-outcome` says of a canary.
+/// The `x-webhook-outcome` of a canary.
 const OUTCOME: &str = "canary";
 
 /// How much of the body of an answer is shown, in bytes.
@@ -148,7 +148,7 @@ impl Answer {
 
     fn meaning(&self) -> String {
         match (self.outcome.as_deref(), self.status) {
-            (Some(OUTCOME), StatusCode::OK) => "It has reached the layer, past DNS, TLS and proxies.".to_owned(),
+            (Some(OUTCOME), StatusCode::OK) => "It has reached the layer, through DNS, TLS and proxies.".to_owned(),
             (Some(OUTCOME), _) => "It has reached the layer, and the claim has failed.".to_owned(),
             (Some("rejected"), StatusCode::UNAUTHORIZED) => {
                 "The layer was reached, and has refused the signature: it has another secret or provider, a proxy has \
@@ -159,7 +159,7 @@ impl Answer {
                 "The layer was reached, and has refused the request. Its log says why.".to_owned()
             }
             (Some(_), _) => {
-                "The layer was reached, and has taken it for a delivery: its version knows no canary.".to_owned()
+                "The layer was reached, and has taken it for a delivery: its version does not know canaries.".to_owned()
             }
             (None, status) if status.is_redirection() => format!(
                 "A redirect to {}: a provider does not follow it.",
@@ -174,7 +174,7 @@ impl Answer {
     }
 }
 
-/// Whether the same request may be answered otherwise soon.
+/// Whether the same request may soon get another answer.
 fn is_of_the_moment(status: StatusCode) -> bool {
     [
         StatusCode::REQUEST_TIMEOUT,
@@ -186,13 +186,13 @@ fn is_of_the_moment(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// Whether the server could be reached and TLS has failed, as with a certificate of another name: that does not pass.
+/// Whether the server was reached and TLS failed, as with a certificate of another name: that does not pass by itself.
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::InvalidData => return true,
-            // Its source is that of the error in it, which may be such a one.
+            // Its source is the source of the error in it, which may be a TLS error.
             Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
             None => error.source(),
         };

@@ -27,7 +27,7 @@ pub struct Dashboard {
     #[command(flatten)]
     token: TokenArguments,
 
-    /// Its answer as it is. `api/status` and `api/why` of the guide say what is in it
+    /// Its answer as JSON, which the guide describes (`api/status`, `api/why`)
     #[arg(long)]
     pub json: bool,
 
@@ -85,7 +85,7 @@ impl Dashboard {
 
     async fn ask(&self, name: &str, query: &[(&str, &str)]) -> Result<Answer, Failed> {
         let (header, token) = self.token.header()?;
-        // A redirect leads to a login, and nobody else is to get the token.
+        // A redirect leads to a login, and nobody else may get the token.
         let client = Client::builder()
             .redirect(Policy::none())
             .timeout(Duration::from_secs(self.timeout));
@@ -122,7 +122,7 @@ impl Dashboard {
         }
     }
 
-    /// What an answer means that is none.
+    /// The meaning of an answer that is not from the dashboard's API.
     fn refused(&self, status: StatusCode, value: Option<&Value>) -> Failed {
         let address = self.dashboard.as_str();
         let says = value.and_then(|value| value.get("error")?.as_str());
@@ -144,7 +144,7 @@ impl Dashboard {
                 Failed::NotNow(format!("{address} has answered {status}{says}"))
             }
             status => Failed::Usage(format!(
-                "{address} is no dashboard, or one of another version: it has answered {status}{says}"
+                "{address} is not a dashboard, or one of another version: it has answered {status}{says}"
             )),
         }
     }

@@ -20,7 +20,7 @@ pub struct Doctor {
     /// The provider that has the subscription: github, paddle, shopify, stripe or workos
     provider: Provider,
 
-    /// The address that the provider is to call
+    /// The address that the provider should call
     #[arg(long, value_name = "URL")]
     url: String,
 
@@ -28,7 +28,7 @@ pub struct Doctor {
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
     events: Vec<String>,
 
-    /// The types and groups that the table ignores by name: that they are subscribed is known
+    /// The types and groups that the table ignores by name: they may be subscribed
     #[arg(
         long,
         value_name = "TYPE,...",
@@ -42,11 +42,11 @@ pub struct Doctor {
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
 
-    /// The version in which events are to come [default: any]
+    /// The expected version of events [default: any]
     #[arg(long, value_name = "VERSION")]
     api_version: Option<String>,
 
-    /// Several subscriptions of the address are as they should be
+    /// Several subscriptions of the address are all right
     #[arg(long)]
     several: bool,
 
@@ -69,8 +69,8 @@ Examples:
   webhook doctor github --of octocat/hello-world --url https://example.com/webhooks/github --events push
   webhook doctor paddle --api https://sandbox-api.paddle.com --url https://example.com/webhooks/paddle
 
-Exit status: 0 if nothing differs but hints; 1 if something does; 2 for wrong usage, or if the provider has refused the \
-key or does not know what was asked for; 3 if it could not be asked now.";
+Exit status: 0 without errors (hints may be there); 1 with errors; 2 for wrong usage, or if the provider has refused \
+the key or does not know what was asked for; 3 if it could not be asked now.";
 
 impl Doctor {
     pub fn run(self) -> Result<Ended, Failed> {
@@ -83,7 +83,7 @@ impl Doctor {
         let report = report.map_err(|error| self.failed(&error))?;
         let mut text = report.to_string();
         if self.events.is_empty() {
-            text += "hint: types were not compared: --events takes those that have a handler\n";
+            text += "hint: types were not compared: name those that have a handler with --events\n";
         }
         Ok(Ended {
             text,
@@ -192,7 +192,7 @@ fn names<'a>(option: &str, all: &'a [String]) -> Result<Vec<&'a str>, String> {
         let name = name.trim();
         match name.contains(char::is_whitespace) {
             true => Err(format!(
-                "{option}: {name:?} is no type: types are separated by commas"
+                "{option}: {name:?} is not a type: types are separated by commas"
             )),
             false => Ok(name),
         }

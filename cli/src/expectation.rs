@@ -1,4 +1,4 @@
-//! What the answers of an idempotent endpoint have to be.
+//! The expected answers of an idempotent endpoint.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub enum Expectation {
     Once,
     /// Different deliveries.
     EachForItself,
-    /// Not what the provider signed.
+    /// Requests that the provider did not sign like this.
     Refused,
 }
 
 impl Expectation {
-    /// Whether an answer can be one of those, by its status.
+    /// Whether an answer can be one of the expected ones, by its status.
     pub fn allows(self, answer: &Answer) -> bool {
         match self {
             Self::Once | Self::EachForItself => answer.is_success(),

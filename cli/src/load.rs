@@ -37,7 +37,8 @@ impl Load {
     pub fn check(&self) -> Result<(), String> {
         if self.to.has_tls() {
             return Err(
-                "https:// is for --canary alone: give the http:// of the server itself".to_owned(),
+                "https:// is only for --canary: give the http:// address of the server itself"
+                    .to_owned(),
             );
         }
         match self.anywhere || self.to.is_loopback() {

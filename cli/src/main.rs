@@ -48,18 +48,18 @@ enum Command {
     Replay(replay::Replay),
     /// Says why a captured request is a 401
     Verify(verify::Verify),
-    /// Says how the provider's subscription differs from what the application handles
+    /// Shows how the provider's subscription differs from the types that the application handles
     Doctor(doctor::Doctor),
-    /// Says which endpoints are unwell, and why
+    /// Lists unwell endpoints, and why they are
     Status(status::Status),
     /// Says what happened to a delivery, from receipt to effect
     Why(why::Why),
-    /// Lists the providers, or says more of one
+    /// Lists the providers, or describes one
     Providers(providers::Providers),
 }
 
-const AFTER_HELP: &str = "The arguments of a command are seen by other users of the machine, and kept in the \
-history of the shell. Give a secret by an environment variable (--secret-env, or WEBHOOK_SECRET) or by standard \
+const AFTER_HELP: &str = "Other users of the machine see the arguments of a command, and the shell keeps them in its \
+history. Give a secret by an environment variable (--secret-env, or WEBHOOK_SECRET) or by standard \
 input (--secret -):
   read -rs WEBHOOK_SECRET; export WEBHOOK_SECRET
 
@@ -95,17 +95,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command has to say, and whether all is as it should be.
+/// The output of a command, and whether all is as it should be.
 struct Ended {
     text: String,
     is_right: bool,
 }
 
-/// Why a command has nothing to say.
+/// Why a command has no output.
 enum Failed {
-    /// What it was given is wrong, and so is the next call: arguments, a key, an address.
+    /// Its input is wrong, and the next call fails like this one: arguments, a key, an address.
     Usage(String),
-    /// It may pass by itself. A job that lets this pass lets no wrong key pass.
+    /// It may pass by itself. A job that ignores this error still fails with a wrong key.
     NotNow(String),
 }
 

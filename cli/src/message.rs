@@ -1,4 +1,4 @@
-//! What is sent, each time.
+//! The message of each request.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -29,7 +29,7 @@ pub enum Message {
 pub enum Id {
     /// One for all requests.
     Same(String),
-    /// What the body says in another way, such as its digest.
+    /// Made from the body, such as its digest.
     OfBody,
     /// One for each.
     Distinct,

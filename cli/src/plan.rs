@@ -1,4 +1,4 @@
-//! What is sent, and what is expected of it.
+//! The requests to send, and the expected answers.
 
 use crate::expectation::Expectation;
 use crate::load::Load;

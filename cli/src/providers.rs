@@ -11,11 +11,11 @@ use crate::{Ended, Failed};
 
 #[derive(Args)]
 pub struct Providers {
-    /// One of them, to be told more
+    /// One of them, for a description
     name: Option<Provider>,
 }
 
-/// In the place of a secret, to ask a preset what it needs.
+/// In place of a secret, to make a preset say what it needs.
 const UNUSED: &str = "(none)";
 
 impl Providers {
@@ -100,7 +100,7 @@ fn covered(preset: &Preset) -> String {
     }
 }
 
-/// What the preset says of a text that is no secret of it.
+/// What the preset says about a text that is not its secret.
 fn secret(preset: &Preset) -> String {
     match preset.check_secrets() {
         Ok(()) => "the text that the provider shows, as it is".to_owned(),

@@ -41,13 +41,13 @@ pub struct Record {
     /// The provider that sends: "webhook providers" lists them
     provider: Provider,
 
-    /// The folder for the files, which is made if it is not there
+    /// The folder for the files, created if it is missing
     folder: PathBuf,
 
     #[command(flatten)]
     secret: SecretArguments,
 
-    /// What the provider calls, before the path, where it signs the URL
+    /// The URL that the provider calls, without the path, if it signs the URL
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 
@@ -55,7 +55,7 @@ pub struct Record {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
-    /// End after so many files, and not at ctrl-c
+    /// How many files to write before the command ends [default: until ctrl-c]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     count: Option<u32>,
 
@@ -63,7 +63,7 @@ pub struct Record {
     #[arg(long, value_name = "NAME")]
     keep: Vec<String>,
 
-    /// A member, field or header that is replaced although it would stay; may be repeated
+    /// A member, field or header that is replaced although it would otherwise stay; may be repeated
     #[arg(long, value_name = "NAME")]
     replace: Vec<String>,
 
@@ -178,14 +178,14 @@ fn say(line: &str) -> Result<(), String> {
     said.map_err(|error| error.to_string())
 }
 
-/// What has become of a request.
+/// The result of a request.
 #[derive(Clone)]
 enum Received {
-    /// The file, and what was replaced.
+    /// The file, and the replaced members.
     Recorded(String),
     /// Why it was not recorded.
     Refused(String),
-    /// No other one will be recorded either.
+    /// No other request will be recorded either.
     Failed(String),
 }
 
@@ -198,12 +198,12 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// What comes after the last file is not told.
+    /// Nothing is reported after the last file.
     async fn receive(self, listener: TcpListener, ended: UnboundedSender<Received>) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         // It is never closed.
         while let Ok(place) = places.clone().acquire_owned().await {
-            // A client that is gone, or too many files that are open: neither ends the recording.
+            // A client that is gone, or too many open files: neither ends the recording.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -225,7 +225,7 @@ impl Receiver {
             let (receiver, answered) = (self.clone(), answered.clone());
             async move {
                 let (response, received) = receiver.answer(request).await;
-                // It is there for as long as the connection.
+                // It lives as long as the connection.
                 let _ = answered.send(received);
                 Ok::<_, Infallible>(response)
             }
@@ -262,7 +262,7 @@ impl Receiver {
         (response, received)
     }
 
-    /// What the layer has answered by itself.
+    /// The result of a request that the layer answered by itself.
     fn unrecorded(&self, response: &Response<Full<Bytes>>, head: &Parts, body: &[u8]) -> Received {
         let status = response.status();
         let outcome = response.headers().get(OUTCOME_HEADER);
@@ -289,7 +289,7 @@ fn plain(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// The handler of what verifies.
+/// The handler of requests that verify.
 #[derive(Clone)]
 struct Recorder(Arc<Recording>);
 
@@ -297,7 +297,7 @@ struct Recording {
     provider: Preset,
     pseudonyms: Pseudonyms,
     folder: PathBuf,
-    /// How many files are to be written.
+    /// How many files to write.
     left: Mutex<Option<u32>>,
 }
 

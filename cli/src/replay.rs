@@ -34,13 +34,13 @@ pub struct Replay {
     #[command(flatten)]
     secret: SecretArguments,
 
-    /// What the provider calls, before the path, where it signs the URL [default: that of --to]
+    /// The URL that the provider calls, without the path, if it signs the URL [default: from --to]
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 }
 
 const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
-body. All of it is sent but Host, Content-Length and the headers of the connection. Without a path in --to, it goes \
+body. All of it is sent except Host, Content-Length and the headers of the connection. Without a path in --to, it goes \
 to the path of the capture.
 
 Expected, or else the exit status is 1: every answer 2xx, and at most one of them processed.";
@@ -68,7 +68,7 @@ impl Replay {
             .to
             .path_and_query()
             .parse()
-            .map_err(|_| "the path is none")?;
+            .map_err(|_| "the path is not valid")?;
         let message = match provider {
             None => Message::Captured(request),
             Some(provider) => {
@@ -100,14 +100,14 @@ impl Replay {
     }
 }
 
-/// The provider that a recorded file names: it has no signature, and pseudonyms that none is valid for.
+/// The provider that a recorded file names: the file has no signature, and with pseudonyms none would be valid.
 fn recorded_of(capture: &Capture) -> Result<Option<Provider>, String> {
     let Some(name) = capture.provider() else {
         return Ok(None);
     };
     let provider = name.parse().map_err(|_| {
         let name = visible(name);
-        format!("the file was recorded for {name}, which is no preset: --provider says for which one it is signed again")
+        format!("the file was recorded for {name}, which is not a preset: name one with --provider")
     });
     provider.map(Some)
 }

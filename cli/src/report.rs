@@ -1,4 +1,4 @@
-//! What is said after sending.
+//! The report after sending.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,7 +70,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// What the first unexpected answer of each kind says.
+    /// The text of the first unexpected answer of each kind.
     fn texts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = BTreeSet::new();
         let unexpected = |answer: &&Answer| !self.plan.expectation.allows(answer);

@@ -1,4 +1,4 @@
-//! Where the secret comes from, and how it is kept out of what is printed.
+//! Where the secret comes from, and how it is kept out of the output.
 
 use std::ffi::OsString;
 
@@ -30,11 +30,11 @@ impl SecretArguments {
         self.secret.as_ref().is_some_and(|secret| secret == "-")
     }
 
-    /// The secret to the byte: white space around it is one of the mistakes to be found.
+    /// The exact bytes of the secret: white space around it is one of the mistakes to find.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         if self.is_stdin() {
             let mut secret = input::read_stdin()?;
-            // That of `echo`.
+            // The line break of `echo`.
             if secret.ends_with(b"\n") {
                 secret.pop();
             }
@@ -54,7 +54,7 @@ impl SecretArguments {
     }
 }
 
-/// What is not to be shown.
+/// Texts that must not be shown.
 pub struct Masked {
     /// The longest first.
     texts: Vec<String>,
@@ -63,7 +63,7 @@ pub struct Masked {
 const MASK: &str = "<secret>";
 
 impl Masked {
-    /// Hides the secrets, also without what is around them.
+    /// Hides the secrets, also without the characters around them.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut texts = Vec::new();
         for secret in secrets {
@@ -80,7 +80,7 @@ impl Masked {
         Self { texts }
     }
 
-    /// A text of a request, with escapes for what cannot be seen. What is longer than `max` characters is cut in the
+    /// A text of a request, with escapes for invisible characters. A text of more than `max` characters is cut in the
     /// middle.
     pub fn show(&self, bytes: &[u8], max: usize) -> String {
         let mut text = String::from_utf8_lossy(bytes).into_owned();

@@ -23,7 +23,7 @@ use crate::{Ended, Failed};
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Send {
-    /// The provider that it is signed as: "webhook providers" lists them
+    /// The provider whose signature it gets: "webhook providers" lists them
     provider: Provider,
 
     #[command(flatten)]
@@ -32,19 +32,19 @@ pub struct Send {
     #[command(flatten)]
     secret: SecretArguments,
 
-    /// The event type [default: what the body says, or "test"]
+    /// The event type [default: from the body, or "test"]
     #[arg(long, value_name = "TYPE", value_parser = text_of_header)]
     event: Option<String>,
 
-    /// The delivery id [default: what the body says, or a random one]
+    /// The delivery id [default: from the body, or a random one]
     #[arg(long, value_parser = text_of_header)]
     id: Option<String>,
 
-    /// The file with the body; - for standard input [default: JSON with what the provider has there]
+    /// The file with the body; - for standard input [default: JSON with the members that the preset reads]
     #[arg(long, value_name = "FILE")]
     body: Option<PathBuf>,
 
-    /// A further header, or another Content-Type than that of JSON
+    /// A further header, or another Content-Type than application/json
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<Header>,
 
@@ -52,7 +52,7 @@ pub struct Send {
     #[arg(long, conflicts_with = "id")]
     distinct: bool,
 
-    /// What the provider calls, before the path, where it signs the URL [default: that of --to]
+    /// The URL that the provider calls, without the path, if it signs the URL [default: from --to]
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 
@@ -60,7 +60,7 @@ pub struct Send {
     #[arg(long, conflicts_with_all = ["event", "id", "body", "distinct", "times", "concurrency", "fault"])]
     canary: bool,
 
-    /// Another body than the one that was signed
+    /// Another body than the signed one
     #[arg(long, group = "fault")]
     tampered: bool,
 
@@ -173,7 +173,7 @@ impl Send {
         if self.expired && !preset.signs_time() {
             let provider = self.provider;
             return Err(format!(
-                "{provider} signs no time, so nothing of it expires"
+                "{provider} signs no time, so its requests do not expire"
             ));
         }
         let (delivery, expectation) = if self.tampered {
@@ -211,7 +211,7 @@ impl Send {
         Ok(preset)
     }
 
-    /// Whether what has to be written into the body can be.
+    /// Whether the body has room for the values that must be in it.
     fn check_writable(
         &self,
         preset: &Preset,
@@ -234,12 +234,12 @@ impl Send {
         let provider = self.provider;
         let length = body.len();
         Err(format!(
-            "{provider} says the {what} in the body, and this body of {length} bytes is no JSON object"
+            "{provider} has the {what} in the body, and this body of {length} bytes is not a JSON object"
         ))
     }
 }
 
-/// Whether a value can be written there: it is no digest, for example.
+/// Whether a value can be written there: a digest cannot, for example.
 fn has_place(source: &Source) -> bool {
     source.json_path().is_some() || source.header_name().is_some()
 }

@@ -1,4 +1,4 @@
-//! Sending, and what comes back.
+//! Sends requests, and reads the answers.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub struct Answer {
     pub outcome: Option<String>,
     /// The beginning of its body.
     pub text: Vec<u8>,
-    /// From before the connection to the end of the answer.
+    /// The time from before the connection to the end of the answer.
     pub took: Duration,
 }
 
@@ -126,7 +126,7 @@ async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) 
     let outcome = response.headers().get(idempotent_webhook::OUTCOME_HEADER);
     Ok(Answer {
         status: response.status().as_u16(),
-        // What is not plain text would not be one that this crate gives.
+        // The library answers only with plain text.
         outcome: outcome.map(|outcome| outcome.to_str().unwrap_or("?").to_owned()),
         text,
         took: started.elapsed(),

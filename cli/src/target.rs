@@ -22,8 +22,8 @@ impl FromStr for Target {
         let rest = text
             .strip_prefix("https://")
             .or_else(|| text.strip_prefix("http://"))
-            .ok_or("it has to begin with http://")?;
-        let uri: Uri = text.parse().map_err(|_| "it is no URL")?;
+            .ok_or("it must begin with http://")?;
+        let uri: Uri = text.parse().map_err(|_| "it is not a URL")?;
         let authority = uri.authority().ok_or("it has no host")?;
         if authority.as_str().contains('@') {
             return Err("it has a user: give a header with --header instead".to_owned());
@@ -49,7 +49,7 @@ impl Target {
         self.uri.to_string()
     }
 
-    /// What the provider calls, before the path.
+    /// The URL that the provider calls, without the path.
     pub fn origin(&self) -> String {
         let scheme = self.uri.scheme_str().unwrap_or("http");
         format!("{scheme}://{}", self.authority())

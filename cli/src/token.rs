@@ -9,7 +9,7 @@ use crate::input;
 
 const DEFAULT: &str = "WEBHOOK_TOKEN";
 
-/// A token is no argument: other users of the machine would see it.
+/// A token is not an argument: other users of the machine would see it.
 #[derive(Args)]
 pub struct TokenArguments {
     /// The environment variable that has the token [default: WEBHOOK_TOKEN]
@@ -38,7 +38,7 @@ impl TokenArguments {
             None => (AUTHORIZATION, [b"Bearer ", token].concat()),
         };
         let mut value =
-            HeaderValue::from_bytes(&value).map_err(|_| "the token cannot stand in a header")?;
+            HeaderValue::from_bytes(&value).map_err(|_| "the token cannot be in a header")?;
         value.set_sensitive(true);
         Ok((name, value))
     }

@@ -1,6 +1,6 @@
 //! Texts of requests and of files, on a terminal.
 
-/// A text with escapes for what cannot be seen, or would move the cursor. Quotes and backslashes stay.
+/// A text with escapes for invisible characters, and for those that would move the cursor. Quotes and backslashes stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {

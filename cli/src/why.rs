@@ -102,12 +102,12 @@ impl fmt::Display for Told {
         if self.deliveries.is_empty() {
             writeln!(
                 f,
-                "Not known: never received, or rejected, or of an endpoint or tenant that you may not see."
+                "Not known: it was never received, it was rejected, or you may not see its endpoint or tenant."
             )?;
             if let Some(before) = &self.deleted_before {
                 writeln!(
                     f,
-                    "What was received before {} may be deleted.",
+                    "Deliveries received before {} may have been deleted.",
                     visible(before)
                 )?;
             }

@@ -31,8 +31,8 @@ pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(),
         tracing::warn!(
             endpoint,
             not_served = not_served.join(", "),
-            "this webhook endpoint is new, and no layer of this process serves another one of its provider any more: was \
-             it renamed? A delivery that was processed under the other name is processed again when it is sent again \
+            "this webhook endpoint is new, and its provider has another one that no layer of this process serves: was \
+             it renamed? A delivery that was processed under the other name is processed again if it is sent again \
              (the page on handling says how to rename an endpoint)"
         );
     }

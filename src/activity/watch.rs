@@ -49,7 +49,7 @@ impl Rounds {
             Err(error) if !std::mem::replace(&mut self.has_warned, true) => tracing::warn!(
                 endpoint = names(layers),
                 %error,
-                "could not write the activity of a webhook endpoint; it is tried again"
+                "could not write the activity of a webhook endpoint, trying again"
             ),
             Err(_) => {}
         }
@@ -62,7 +62,7 @@ impl Rounds {
         }
         self.read_at = Some(Instant::now());
         if let Err(error) = readings::read(layers, store).await {
-            tracing::debug!(%error, "could not read what the metrics tell of webhook endpoints");
+            tracing::debug!(%error, "could not read the metrics of webhook endpoints");
         }
     }
 }

@@ -109,7 +109,7 @@ impl Capture {
             first = line(&mut rest).ok_or("its request line is missing")?;
         }
         let (method, uri) = request_line(first)
-            .ok_or("its first line is no request line, such as POST /webhooks HTTP/1.1")?;
+            .ok_or("its first line is not a request line, such as POST /webhooks HTTP/1.1")?;
         let mut headers = HeaderMap::new();
         for number in 2 + usize::from(provider.is_some()).. {
             match line(&mut rest) {
@@ -117,13 +117,14 @@ impl Capture {
                 Some(b"") => break,
                 Some(line) => {
                     let (name, value) =
-                        header(line).ok_or_else(|| format!("line {number} is no header"))?;
+                        header(line).ok_or_else(|| format!("line {number} is not a header"))?;
                     headers.append(name, value);
                 }
             }
         }
         if let (Some(authority), false) = (uri.authority(), headers.contains_key(HOST)) {
-            let host = HeaderValue::try_from(authority.as_str()).map_err(|_| "its host is none")?;
+            let host =
+                HeaderValue::try_from(authority.as_str()).map_err(|_| "its host is not valid")?;
             headers.insert(HOST, host);
         }
         let (body, remark) = cut(rest, headers.get(CONTENT_LENGTH));
@@ -342,7 +343,7 @@ fn cut<'a>(rest: &'a [u8], announced: Option<&HeaderValue>) -> (&'a [u8], Option
         Some((body, b"")) => (body, None),
         Some((body, behind)) if behind.trim_ascii().is_empty() => {
             let remark =
-                format!("white space behind the {announced} bytes of Content-Length is left out");
+                format!("white space after the {announced} bytes of Content-Length is left out");
             (body, Some(remark))
         }
         Some(_) | None => {

@@ -423,8 +423,8 @@ impl Writer<'_> {
         if body.len() > MAX_BODY {
             return Err(CaptureError::new("its body is larger than 2 MiB"));
         }
-        let text = std::str::from_utf8(body)
-            .map_err(|_| CaptureError::new("its body is no text in UTF-8"))?;
+        let text =
+            std::str::from_utf8(body).map_err(|_| CaptureError::new("its body is not UTF-8"))?;
         // RFC 8259 lets a reader skip a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
         if text.trim().is_empty() {
@@ -646,7 +646,7 @@ fn unreadable(text: &str) -> Option<&'static str> {
     };
     match text.split('.').collect::<Vec<_>>().as_slice() {
         [header, content, _] if is_object(header) && is_object(content) => {
-            Some("a text in its body is signed by itself")
+            Some("a text in its body has a signature of its own")
         }
         _ => None,
     }

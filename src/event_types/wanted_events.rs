@@ -167,7 +167,7 @@ impl fmt::Display for NameError {
         f.write_str(match self {
             Self::Empty => "it is empty",
             Self::All => "`*` would be all types: use `otherwise`, or no `only`",
-            Self::Group => "`*` is only at the end, after a dot or what else is between words, as in `invoice.*`",
+            Self::Group => "`*` is only allowed at the end, after a dot or another separator, as in `invoice.*`",
             Self::Twice => "it is there twice",
         })
     }

@@ -160,8 +160,8 @@ async fn have_functions(connection: &mut PgConnection) -> sqlx::Result<bool> {
 fn advice(error: &MigrateError) -> &'static str {
     match error {
         MigrateError::VersionMismatch(_) => {
-            ": the tables of the schema `idempotent_webhook` were made by a version that was never released, or a migration \
-             was changed by hand: if nothing in them is needed, drop the schema and call `migrate` again"
+            ": the tables of the schema `idempotent_webhook` were made by a version that was never released, or a \
+             migration was changed by hand: if you need nothing in them, drop the schema and call `migrate` again"
         }
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
             if is_not_permitted(error) =>
@@ -186,8 +186,8 @@ async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
                 pid,
                 application,
                 state,
-                "`migrate` waits for this session of Postgres: sqlx runs one migration of a database at a time, the \
-                 application's own included"
+                "`migrate` waits for this session of Postgres: sqlx runs one migration at a time in a database, also \
+                 the application's own"
             );
         }
     }

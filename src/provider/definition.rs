@@ -195,7 +195,7 @@ impl Provider {
         let version = version.into();
         assert!(
             self.identity.version().is_some(),
-            "{} has no version in its requests that could be {version:?}: if it has one, say where, by \
+            "the requests of {} have no version that could be {version:?}: if they do, set its place with \
              `Provider::payload_version`",
             self.name
         );
@@ -238,7 +238,7 @@ impl Provider {
     pub fn expect_livemode(mut self, is_live: bool) -> Self {
         assert!(
             self.identity.has_livemode(),
-            "the bodies of {} do not say whether they are live: if they do, say where, by `Provider::livemode`",
+            "the bodies of {} do not say whether they are live: if they do, set the place with `Provider::livemode`",
             self.name
         );
         self.identity = self.identity.with_expected_livemode(is_live);

@@ -67,7 +67,7 @@ impl FromStr for PublicUrl {
             return Err(PublicUrlError("it has no host"));
         }
         if !has_usable_port(&uri) {
-            return Err(PublicUrlError("its port is no number up to 65535"));
+            return Err(PublicUrlError("its port is not a number up to 65535"));
         }
         Ok(Self(text.trim_end_matches('/').into()))
     }

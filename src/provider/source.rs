@@ -212,7 +212,7 @@ impl Source {
             }
             Kind::Receipt => Some("each request has another one".to_owned()),
             Kind::SignedTime | Kind::SignedValue(_) => {
-                Some("the list does not give what was signed".to_owned())
+                Some("the list does not give the signed value".to_owned())
             }
             // Which one a webhook has is not known.
             Kind::First(sources) | Kind::All(sources) => sources
@@ -418,7 +418,7 @@ impl fmt::Display for Fault {
             Self::NotVisibleAscii => f.write_str("not visible ASCII"),
             Self::Repeated => f.write_str("there more than once"),
             Self::Null | Self::WrongType => f.write_str("neither a string nor an integer"),
-            Self::NoObject => f.write_str("not known, as the body is no JSON object"),
+            Self::NoObject => f.write_str("not known, as the body is not a JSON object"),
             Self::Text(fault) => fault.fmt(f),
         }
     }

@@ -128,7 +128,7 @@ impl Authorization {
             Self::In(name, token) => (name.clone(), token.expose().to_vec()),
         };
         let mut value = HeaderValue::from_bytes(&value)
-            .map_err(|_| SourceError::new("the API key cannot stand in a header").of_key())?;
+            .map_err(|_| SourceError::new("the API key cannot be in a header").of_key())?;
         value.set_sensitive(true);
         Ok((name, value))
     }
@@ -182,7 +182,7 @@ impl Answer {
 pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
     serde_json::from_slice(json).map_err(|error| {
         SourceError::new(format_args!(
-            "the answer is not what is documented, at line {} column {}",
+            "the answer differs from the documentation, at line {} column {}",
             error.line(),
             error.column()
         ))

@@ -33,7 +33,7 @@ pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     let ids = items.iter().rev().map(|raw| parse(raw.get().as_bytes()));
     let last = ids.filter_map(Result::ok).next();
     last.map(|Id { id }| id).ok_or_else(|| {
-        SourceError::new("it has more, and gives nothing on this page to go on behind").permanent()
+        SourceError::new("it has more, and nothing on this page to continue after").permanent()
     })
 }
 
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(event.occurred_at, SystemTime::UNIX_EPOCH);
         assert_eq!(
             event.unusable.as_deref(),
-            Some("the answer is not what is documented, at line 1 column 19")
+            Some("the answer differs from the documentation, at line 1 column 19")
         );
         Ok(())
     }

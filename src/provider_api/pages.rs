@@ -21,7 +21,7 @@ impl Pages {
             return Err(SourceError::new("its pages do not end"));
         }
         if !self.0.insert(next.clone()) {
-            return Err(SourceError::new("its pages go round in a circle"));
+            return Err(SourceError::new("its pages form a circle"));
         }
         Ok(Some(next))
     }
@@ -36,7 +36,7 @@ impl Pages {
             (false, _) => Ok(None),
             (true, Some(last)) => self.next(Some(last.clone())),
             (true, None) => Err(SourceError::new(
-                "it has more, and gives nothing on this page to go on behind",
+                "it has more, and nothing on this page to continue after",
             )),
         }
     }

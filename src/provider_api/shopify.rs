@@ -139,7 +139,7 @@ impl SubscriptionSource for ShopifySubscriptions {
     }
 
     fn leaves_out(&self) -> Option<&'static str> {
-        Some("subscriptions in shopify.app.toml, and those of other apps")
+        Some("subscriptions in shopify.app.toml, and subscriptions of other apps")
     }
 
     fn types_not_listed(&self) -> &'static [&'static str] {

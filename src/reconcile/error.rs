@@ -45,14 +45,14 @@ impl fmt::Display for ReconcileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingKept => f.write_str(
-                "the layer keeps no deliveries, so nothing would run what is missing: give it a `Keep`",
+                "the layer keeps no deliveries, so nothing would run missing ones: give it a `Keep`",
             ),
             Self::Path(path) => write!(f, "{path:?} is not the path of a route"),
             Self::Identity(reason) => write!(f, "it cannot be reconciled: {reason}"),
             Self::NameTaken(name) => write!(
                 f,
-                "the list {name:?} of the endpoint is reconciled already: give another list a name of its own, \
-                 and take a clone for another use of this one"
+                "the list {name:?} of the endpoint is reconciled already: give another list a name of its own, or \
+                 clone the `Reconcile` to use the same list again"
             ),
             Self::Tenant(_) => f.write_str("there is no tenant with secrets for the path"),
             Self::Busy => f.write_str("another process reconciles the list now"),

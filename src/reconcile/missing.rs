@@ -99,7 +99,7 @@ impl<S: EventSource> Rounds<'_, S> {
                     .unusable("it may have been processed, and deleted since");
             } else if unknown.asked_in_vain {
                 one.event = one.event.unusable(
-                    "its redelivery was requested for over a week, and it has not arrived",
+                    "its redelivery was requested for more than a week, and it has not arrived",
                 );
             }
             missing.push(one);

@@ -316,7 +316,7 @@ impl Cursors {
         } else if self.0.insert(next.clone()) {
             return Ok(Some(next));
         } else {
-            "its pages go round in a circle"
+            "its pages form a circle"
         };
         // The next round begins with the first page.
         Err(ReconcileError::Source(SourceError::new(error).permanent()))

@@ -66,7 +66,7 @@ impl DeadReport {
         }
         let told = || keyed(include_str!("kept/told_death.sql"), delivery).bind(takes);
         if let Err(error) = self.store.run(told).await {
-            tracing::debug!(%error, "could not write that a dead webhook was told; it is told again");
+            tracing::debug!(%error, "could not record that a dead webhook was reported; it is reported again");
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) async fn call(name: &'static str, hook: impl FnOnce() + Send + 'stati
     match tokio::time::timeout(LIMIT, called).await {
         Err(_) => tracing::warn!(
             hook = name,
-            "a hook takes longer than {LIMIT:?}: what it tells may come after what is told next"
+            "a hook takes longer than {LIMIT:?}: its report may arrive after the next one"
         ),
         Ok(Ok(Err(payload))) => {
             let message = panic::into_message(payload);

@@ -80,7 +80,7 @@ pub(super) async fn watch(
             if cfg!(feature = "metrics")
                 && let Err(error) = count(&shared, &mut unserved).await
             {
-                tracing::debug!(%error, "could not count webhook deliveries that wait");
+                tracing::debug!(%error, "could not count waiting webhook deliveries");
             }
         }
         rounds.read(&layers.activities(), &shared.store).await;
@@ -166,7 +166,7 @@ async fn serve_and_look(shared: &Shared, stalled: &BTreeSet<&str>, look: Look) {
     if !names.is_empty()
         && let Err(error) = shared.store.serve(&names, &stalled).await
     {
-        tracing::debug!(%error, "webhook recovery could not say what it serves");
+        tracing::debug!(%error, "webhook recovery could not record which endpoints it serves");
     }
     if let Err(error) = problems::look(&shared.store, look).await {
         tracing::debug!(%error, "could not look for problems of webhook endpoints");
@@ -178,10 +178,10 @@ async fn tell_hooks(shared: &Shared, on_change: Option<&OnChange>, stop: &Stop) 
     if let Some(on_change) = on_change
         && let Err(error) = problems::tell_changes(&shared.store, on_change, stop).await
     {
-        tracing::debug!(%error, "could not tell the problems of webhook endpoints");
+        tracing::debug!(%error, "could not report the problems of webhook endpoints");
     }
     if let Err(error) = dead::tell_untold(shared, stop).await {
-        tracing::debug!(%error, "could not tell which webhooks are dead");
+        tracing::debug!(%error, "could not report dead webhooks");
     }
 }
 

@@ -42,7 +42,11 @@ impl Probe {
 pub(super) async fn probe(router: Router, places: Vec<Place>) {
     for Place { endpoint, path } in places {
         let Ok(uri) = path.parse::<Uri>() else {
-            tracing::warn!(endpoint = &*endpoint, path, "no path of a webhook endpoint");
+            tracing::warn!(
+                endpoint = &*endpoint,
+                path,
+                "not the path of a webhook endpoint"
+            );
             continue;
         };
         let probe = Probe::default();

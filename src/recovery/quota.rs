@@ -106,8 +106,8 @@ impl Quota {
         if !self.is_full.swap(is_full, Ordering::Relaxed) && is_full {
             tracing::error!(
                 endpoint,
-                "webhook quota exhausted: no more deliveries of this endpoint are kept; retry or discard \
-                 what is dead, or raise `Keep::quota`"
+                "webhook quota exhausted: no more deliveries of this endpoint are kept; retry or discard dead ones, or \
+                 raise `Keep::quota`"
             );
         }
         Ok(())

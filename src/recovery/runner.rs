@@ -420,7 +420,7 @@ impl Runner {
         let request = match request {
             Ok(request) => request,
             Err(Unreadable::Damaged) => {
-                let reason = "what was kept of the request cannot be read";
+                let reason = "the kept request cannot be read";
                 let failed =
                     FailedAttempt::new(StatusCode::INTERNAL_SERVER_ERROR, reason, Next::Dead);
                 return self.fail(&failed, &attempt, served).await;

@@ -39,9 +39,9 @@ pub(crate) struct Suspicion(&'static str);
 
 impl Suspicion {
     pub(super) const UNUSED_TRANSACTION: Self = Self(
-        "its handler has not taken DedupeTx, or LateClaim on a route with `late_claim`: writes on \
-         other connections are not part of the transaction and may happen twice; write through \
-         it, or set `allow_unused_transaction` on the layer",
+        "its handler has not taken DedupeTx, or LateClaim on a route with `late_claim`: writes on other connections \
+         are not part of the transaction and may happen twice; write through the transaction, or set \
+         `allow_unused_transaction` on the layer",
     );
 
     pub(super) const DROPPED_SAVEPOINT: Self = Self(

@@ -130,7 +130,7 @@ impl fmt::Display for Failure {
             Self::Acceptance(error) => write!(f, "could not accept the delivery: {error}"),
             Self::TooLargeToKeep { limit } => write!(
                 f,
-                "the delivery was not accepted: its body is larger than the {limit} bytes that are kept \
+                "the delivery was not accepted: its body is larger than the {limit} bytes that may be kept \
                  (`Keep::body_limit`)"
             ),
             Self::NoHandler(event_type) => write!(
@@ -139,7 +139,7 @@ impl fmt::Display for Failure {
                  application may have one"
             ),
             Self::QuotaExhausted => {
-                f.write_str("the delivery was not accepted: the quota of kept ones is exhausted")
+                f.write_str("the delivery was not accepted: the quota of kept deliveries is exhausted")
             }
             Self::Superseded => f.write_str(
                 "the delivery was discarded, forgotten or taken by another attempt before this one \
@@ -155,8 +155,8 @@ impl fmt::Display for Failure {
                 )?;
                 f.write_str(match pool_in_use {
                     true => {
-                        ", and all connections of the pool are in use: a handler that takes another one beside that of \
-                         its `DedupeTx` waits for other handlers, or for itself"
+                        ", and all connections of the pool are in use: a handler that takes another one beside its \
+                         `DedupeTx` waits for other handlers, or for itself"
                     }
                     false => "",
                 })
@@ -171,9 +171,8 @@ impl fmt::Display for Failure {
                  transaction: return the error, or run the statement in a savepoint",
             ),
             Self::Commit(CommitError::TransactionReplaced) => f.write_str(
-                "the transaction of the claim had ended before the handler answered: by SQL of \
-                 the handler, by a savepoint that could not be made or was cancelled, or a \
-                 savepoint was left open",
+                "the transaction of the claim had ended before the handler answered: SQL of the handler ended it, a \
+                 savepoint could not be made or was cancelled, or a savepoint was left open",
             ),
             Self::Commit(CommitError::Database(error)) => {
                 write!(f, "the commit was not confirmed: {error}")
@@ -191,8 +190,7 @@ impl fmt::Display for Failure {
                 "the handler commits by another driver (`LateClaim::committed`), which cannot be rolled back",
             ),
             Self::RehearsalLeft => f.write_str(
-                "the handler has ended the transaction of its rehearsal: what it has written after that may be \
-                 committed",
+                "the handler has ended the transaction of its rehearsal: its later writes may be committed",
             ),
             Self::Cancelled => f.write_str("the runtime shut down"),
         }

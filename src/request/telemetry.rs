@@ -92,7 +92,7 @@ pub(super) fn ended<B, E>(ending: &Ending<B, E>) {
         Ending::InFlight => info!("webhook still in flight"),
         Ending::ObjectInFlight { .. } => info!("other webhooks of its object still in flight"),
         Ending::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
-            debug!("webhook rolled back instead of committed, as a test has asked for");
+            debug!("webhook rolled back instead of committed, because a test asked for it");
         }
         Ending::RolledBack(response) => warn!(
             status = response.status().as_u16(),

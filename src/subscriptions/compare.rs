@@ -115,7 +115,9 @@ impl ExpectedSubscription {
         for name in names {
             let name = name.into();
             let refused = |reason: &dyn fmt::Display| {
-                SubscriptionError::EventType(format!("{name:?} is the name of no event: {reason}"))
+                SubscriptionError::EventType(format!(
+                    "{name:?} is not the name of an event: {reason}"
+                ))
             };
             if let Some(reason) = self.provider.never_matches(&name) {
                 return Err(refused(&reason));

@@ -129,7 +129,7 @@ impl fmt::Display for Difference {
             }
             Self::NotListed { event_type } => write!(
                 f,
-                "{event_type} has a handler, and the API does not list whether it is subscribed"
+                "{event_type} has a handler, and the API does not say whether it is subscribed"
             ),
             Self::PartlySubscribed {
                 event_type,

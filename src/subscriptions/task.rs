@@ -63,7 +63,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
                     endpoint = position.endpoint(),
                     source = position.source(),
                     %error,
-                    "the provider's subscription could not be compared; it is tried again"
+                    "the provider's subscription could not be compared, trying again"
                 );
                 LONGEST_WAIT
             });
@@ -94,7 +94,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
                     endpoint,
                     source,
                     %error,
-                    "the subscription could not be compared; what was found before stays"
+                    "the subscription could not be compared; earlier findings stay"
                 );
                 // Soon, so that one failure is not told for as long as `every` is.
                 let next = jittered(self.every.min(RETRY));

@@ -65,8 +65,8 @@ pub async fn assert_idempotent<S, R>(
     let remaining = effects().await - before;
     if remaining != 0 {
         panic!(
-            "the delivery was rolled back, and {remaining} of its effects remain: its handler wrote \
-             them by another connection; write through its `DedupeTx`: `&mut *tx`"
+            "the delivery was rolled back, and {remaining} of its effects remain: its handler wrote them on another \
+             connection; write through its `DedupeTx`: `&mut *tx`"
         );
     }
     let processed = send(service, delivery, COPIES).await;

@@ -61,7 +61,7 @@ impl Draft {
             Kind::Receipt => Err("each request is a delivery of its own: it has no id".into()),
             Kind::SignedTime => Err("it is identified by the time of signing: set a time".into()),
             Kind::SignedValue(name) => Err(format!(
-                "{name} is what the scheme makes of the body: set a body that has it"
+                "{name} is part of the body: set a body that has it"
             )),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.write(first, value),

@@ -64,7 +64,7 @@ impl Endpoint {
                     let ended = |_| Err(CaptureError::new("the runtime has ended"));
                     made.await.unwrap_or_else(ended)
                 }
-                Err(_unreadable) => Err(CaptureError::new("what was kept of it cannot be read")),
+                Err(_unreadable) => Err(CaptureError::new("its kept request cannot be read")),
             });
         }
         Ok(captures)

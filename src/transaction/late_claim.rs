@@ -192,7 +192,7 @@ impl fmt::Display for BeginError {
             Self::InFlight => "another attempt is still working on the delivery, or on its object",
             Self::Superseded => "the delivery was discarded, forgotten or taken by another attempt",
             Self::Database => "the delivery could not be claimed",
-            Self::Over => "the delivery is claimed after the handler has answered",
+            Self::Over => "the delivery cannot be claimed after the handler has answered",
         })
     }
 }

@@ -129,8 +129,8 @@ impl fmt::Display for DatabaseError {
             Self::GivenUp(connections) => write!(
                 f,
                 "Postgres still works on {connections} transactions that were given up, and no connection is left: a \
-                 statement or a lock takes long, its disk does not answer, or a commit waits for a standby (the view \
-                 `pg_stat_activity` says which)"
+                 statement or a lock takes long, its disk does not answer, or a commit waits for a standby (see the \
+                 view `pg_stat_activity`)"
             ),
             Self::Unreachable(cause) => write!(f, "Postgres cannot be reached: {cause}"),
             Self::Sqlx(error) => Explained(error).fmt(f),

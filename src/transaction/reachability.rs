@@ -126,7 +126,7 @@ fn cause(error: &sqlx::Error, host: &str, port: u16) -> String {
             format!("nothing listens at {host}:{port}: {text}")
         }
         error if is_full(error) => format!(
-            "{text}: the pools of all processes together have to fit into what Postgres and the role allow"
+            "{text}: the pools of all processes together must fit into the limits of Postgres and of the role"
         ),
         _ => text.to_string(),
     }

@@ -81,7 +81,7 @@ impl Notices {
                 version,
                 expected = provider.expected_versions().join(", "),
                 is_signed = provider.signs_payload_version(),
-                "webhook of another version than is expected, or of another mode, and handled all the same (logged once)"
+                "webhook of another version or mode than the expected one, but still handled (logged once)"
             );
         }
     }
@@ -128,7 +128,7 @@ impl Notices {
         match similar {
             Some(similar) => warn!(
                 event_type,
-                "webhook ignored, and no name of the table has matched yet: `{similar}` is spelt in another way (logged \
+                "webhook ignored, and no name of the table has matched yet: `{similar}` has another spelling (logged \
                  once)"
             ),
             None => warn!(

@@ -48,7 +48,7 @@ impl Verification {
         }
         assert!(
             !provider.lacks_public_url(),
-            "endpoint {endpoint:?}: {} signs the URL that it calls, which is not known: set `Provider::public_url`",
+            "endpoint {endpoint:?}: {} signs the URL that it calls: set it with `Provider::public_url`",
             provider.name()
         );
         let metrics = Metrics::new(endpoint.clone(), provider.shared_name());
@@ -112,7 +112,7 @@ impl Verification {
         );
         for name in wanted.names() {
             if let Some(reason) = self.provider.never_matches(name) {
-                panic!("{name:?} is the name of no event: {reason}");
+                panic!("{name:?} is not the name of an event: {reason}");
             }
         }
         let known = self

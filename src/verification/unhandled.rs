@@ -165,11 +165,9 @@ impl fmt::Display for Unhandled {
                 "could not look up the tenant's secrets: {}",
                 ErrorChain(&**error)
             ),
-            Self::HandshakeFailed(error) => write!(
-                f,
-                "could not do what a handshake asks for: {}",
-                ErrorChain(&**error)
-            ),
+            Self::HandshakeFailed(error) => {
+                write!(f, "could not answer a handshake: {}", ErrorChain(&**error))
+            }
             Self::Panicked(message) => write!(
                 f,
                 "the application panicked while the request was verified: {message}"

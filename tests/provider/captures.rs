@@ -562,7 +562,7 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
         let error: CaptureError = keyed().capture(&stripe(), request).unwrap_err();
         error.to_string()
     };
-    assert_eq!(refused(&post(&b"\xff"[..])), "its body is no text in UTF-8");
+    assert_eq!(refused(&post(&b"\xff"[..])), "its body is not UTF-8");
     assert_eq!(
         refused(&post("name=ada")),
         "its body is neither JSON nor a form"
@@ -588,7 +588,10 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
 
 /// What is known to have no capture, or to need more.
 const NOT_CAPTURED: [(&str, &str); 3] = [
-    ("apple-app-store", "a text in its body is signed by itself"),
+    (
+        "apple-app-store",
+        "a text in its body has a signature of its own",
+    ),
     ("braintree", "a text in its body is XML"),
     ("wix", "its body is neither JSON nor a form"),
 ];

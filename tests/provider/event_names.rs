@@ -222,7 +222,7 @@ fn a_name_with_a_dot_is_refused_where_no_event_has_one() {
         for dotted in ["a.b", "a.*", "A.B"] {
             let said = refusal(&provider, dotted);
             let said = said.unwrap_or_else(|| panic!("{name} takes {dotted}"));
-            assert!(said.contains("is the name of no event"), "{said}");
+            assert!(said.contains("is not the name of an event"), "{said}");
         }
     }
 }
@@ -233,13 +233,13 @@ fn the_form_that_is_right_is_named() {
         (
             "documenso",
             "document.completed",
-            "\"document.completed\" is the name of no event: the names of documenso are like `DOCUMENT_COMPLETED`. Is \
+            "\"document.completed\" is not the name of an event: the names of documenso are like `DOCUMENT_COMPLETED`. Is \
              `DOCUMENT_COMPLETED` meant?",
         ),
         (
             "slack",
             "message.im",
-            "\"message.im\" is the name of no event: the names of slack are like `message`, `app_mention`. Is `message` \
+            "\"message.im\" is not the name of an event: the names of slack are like `message`, `app_mention`. Is `message` \
              meant?",
         ),
         ("shopify", "ORDERS_CREATE", "Is `orders/create` meant?"),

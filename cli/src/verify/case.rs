@@ -1,4 +1,4 @@
-//! A request with a secret, and what becomes of it.
+//! A request with a secret, and the result of its verification.
 
 use std::error::Error;
 use std::time::SystemTime;
@@ -15,14 +15,14 @@ use crate::preset::Provider;
 pub struct Case {
     pub provider: Provider,
     pub secret: Vec<u8>,
-    /// What the provider calls, before the path.
+    /// The URL that the provider calls, without the path.
     pub public_url: Option<String>,
     pub head: Parts,
     pub body: Bytes,
     pub at: SystemTime,
 }
 
-/// What is looked at, in this order.
+/// The steps, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     Method,
@@ -40,7 +40,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Those that are reported.
+    /// The reported steps.
     pub const ALL: [Self; 7] = [
         Self::Method,
         Self::Headers,
@@ -68,7 +68,7 @@ impl Step {
 pub struct Failure {
     pub step: Step,
     pub reason: String,
-    /// A time at which it would verify, where that is what it fails by.
+    /// A time at which it would verify, if it fails only by its time.
     pub valid_at: Option<SystemTime>,
 }
 
@@ -118,7 +118,7 @@ impl Case {
         verified
     }
 
-    /// Whether the signature is right, be the request too old, or without a usable id.
+    /// Whether the signature is right, even if the request is too old or has no usable id.
     pub fn is_authentic(&self) -> bool {
         match self.judge() {
             Ok(_) => true,
@@ -161,7 +161,7 @@ impl Case {
                 Reason::NoMatch => "it does not match".to_owned(),
                 // Of the public URL, the command has an option.
                 Reason::NoPublicUrl => {
-                    "it covers the URL that the provider calls: give that with --public-url"
+                    "it covers the URL that the provider calls: give it with --public-url"
                         .to_owned()
                 }
                 error => error.to_string(),

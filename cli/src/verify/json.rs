@@ -38,20 +38,20 @@ enum Layout {
 #[derive(Clone, Copy)]
 enum Escapes {
     None,
-    /// What is not ASCII.
+    /// Characters that are not ASCII.
     NonAscii,
     /// The same and slashes.
     NonAsciiAndSlashes,
     Slashes,
     /// `<`, `>` and `&`.
     Html,
-    /// What is not ASCII, with digits in upper case.
+    /// Characters that are not ASCII, with digits in upper case.
     UpperNonAscii,
-    /// The same, quotes and what HTML has a use for.
+    /// The same, quotes and characters with a meaning in HTML.
     DotNet,
 }
 
-/// Those that are usual first.
+/// The usual ones first.
 pub fn styles() -> impl Iterator<Item = Style> {
     const ESCAPES: [Escapes; 7] = [
         Escapes::None,

@@ -32,7 +32,8 @@ pub struct Verify {
     #[command(flatten)]
     secret: SecretArguments,
 
-    /// What the provider calls, before the path, where it signs the URL [default: https:// and the Host of the capture]
+    /// The URL that the provider calls, without the path, if it signs the URL [default: https:// and the Host of the
+    /// capture]
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<String>,
 
@@ -44,8 +45,8 @@ pub struct Verify {
 const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
 body to the byte, up to the end of the file.
 
-It says at which step the request fails, and what is signed. Then it tries the usual mistakes, by verifying with \
-each one mended, and names the one that makes the request right. It never shows the secret.";
+It shows at which step the request fails, and the signed content. Then it undoes each of the usual mistakes, verifies \
+again, and names the mistake whose correction makes the request right. It never shows the secret.";
 
 fn public_url(text: &str) -> Result<String, String> {
     let parsed = text.parse::<PublicUrl>();

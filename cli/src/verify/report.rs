@@ -1,4 +1,4 @@
-//! What is said of a request.
+//! The report on a request.
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use super::mistakes;
 use crate::secret::Masked;
 use crate::{Ended, Failed};
 
-/// How much of what is signed is shown, in characters.
+/// How much of the signed content is shown, in characters.
 const MAX_SHOWN: usize = 1000;
 
 const MAX_LINE: usize = 100;
@@ -25,7 +25,7 @@ pub struct Report {
     pub case: Case,
     pub preset: Preset,
     pub masked: Masked,
-    /// It was not given what the provider calls.
+    /// The command does not know the URL that the provider calls.
     pub is_assumed: bool,
     /// Of the capture.
     pub remark: Option<String>,
@@ -63,7 +63,7 @@ impl Report {
         self.write_steps(text, judged)?;
         let failure = match judged {
             Ok(Verified::Handshake(_)) => {
-                return writeln!(text, "\nIt is a handshake, and is answered.");
+                return writeln!(text, "\nIt is a handshake, and gets an answer.");
             }
             Ok(_) => return writeln!(text, "\nIt verifies."),
             Err(failure) => failure,
@@ -113,7 +113,7 @@ impl Report {
         if let Some(url) = url.filter(|_| self.preset.signs_url()) {
             let url = self.show(url);
             let assumed = match self.is_assumed {
-                true => " (of the header Host; --public-url says another one)",
+                true => " (of the header Host; set another one with --public-url)",
                 false => "",
             };
             writeln!(text, "the provider calls {url} and that path{assumed}")?;
@@ -165,7 +165,7 @@ impl Report {
         Ok(())
     }
 
-    /// Which of the headers are there that the provider sends.
+    /// The provider's headers, and which of them are there.
     fn write_headers(&self, text: &mut String) -> std::fmt::Result {
         let sample = TestDelivery::new(&self.preset).try_request::<bytes::Bytes>();
         let Ok(sample) = sample else {
@@ -244,7 +244,7 @@ impl Report {
     }
 }
 
-/// What is seen of a request without its secret.
+/// Findings without the secret.
 fn remarks(step: Step, head: &Parts, body: &[u8]) -> impl Iterator<Item = &'static str> {
     let starts = |value: Option<&HeaderValue>, start: &str| {
         value.is_some_and(|value| value.as_bytes().starts_with(start.as_bytes()))
@@ -264,20 +264,20 @@ fn remarks(step: Step, head: &Parts, body: &[u8]) -> impl Iterator<Item = &'stat
         ),
         (
             is_gzip,
-            "The body is compressed with gzip. A sender that signs before it compresses has signed what is in it: \
+            "The body is compressed with gzip. A sender that signs before it compresses has signed the content: \
              decompress it before the verification.",
         ),
         (
             is_json && !is_gzip && !is_text,
-            "The body is JSON by its type, and not in UTF-8: it was read as a text of another character set.",
+            "The body is JSON by its type, but not in UTF-8: it was read as a text of another character set.",
         ),
         (
             is_json && is_text && !body.is_empty() && !is_json_text(body),
-            "The body is JSON by its type, and not complete JSON: it was cut off, or changed.",
+            "The body is JSON by its type, but not complete JSON: it was cut off, or changed.",
         ),
         (
             step == Step::Headers && has_sha1,
-            "It has a signature with SHA-1, the older of two, which is not looked at: the sender is old, or something \
+            "It only has the older signature, with SHA-1, which is not checked: the sender is old, or something in \
              between drops the newer one.",
         ),
     ];

@@ -144,7 +144,7 @@ async fn deploy_3_a_canary_goes_over_tls_with_a_certificate_that_is_trusted() {
     other.ends(1).says("TLS has failed: ");
     // Only a canary.
     let send = ["send", "stripe", "--to", &by_name];
-    run_in([("WEBHOOK_SECRET", SECRET)], &send, b"").is_error("https:// is for --canary alone");
+    run_in([("WEBHOOK_SECRET", SECRET)], &send, b"").is_error("https:// is only for --canary");
     assert_eq!(app.rows().await, NOTHING);
 }
 
@@ -195,7 +195,7 @@ async fn deploy_3_a_canary_says_what_stands_before_the_layer() {
     at("older")
         .await
         .ends(1)
-        .says("has taken it for a delivery: its version knows no canary");
+        .says("has taken it for a delivery: its version does not know canaries");
     at("away").await.is_not_now("502 without x-webhook-outcome");
     let url = format!("{base}header");
     let variables = [("WEBHOOK_SECRET", SECRET)];

@@ -102,7 +102,7 @@ async fn y2_a_hint_of_the_doctor_is_no_error() {
     for (ignored, reason) in [
         ("invoice.paid", "--ignore: \"invoice.paid\""),
         ("charge*", "--ignore: \"charge*\""),
-        ("a b", "--ignore: \"a b\" is no type"),
+        ("a b", "--ignore: \"a b\" is not a type"),
     ] {
         let twice = ["--events", "invoice.paid", "--ignore", ignored];
         doctor("stripe", address, &twice).await.is_error(reason);
@@ -126,7 +126,7 @@ async fn y2_a_hint_of_the_doctor_is_no_error() {
     assert_eq!(
         run.out,
         "The subscription is as expected.\n\
-         hint: types were not compared: --events takes those that have a handler\n"
+         hint: types were not compared: name those that have a handler with --events\n"
     );
 
     api.set_hooks([Hook::new(1, URL, &["*"]), Hook::new(2, URL, &["*"])]);
@@ -176,7 +176,7 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
             "--events",
             name,
         ]);
-        run.is_error(&format!("--events: {name:?} is the name of no event"));
+        run.is_error(&format!("--events: {name:?} is not the name of an event"));
     }
     with(&[
         "doctor",
@@ -186,7 +186,7 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
     ])
     .is_not_now("could not be asked");
     with(&["doctor", "stripe", "--events", "invoice.paid charge"])
-        .is_error("--events: \"invoice.paid charge\" is no type: types are separated by commas");
+        .is_error("--events: \"invoice.paid charge\" is not a type: types are separated by commas");
     let keyless = [&["doctor", "stripe"][..], &nowhere].concat();
     run(Some(KEY), &keyless, b"").is_error("give it by the environment variable WEBHOOK_API_KEY");
     let other = [&keyless[..], &["--key-env", "STRIPE_KEY"]].concat();
@@ -197,7 +197,7 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
             "the API key of WEBHOOK_API_KEY cannot be used: {reason}"
         ));
     }
-    // It cannot stand in a header, at no time.
+    // It cannot be in a header, at no time.
     run_in([("WEBHOOK_API_KEY", "a\nb")], &keyless, b"").is_error("has refused the API key");
     for (url, reason) in [
         ("example.com/webhooks", "is not an HTTP URL"),
@@ -217,7 +217,7 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
         "--api",
         "http://api.example.com",
     ];
-    run_in([("WEBHOOK_API_KEY", KEY)], &api, b"").is_error("it has to be https://");
+    run_in([("WEBHOOK_API_KEY", KEY)], &api, b"").is_error("it must be https://");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -383,7 +383,9 @@ async fn every_preset_takes_what_is_sent_for_it() {
         let run = webhook_as(BASE64, &expired, "").await;
         match name {
             "github" | "shopify" => {
-                run.is_error(&format!("{name} signs no time, so nothing of it expires"));
+                run.is_error(&format!(
+                    "{name} signs no time, so its requests do not expire"
+                ));
             }
             _ => run.ends(0, REFUSED),
         }

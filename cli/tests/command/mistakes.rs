@@ -247,7 +247,7 @@ fn the_url() {
         unknown
             .verify()
             .ends(1)
-            .says("signature  FAILS: it covers the URL that the provider calls: give that with --public-url");
+            .says("signature  FAILS: it covers the URL that the provider calls: give it with --public-url");
         let of_host = unknown.with_header("host", "example.com");
         of_host
             .verify()
@@ -361,9 +361,9 @@ fn what_senders_and_programs_change() {
 fn what_is_seen_of_the_body() {
     let captured = Captured::of("github", SECRET, EVENT);
     let cut_off = captured.with_body(&EVENT.as_bytes()[..20]).verify();
-    cut_off.ends(1).says("and not complete JSON");
+    cut_off.ends(1).says("but not complete JSON");
     let latin = captured.with_body(b"{\"name\":\"Zo\xeb\",\"n\":1}".as_slice());
-    latin.verify().ends(1).says("and not in UTF-8");
+    latin.verify().ends(1).says("but not in UTF-8");
     let gzip = captured.with_body(b"\x1f\x8b\x08\x00".as_slice()).verify();
     gzip.ends(1).says("The body is compressed with gzip.");
     let right = captured.verify();
@@ -377,10 +377,14 @@ fn only_the_older_signature() {
     let sha1 = captured.with_header("x-hub-signature", "sha1=00");
     sha1.verify()
         .ends(1)
-        .says("It has a signature with SHA-1, the older of two");
+        .says("It only has the older signature, with SHA-1");
     let intercom = Captured::of("intercom", SECRET, r#"{"id":"1","topic":"t"}"#);
     let run = intercom.with_secret("b8Xr-4mQz-7KdT-1wHs").verify();
-    assert!(!run.ends(1).out.contains("the older of two"), "{}", run.out);
+    assert!(
+        !run.ends(1).out.contains("the older signature, with SHA-1"),
+        "{}",
+        run.out
+    );
 }
 
 #[test]

@@ -128,7 +128,7 @@ async fn deploy_4_why_tells_a_delivery_without_its_payload() {
         ask(arguments, &url, READER)
             .await
             .ends(1)
-            .says("Not known: never received, or rejected");
+            .says("Not known: it was never received");
     }
 }
 
@@ -144,7 +144,7 @@ async fn deploy_4_a_wrong_token_is_told_apart_from_an_outage() {
         let elsewhere = url.replace("/admin/webhooks", "/elsewhere");
         ask(asked, &elsewhere, READER)
             .await
-            .is_error("is no dashboard");
+            .is_error("is not a dashboard");
         ask(asked, "http://127.0.0.1:1", READER)
             .await
             .is_not_now("no answer from http://127.0.0.1:1");
@@ -182,9 +182,9 @@ async fn deploy_4_a_wrong_token_is_told_apart_from_an_outage() {
     let at = async |path: &str| ask(&["status"], &format!("{base}{path}"), READER).await;
     at("login")
         .await
-        .is_error("is no dashboard, or one of another version: it has answered 303");
-    at("page").await.is_error("is no dashboard");
-    at("json").await.is_error("is no dashboard");
+        .is_error("is not a dashboard, or one of another version: it has answered 303");
+    at("page").await.is_error("is not a dashboard");
+    at("json").await.is_error("is not a dashboard");
     at("locked").await.is_error("has refused the token");
     at("busy").await.is_not_now("429 Too Many Requests");
     at("away").await.is_not_now("502 Bad Gateway");
@@ -231,7 +231,7 @@ async fn deploy_4_a_token_comes_from_a_file_or_a_variable_and_goes_over_tls() {
         of(&[], &[], b"")
             .is_error("the token is missing: give it by the environment variable WEBHOOK_TOKEN");
         of(&[("WEBHOOK_TOKEN", " ")], &[], b"").is_error("the token is empty");
-        of(&[("WEBHOOK_TOKEN", "a\nb")], &[], b"").is_error("cannot stand in a header");
+        of(&[("WEBHOOK_TOKEN", "a\nb")], &[], b"").is_error("cannot be in a header");
         of(&[], &["--token-file", "not-there"], b"").is_error("cannot read not-there");
         // Not as an argument, which other users of the machine see.
         of(&[], &["--token", "abc"], b"").is_error("--token");

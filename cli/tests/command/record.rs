@@ -225,10 +225,7 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
         recorder.send(&of("application/json", b"{\"a\":\"\xff\"}").request()),
         415
     );
-    assert_eq!(
-        recorder.line(),
-        "not recorded: its body is no text in UTF-8"
-    );
+    assert_eq!(recorder.line(), "not recorded: its body is not UTF-8");
     assert_eq!(recorder.send(&of("text/plain", b"Ada").request()), 415);
     assert_eq!(
         recorder.line(),
@@ -342,8 +339,9 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
 
     let custom = text(Path::new(file)).replace("# recorded for github\n", "# recorded for acme\n");
     let replay = ["replay", "-", "--to", &to];
-    webhook(SECRET, &replay, custom.as_bytes())
-        .is_error("the file was recorded for acme, which is no preset: --provider says");
+    webhook(SECRET, &replay, custom.as_bytes()).is_error(
+        "the file was recorded for acme, which is not a preset: name one with --provider",
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn wrong_usage_is_told() {
     with(&["--distinct", "--id", "a"]).is_error("cannot be used with");
     with(&["--id", "a\nb"]).is_error("it would not fit in a header");
     with(&["--header", "no colon"]).is_error("it has no colon");
-    with(&["--expired"]).is_error("github signs no time, so nothing of it expires");
+    with(&["--expired"]).is_error("github signs no time, so its requests do not expire");
     with(&[]).is_not_now("no answer from 127.0.0.1:1: Connection refused");
     // Where nothing listens, not many are sent.
     with(&["--times", "4000000000"]).is_not_now("Connection refused");
@@ -77,8 +77,8 @@ fn another_machine_is_not_sent_to_by_mistake() {
     for (to, told) in [
         ("http://192.0.2.1/", "192.0.2.1 is not this machine"),
         ("http://localhost.example.com/", "is not this machine"),
-        ("https://127.0.0.1/", "https:// is for --canary alone"),
-        ("127.0.0.1:3000", "it has to begin with http://"),
+        ("https://127.0.0.1/", "https:// is only for --canary"),
+        ("127.0.0.1:3000", "it must begin with http://"),
         ("http://a:b@127.0.0.1/", "it has a user"),
     ] {
         webhook(SECRET, &["send", "github", "--to", to], b"").is_error(told);
@@ -88,7 +88,8 @@ fn another_machine_is_not_sent_to_by_mistake() {
 #[test]
 fn help_warns_of_arguments() {
     let run = run(None, &["--help"], b"");
-    run.ends(0).says("are seen by other users of the machine");
+    run.ends(0)
+        .says("Other users of the machine see the arguments");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn the_announced_length_says_where_the_body_ends() {
         .with_body(format!("{PUSH}\n"))
         .verify()
         .ends(0)
-        .says("white space behind the 30 bytes of Content-Length is left out");
+        .says("white space after the 30 bytes of Content-Length is left out");
     announced
         .with_body(PUSH.replace(',', ", "))
         .verify()

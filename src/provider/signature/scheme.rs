@@ -523,11 +523,10 @@ impl fmt::Display for SignatureError {
             Self::MissingHeader(name) => write!(f, "header {name} is missing"),
             Self::MalformedHeader(name) => write!(f, "header {name} is malformed"),
             Self::MalformedBody => {
-                f.write_str("the body lacks the signature, or is not in the form that is signed")
+                f.write_str("the body has no signature, or does not have the signed form")
             }
             Self::NoPublicUrl => f.write_str(
-                "the signature covers the URL that the provider calls, which is not known: set \
-                 `Provider::public_url`",
+                "the signature covers the URL that the provider calls: set it with `Provider::public_url`",
             ),
             Self::NoMatch => f.write_str(
                 "signature matches none of the secrets: another secret, or a body that was changed \
@@ -549,8 +548,7 @@ impl fmt::Display for SignatureError {
             Self::Certificate(error) => error.fmt(f),
             Self::NotForUs(part) => write!(f, "the request is not for us: {part}"),
             Self::NoTenant => f.write_str(
-                "the function of TenantSecrets has read no tenant from the request, or none with a \
-                 usable name",
+                "the function of TenantSecrets found no tenant in the request, or one whose name is not usable",
             ),
             Self::UnknownTenant => {
                 f.write_str("the lookup of TenantSecrets does not know the tenant")

@@ -57,7 +57,7 @@ impl GitHubSubscriptions {
 
     /// The webhooks of an organization.
     pub fn organization(token: Secret, organization: &str) -> Self {
-        let not_listed = "webhooks of a repository alone and of apps";
+        let not_listed = "webhooks of single repositories and of apps";
         Self::new(token, format!("/orgs/{organization}/hooks"), not_listed)
     }
 

@@ -75,7 +75,9 @@ impl SubscriptionSource for PaddleSubscriptions {
     }
 
     fn leaves_out(&self) -> Option<&'static str> {
-        Some("destinations of the other one of live and sandbox, and those for simulations alone")
+        Some(
+            "destinations of the other system (live or sandbox), and destinations for simulations only",
+        )
     }
 }
 

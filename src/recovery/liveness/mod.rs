@@ -140,7 +140,8 @@ impl Liveness {
         };
         let goodbye = tokio::time::timeout(LEAVE_TIMEOUT, leaving).await;
         if let Err(error) = goodbye.unwrap_or(Err(DatabaseError::TimedOut)) {
-            tracing::debug!(%error, "webhook recovery could not say that it has stopped: it counts as dead in a few seconds");
+            tracing::debug!(%error, "webhook recovery could not report that it has stopped: it counts as dead in a few \
+                seconds");
         }
     }
 
@@ -286,7 +287,7 @@ impl Shared {
             Ok(0) => {}
             Ok(_) => {
                 tracing::info!(
-                    "a process of webhook recovery counts as dead, since it was silent for six seconds: its deliveries \
+                    "a process of webhook recovery was silent for six seconds, so it counts as dead: its deliveries \
                      are taken over"
                 );
                 self.news.notify_waiters();

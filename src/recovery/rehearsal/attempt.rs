@@ -63,8 +63,7 @@ impl RehearsalResult {
 }
 
 /// Why an endpoint is not rehearsed whose layer does not say that it may be.
-pub(crate) const NOT_REHEARSABLE: &str =
-    "its layer is not `rehearsable`, by which one says that a rollback undoes what its handlers do";
+pub(crate) const NOT_REHEARSABLE: &str = "its layer is not `rehearsable`, which declares that a rollback undoes the work of its handlers";
 
 /// Why no delivery of the endpoint is to be rehearsed.
 #[derive(Clone, Debug)]

@@ -144,9 +144,9 @@ fn what_changed(of: &ComparedType) -> &'static str {
         EffectsChange::More => "writes more",
         EffectsChange::Less => "writes less",
         EffectsChange::Elsewhere => "writes elsewhere",
-        EffectsChange::Nothing => "writes nothing any more",
+        EffectsChange::Nothing => "no longer writes",
         EffectsChange::NotKnown => {
-            "what it writes is not known: no delivery was run by both versions, or `track_counts` is off"
+            "its writes are not known: no delivery was run by both versions, or `track_counts` is off"
         }
     }
 }

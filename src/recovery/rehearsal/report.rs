@@ -138,14 +138,14 @@ impl RehearsalReport {
                     objections.push(format!("{} of {} {what}", count, of.name()));
                 }
             };
-            object(of.fails_now.len(), "would fail that were processed before");
+            object(of.fails_now.len(), "would fail, and were processed before");
             if !of.is_ignored_on_purpose {
                 object(
                     of.ignored_now.len(),
                     "would be ignored, which is not expected",
                 );
             }
-            object(of.unreached, "have reached no layer of their endpoint");
+            object(of.unreached, "reached no layer of their endpoint");
             if of.rehearsed() == 0 {
                 let not_run = of.not_run.len() - of.unreached;
                 object(not_run, "were not run, and no other one was");
@@ -155,7 +155,7 @@ impl RehearsalReport {
             objections.push(format!("`{}` was not rehearsed", refused.endpoint));
         }
         if self.error.is_some() {
-            objections.push("an error has ended it".to_owned());
+            objections.push("an error ended it".to_owned());
         }
         objections
     }

@@ -119,7 +119,7 @@ impl Recovery {
         };
         for name in names {
             match served.iter().find(|served| *served.endpoint == *name) {
-                None => findings.refuse(&name, "no layer of this version has it".into()),
+                None => findings.refuse(&name, "no layer of this version serves it".into()),
                 Some(served) if !served.is_rehearsable() => {
                     findings.refuse(&name, NOT_REHEARSABLE.into());
                 }
@@ -260,7 +260,7 @@ async fn rehearse_once(
             ended.await.unwrap_or_else(timed_out)
         }
         Err(_unreadable) => {
-            let reason = "what was kept of the request cannot be read";
+            let reason = "the kept request cannot be read";
             Ok(RehearsalResult::not_run(reason.into()))
         }
     };

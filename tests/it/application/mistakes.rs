@@ -451,7 +451,7 @@ async fn a_layer_before_the_routes_is_found_by_a_test() {
     for part in [
         "the webhook handler could not be called",
         r#"method="POST" route="/hooks/{tenant}""#,
-        "a layer covers only what was added before it",
+        "a layer covers only routes that were added before it",
     ] {
         assert!(log.contains(part), "{part}: {log}");
     }
@@ -560,7 +560,7 @@ async fn e1_a_table_that_is_spelt_in_another_way_is_one_warning() {
     .await;
     assert_eq!(log.matches(NOTHING_MATCHED).count(), 1, "{log}");
     assert!(
-        log.contains("`ORDERS_CREATE` is spelt in another way"),
+        log.contains("`ORDERS_CREATE` has another spelling"),
         "{log}"
     );
     assert!(log.contains(r#"event_type="orders/create""#), "{log}");
@@ -597,7 +597,7 @@ async fn a_missing_public_url_is_refused_at_start() {
         panic_of(|| IdempotentWebhook::new(pool, "sms", provider))
     };
     let twilio = || presets::twilio(secret());
-    let refused = "endpoint \"sms\": twilio signs the URL that it calls, which is not known: set \
+    let refused = "endpoint \"sms\": twilio signs the URL that it calls: set it with \
                    `Provider::public_url`";
     assert_eq!(build(twilio()), refused);
     assert_eq!(panic_of(|| VerifiedWebhook::new("sms", twilio())), refused);

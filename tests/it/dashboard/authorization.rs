@@ -334,12 +334,12 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
     .unwrap();
     assert_eq!(selection, ("dead deliveries".to_owned(), group.clone()));
     let board = Board::of(&app.database.pool, Access::read());
-    let like = "what is dead, with a reason like “invalid type: string &quot;…&quot;, expected u# at line #”";
+    let like = "dead deliveries, with a reason like “invalid type: string &quot;…&quot;, expected u# at line #”";
     for page in ["actions", "action?id=1"] {
         board.page(page).await.shows(like);
     }
     endpoint(&app).erase("a").await.unwrap();
-    let of_group = format!("what is dead, with a reason of the group {group}");
+    let of_group = format!("dead deliveries, with a reason of the group {group}");
     for page in ["actions", "action?id=1", "api/actions", "api/action?id=1"] {
         board.page(page).await.shows(&of_group);
     }

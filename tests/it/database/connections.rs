@@ -266,7 +266,7 @@ async fn g13_each_way_in_which_postgres_cannot_be_reached_has_its_own_words() {
     for (options, words) in [
         (refused, "nothing listens at 127.0.0.1:1: "),
         (unknown, "failed to lookup address information"),
-        (full, "the pools of all processes together have to fit"),
+        (full, "the pools of all processes together must fit"),
     ] {
         let pool = database.pool.options().clone().connect_lazy_with(options);
         let layer = layer(&pool, "test").database_timeout(Duration::from_secs(1));
@@ -357,11 +357,11 @@ async fn g13_a_handler_that_takes_the_last_connection_learns_that_it_holds_one()
     for (acquire, words) in [
         (
             100,
-            "a handler holds a connection itself, that of its `DedupeTx`",
+            "a handler already holds the connection of its `DedupeTx`",
         ),
         (
             60_000,
-            "a handler that takes another one beside that of its `DedupeTx` waits",
+            "a handler that takes another one beside its `DedupeTx` waits",
         ),
     ] {
         let pool = options

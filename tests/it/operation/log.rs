@@ -158,7 +158,7 @@ async fn a_rollback_that_a_test_asks_for_is_not_logged_as_a_failure() {
         async || app.database.rows().await.effects,
     ))
     .await;
-    assert!(log.contains("as a test has asked for"), "{log}");
+    assert!(log.contains("because a test asked for it"), "{log}");
     assert!(!log.contains("did not answer success"), "{log}");
 }
 

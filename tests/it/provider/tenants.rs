@@ -431,10 +431,10 @@ async fn g13_no_tenant_and_an_unknown_one_are_two_reasons() {
     let router = Router::new().fallback_service(post(handler).layer(layer));
     let elsewhere = github_delivery().uri("/elsewhere").request();
     for (request, reason) in [
-        (elsewhere, "has read no tenant from the request"),
+        (elsewhere, "found no tenant in the request"),
         (
             request("%20".repeat(100).as_str(), "a", "b"),
-            "or none with a usable name",
+            "or one whose name is not usable",
         ),
         (request("nobody", "a", "c"), "does not know the tenant"),
     ] {

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 const CAL_VERSION: HeaderName = HeaderName::from_static("x-cal-webhook-version");
-const OTHER: &str = "webhook of another version than is expected";
+const OTHER: &str = "webhook of another version or mode than the expected one";
 
 fn stripe(database: &Database) -> IdempotentWebhook {
     let provider = presets::stripe(secret()).expect_version("2025-09-30.clover");
@@ -279,7 +279,7 @@ fn y3_a_provider_without_modes_can_expect_none() {
 }
 
 #[test]
-#[should_panic(expected = "github has no version in its requests that could be \"2022-11-28\"")]
+#[should_panic(expected = "the requests of github have no version that could be \"2022-11-28\"")]
 fn y3_a_provider_without_a_version_can_expect_none() {
     let _ = presets::github(secret()).expect_version("2022-11-28");
 }

@@ -101,7 +101,7 @@ async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
         let paddle = round(&database, presets::paddle(secret()), notifications).await;
         for failure in [stripe, paddle] {
             assert!(
-                failure.contains("nothing on this page to go on behind"),
+                failure.contains("nothing on this page to continue after"),
                 "{failure}"
             );
         }
@@ -268,7 +268,7 @@ async fn n1_two_accounts_of_one_route_have_a_position_each() {
     assert_eq!(
         refused.to_string(),
         "the list \"stripe\" of the endpoint is reconciled already: give another list a name of its own, \
-         and take a clone for another use of this one"
+         or clone the `Reconcile` to use the same list again"
     );
     let clone = unnamed.clone();
     drop(unnamed);

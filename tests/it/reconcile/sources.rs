@@ -318,7 +318,7 @@ async fn n4_errors_of_an_api_are_told_without_its_key() {
             let reconcile = application.reconcile(source(provider, address, KEY));
             for (refusal, expected) in [
                 (Refusal::Broken, "was answered with 500"),
-                (Refusal::Html, "not what is documented, at line 1"),
+                (Refusal::Html, "differs from the documentation, at line 1"),
                 (Refusal::Echo, "was answered with 502"),
             ] {
                 api.refuse(refusal);

@@ -353,10 +353,10 @@ async fn deploy_2_two_versions_are_compared_by_type() {
         "  public.other_effects: nothing before, 2 inserted now",
         "test same, 2 compared: writes as before",
         "test seen, 2 compared: writes nothing, as before",
-        "test stops, 2 compared: writes nothing any more",
+        "test stops, 2 compared: no longer writes",
         "  public.effects: 4 inserted before, nothing now",
         "not passed:",
-        "  test stops: writes nothing any more",
+        "  test stops: no longer writes",
     ] {
         assert!(printed.lines().any(|of| of == line), "{line}: {printed}");
     }

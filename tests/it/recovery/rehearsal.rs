@@ -696,7 +696,7 @@ async fn z1_a_report_is_printed_by_type_and_reason() {
         lines[2..],
         [
             "not passed:",
-            "  116 of test push would fail that were processed before"
+            "  116 of test push would fail, and were processed before"
         ]
     );
 }

@@ -46,8 +46,11 @@ async fn y2_an_api_that_fails_says_nothing_of_the_subscription() {
             (Refusal::TooMany(Some(7)), "429"),
             (Refusal::TooMany(None), "429"),
             (Refusal::Broken, "500"),
-            (Refusal::Html, "the answer is not what is documented"),
-            (Refusal::Malformed, "the answer is not what is documented"),
+            (Refusal::Html, "the answer differs from the documentation"),
+            (
+                Refusal::Malformed,
+                "the answer differs from the documentation",
+            ),
             (Refusal::Unprocessable, "422"),
             (Refusal::Echo, "502"),
         ] {

@@ -314,7 +314,7 @@ async fn y2_the_mandatory_topics_of_shopify_are_no_error() {
     ];
     let hook = Hook::new(1, URL, &["ORDERS_CREATE"]);
     let report = found(&database.pool, "shopify", &handled, [hook]).await;
-    let not_listed = "has a handler, and the API does not list whether it is subscribed";
+    let not_listed = "has a handler, and the API does not say whether it is subscribed";
     assert_eq!(
         report.to_string(),
         format!(

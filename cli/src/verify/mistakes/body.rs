@@ -114,7 +114,7 @@ fn replace_crlf(body: &[u8]) -> Vec<u8> {
     lf
 }
 
-/// The body without what HTTP/1.1 has around each chunk.
+/// The body without the framing of HTTP/1.1 around each chunk.
 fn unchunked(body: &Bytes) -> Option<Vec<u8>> {
     let mut rest = &**body;
     let mut whole = Vec::new();

@@ -1,4 +1,4 @@
-//! The usual mistakes. Each is tried: the request is verified with that one change.
+//! The usual mistakes. The command tries each: it verifies the request with that one change.
 
 mod body;
 mod headers;
@@ -11,7 +11,7 @@ use crate::preset::Provider;
 /// A change that may make a request right.
 pub struct Mistake {
     pub case: Case,
-    /// What is otherwise then: "it verifies if ...".
+    /// The change in words: "it verifies if ...".
     pub change: String,
     pub cure: String,
 }
@@ -27,7 +27,7 @@ pub fn find(case: &Case) -> Option<Mistake> {
         .or_else(|| other_provider(case))
 }
 
-/// Several sign alike, of which few have the delivery id at the same place.
+/// Several providers sign alike, but few of them have the delivery id at the same place.
 fn other_provider(case: &Case) -> Option<Mistake> {
     let of = |provider| Case {
         provider,

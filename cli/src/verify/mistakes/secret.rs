@@ -1,4 +1,4 @@
-//! The secret: what is around it, its prefix, and whether it is decoded.
+//! The secret: the characters around it, its prefix, and whether it is decoded.
 
 use base64::Engine;
 use base64::alphabet;
@@ -32,7 +32,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         changes.push((
             clean.as_bytes().to_vec(),
             format!("without the {around} around it"),
-            "Take that out of the file or the variable that the secret comes from, or trim it where it is read.",
+            "Remove that from the file or the variable with the secret, or trim it where it is read.",
         ));
     }
     if !text.ends_with('\n') {
@@ -69,7 +69,7 @@ fn other_forms(text: &str) -> Vec<(Vec<u8>, String, &'static str)> {
         forms.push((
             core.as_bytes().to_vec(),
             "without its prefix".to_owned(),
-            "Give it without what is before the secret proper.",
+            "Give the secret without its prefix.",
         ));
     } else {
         for prefix in PREFIXES {

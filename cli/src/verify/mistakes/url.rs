@@ -1,4 +1,4 @@
-//! The URL, where it is signed: its scheme, its host, and what a proxy has done to its path.
+//! The URL, if it is signed: its scheme, its host, and the changes of a proxy to its path.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use http::uri::PathAndQuery;
 use super::Mistake;
 use crate::verify::case::Case;
 
-const CURE: &str = "The signature covers the URL that the provider calls. Set `Provider::public_url` to its scheme \
-and host, and to the path that a proxy removes. What a proxy adds to the path it has to leave out. \
-Where the order of the parameters differs, configure the URL with them in alphabetical order.";
+const CURE: &str = "The signature covers the URL that the provider calls. Set `Provider::public_url` to its scheme and \
+host, and to the path that a proxy removes. A proxy must not add anything to the path. If the order of the parameters \
+differs, configure the URL with them in alphabetical order.";
 
 /// Four have 24 orders.
 const MAX_REORDERED: usize = 4;
@@ -47,7 +47,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         .collect()
 }
 
-/// How far down the list each of them is, and each but once.
+/// The place of each in the list, each only once.
 fn with_changes<T: Clone + PartialEq>(values: Vec<T>) -> impl Iterator<Item = (usize, T)> {
     let mut seen = Vec::<T>::new();
     for value in values {
@@ -58,7 +58,7 @@ fn with_changes<T: Clone + PartialEq>(values: Vec<T>) -> impl Iterator<Item = (u
     seen.into_iter().enumerate()
 }
 
-/// What may be before the path: as it is, then with another scheme, host or prefix.
+/// The possible beginnings of the URL: as it is, then with another scheme, host or prefix.
 fn bases(case: &Case) -> Vec<Option<String>> {
     let Some(given) = &case.public_url else {
         return vec![None];
@@ -109,7 +109,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
         format!("{other_end}{query}"),
         path.to_owned(),
     ];
-    // What proxies say of the path as it came to them.
+    // The path as proxies report that it came to them.
     for name in [
         "x-original-uri",
         "x-forwarded-uri",
@@ -131,7 +131,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
     for query in orders(query.trim_start_matches('?')) {
         texts.push(format!("{path}?{query}"));
     }
-    // Without what a proxy may have put before it.
+    // Without a prefix that a proxy may have added.
     let starts: BTreeSet<_> = path.match_indices('/').map(|(at, _)| at).skip(1).collect();
     for rest in starts.into_iter().filter_map(|at| path.get(at..)) {
         texts.push(format!("{rest}{query}"));
