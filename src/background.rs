@@ -1,5 +1,5 @@
-//! Tasks in the background. A task of this crate that lives on is spawned here: it is a loop that ends when it is asked to
-//! stop, or when nothing is left that it works for. A panic in one is an ERROR in the log, and the loop begins anew.
+//! Tasks in the background. A long-lived task of this crate is spawned here: a loop that ends when it is asked to stop,
+//! or when it has nothing left to work for. A panic in one is an ERROR in the log, and the loop starts again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::panic::{catch_panic, into_message};
 use crate::progress::Progress;
 use crate::stop_signal::{Stop, StopSender};
 
-/// The pause before a loop begins anew. What has made it panic may still be there.
+/// The pause before a loop starts again. The cause of the panic may still be there.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a loop may take until it says for the first time that it comes round.
@@ -38,7 +38,7 @@ impl Background {
         let progress = stop.progress().clone();
         let task = async move {
             loop {
-                // One that panics while it ends is not begun anew more than once.
+                // A loop that panics while it ends starts again at most once.
                 let is_last = stop.is_asked();
                 if guarded(name, begin(stop.clone())).await.is_some() || is_last {
                     stop.progress().unlimited();
@@ -84,8 +84,8 @@ impl Background {
     }
 }
 
-/// Spawns work that ends by itself. A loop that has more to do after a panic is no such work: [`Background`], or
-/// [`guarded`] around each of its rounds.
+/// Spawns work that ends by itself. A loop that must go on after a panic needs [`Background`], or [`guarded`] around
+/// each of its rounds.
 pub(crate) fn spawn_once(name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(async move {
         guarded(name, work).await;

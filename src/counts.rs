@@ -1,4 +1,4 @@
-//! What is counted of a layer: in one place, for two sinks. They are the metrics, and the activity in Postgres.
+//! The counts of a layer: in one place, for two sinks, the metrics and the activity in Postgres.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The outcome of a request, if it is one of the provider.
+    /// The outcome of a request of the provider.
     pub(crate) fn request(&self, outcome: Outcome) {
         if !outcome.is_of_the_provider() {
             return;
@@ -25,7 +25,7 @@ impl Counts {
         self.add(Source::Request, outcome.as_str());
     }
 
-    /// The outcome of an attempt at a kept delivery, which is no request.
+    /// The outcome of an attempt at a kept delivery, which is not a request.
     pub(crate) fn attempt(&self, outcome: Outcome) {
         self.metrics.attempt(outcome);
         self.add(Source::Recovery, outcome.as_str());
@@ -47,7 +47,7 @@ impl Counts {
     pub(crate) fn handler(&self, took: Duration, timeout: Duration) {
         self.metrics.duration(Stage::Handler, took);
         if let Some(activity) = &self.activity {
-            // A handler that timed out took the timeout, and not the moment until that was seen.
+            // A handler that timed out counts with the timeout, not with the time until that was noticed.
             activity.count_handler(took.min(timeout));
         }
     }
@@ -59,7 +59,7 @@ impl Counts {
         }
     }
 
-    /// What is known of an authentic delivery of a request, which may be an event that is ignored.
+    /// An authentic delivery of a request, which may be an event that is ignored.
     pub(crate) fn authentic(&self, delivery: &VerifiedDelivery) {
         if let Some(place) = delivery.secret {
             self.add(Source::Secret, name_of_place(place));

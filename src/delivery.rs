@@ -16,7 +16,7 @@ const MAX_LEN: usize = 255;
 pub(crate) enum UnusableText {
     Blank,
     TooLong,
-    /// Among them NUL, which Postgres cannot store in a text.
+    /// One of them is NUL, which Postgres cannot store in a text.
     ControlCharacter,
 }
 
@@ -46,8 +46,7 @@ pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
 /// The id that is the same for all retries of one delivery.
 ///
 /// It is not blank, has no control characters and at most 255 bytes.
-/// [`Provider::signs_delivery_id`](crate::Provider::signs_delivery_id) tells whether the
-/// signature covers it.
+/// [`Provider::signs_delivery_id`](crate::Provider::signs_delivery_id) says whether the signature covers it.
 ///
 /// It can be bound to a query of sqlx as a text.
 ///
@@ -94,7 +93,7 @@ impl Serialize for DeliveryId {
     }
 }
 
-/// What [`Provider::verify`](crate::Provider::verify) has read from an authentic delivery.
+/// The properties of an authentic delivery, as [`Provider::verify`](crate::Provider::verify) has read them.
 #[derive(Clone, Debug)]
 pub struct VerifiedDelivery {
     pub(crate) id: DeliveryId,
@@ -102,7 +101,7 @@ pub struct VerifiedDelivery {
     pub(crate) signed_at: Option<SystemTime>,
     /// The place of the secret that has verified it, if there are several.
     pub(crate) secret: Option<usize>,
-    /// The version of the payload, if it is another one than is expected.
+    /// The version of the payload, if it is not the expected one.
     pub(crate) other_version: Option<String>,
 }
 
@@ -161,7 +160,7 @@ struct Inner {
     past: Past,
 }
 
-/// What is known of the earlier attempts.
+/// The earlier attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
     /// The number of this one.
@@ -239,9 +238,9 @@ impl Delivery {
         }
     }
 
-    /// The tenant in the key, as the database has it: empty if it is not part of the key, which it is with
-    /// [`separate_ids`](crate::TenantSecrets::separate_ids). The [claim of other drivers](crate::documentation::drivers)
-    /// takes it.
+    /// The tenant in the key, as the database has it: empty unless it is part of the key
+    /// ([`separate_ids`](crate::TenantSecrets::separate_ids)). The [claim of other
+    /// drivers](crate::documentation::drivers) takes it.
     pub fn key_tenant(&self) -> &str {
         self.separate_tenant().map_or("", |name| name)
     }
@@ -264,8 +263,7 @@ impl Delivery {
         &self.0.provider
     }
 
-    /// The tenant whose secret verified the delivery, where the provider has
-    /// [`TenantSecrets`](crate::TenantSecrets).
+    /// The tenant whose secret verified the delivery, if the provider has [`TenantSecrets`](crate::TenantSecrets).
     pub fn tenant(&self) -> Option<&str> {
         self.0.tenant.as_ref().map(|tenant| &*tenant.name)
     }
@@ -302,8 +300,8 @@ impl Delivery {
     /// Whether it was processed before, and is run again on purpose:
     /// [`Endpoint::reprocess`](crate::Endpoint::reprocess).
     ///
-    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. Where they are unique in a
-    /// table, insert with `on conflict do nothing`.
+    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. If they are unique in a table,
+    /// insert with `on conflict do nothing`.
     pub fn is_reprocessed(&self) -> bool {
         self.0.past.reprocessed
     }
@@ -311,15 +309,15 @@ impl Delivery {
     /// Whether [`Reconcile`](crate::Reconcile) found it in the provider's list of events, and it did not come
     /// as a request.
     ///
-    /// Its body is that of the list. It has only the headers that the list gives.
+    /// Its body comes from the list. It has only the headers that the list gives.
     pub fn is_reconciled(&self) -> bool {
         self.0.past.reconciled
     }
 
-    /// Whether all that the handler does with its transaction is rolled back, whatever it answers:
+    /// Whether everything that the handler does with its transaction is rolled back, whatever it answers:
     /// [`Recovery::rehearse`](crate::Recovery::rehearse).
     ///
-    /// What is not part of the transaction stays. So a handler that calls another API leaves the call out:
+    /// Other effects stay. So a handler that calls another API must leave the call out:
     ///
     /// ```
     /// use axum::http::StatusCode;

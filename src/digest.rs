@@ -1,4 +1,4 @@
-//! SHA-256 of one text, or of several parts that are told apart.
+//! SHA-256 of one text, or of several distinct parts.
 
 use sha2::{Digest, Sha256};
 

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use crate::database_name::DatabaseName;
 
-/// The names of all layers that there are. A static, since two layers need not share anything else.
+/// The names of all existing layers. A static, since two layers need not share anything else.
 static NAMES: Mutex<Vec<Arc<Name>>> = Mutex::new(Vec::new());
 
 #[derive(Debug, PartialEq)]

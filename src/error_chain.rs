@@ -11,8 +11,8 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error with its causes, on one line.
 ///
-/// A cause is left out if the error above it has its text already, as with sqlx's. So is the line that sqlx adds
-/// to an error of Postgres: it is one of Postgres' own source, and reads like one of the statement.
+/// A cause is left out if the error above it has its text already, as errors of sqlx do. So is the line that sqlx adds
+/// to an error of Postgres: it is a line of Postgres' own source, and reads like one of the statement.
 pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {

@@ -20,13 +20,13 @@ use crate::verification::{Verification, VerifiedWebhook, VerifiedWebhookService}
 #[cfg(feature = "postgres")]
 use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, settings::Settings};
 
-/// Handlers by the type of the event: what has none is answered before anything of Postgres.
+/// Handlers by the type of the event: events without a handler are answered without touching Postgres.
 ///
-/// A provider sends all events to which an endpoint is subscribed. Those that no handler is for are
-/// [ignored](Self::ignore_others): they are verified, answered with the provider's success and the outcome
-/// `ignored`, and cost no connection, no transaction and no row. A type that is ignored and that the endpoint never had
-/// before is [told once](crate::documentation::operating#event-types), so that an event that the provider has renamed
-/// is not dropped in silence. [`ignore`](Self::ignore) names those that are known.
+/// A provider sends all events to which an endpoint is subscribed. Events without a handler are
+/// [ignored](Self::ignore_others): they are verified, answered with the provider's success and the outcome `ignored`,
+/// and cost no connection, no transaction and no row. An ignored type that the endpoint never had before is [reported
+/// once](crate::documentation::operating#event-types), so that an event that the provider has renamed is not dropped in
+/// silence. [`ignore`](Self::ignore) names the types that you know.
 ///
 /// ```no_run
 /// use axum::http::StatusCode;
@@ -70,41 +70,40 @@ use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, setting
 /// # }
 /// ```
 ///
-/// With [`VerifiedWebhook`] in place of the layer, the handlers get each request that is authentic, and claim it
-/// themselves.
+/// With [`VerifiedWebhook`] in place of the layer, the handlers get each authentic request, and claim it themselves.
 ///
-/// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table:
-/// recovery, [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) go by it,
-/// too.
+/// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table: recovery,
+/// [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) use it, too.
 ///
 /// `post` answers other methods itself. A provider that checks an endpoint by GET or HEAD, such as Meta, Dropbox or
 /// Trello, needs `any(events.layer(webhook))`: the layer answers the check, and refuses other methods.
 ///
 /// # Matching
 ///
-/// The type is where the preset says ([`Provider::event_type`](crate::Provider::event_type)). An exact name comes
+/// The preset knows the place of the type ([`Provider::event_type`](crate::Provider::event_type)). An exact name comes
 /// before a group such as `invoice.*`, and a longer group before a shorter one, in whichever order they are given.
 /// GitHub's action can be written: `pull_request.opened` comes before `pull_request`, which has all actions.
 ///
 /// `customer.subscription.*` has `customer.subscription.trial.end`, and not `customer.subscription`. `issues.*` has
-/// GitHub's `issues` with any action. Another name matches only what is spelled alike, and one that no event of the provider
-/// [can have](crate::Provider::event_names_like) is refused by [`layer`](EventHandlers::layer).
+/// GitHub's `issues` with any action. Any other name matches only the exact spelling. [`layer`](EventHandlers::layer)
+/// refuses a name that no event of the provider [can have](crate::Provider::event_names_like).
 ///
-/// **Where the type is in a header that is not signed**, as that of GitHub, Gitea, Bitbucket or Linear, whoever has
-/// captured a signed body can send it as an event of another type. A handler takes nothing for granted that its
-/// body does not say: the members that it needs are not optional in its struct.
+/// **If the type is in a header that is not signed**, as with GitHub, Gitea, Bitbucket or Linear, whoever has captured
+/// a signed body can send it as an event of another type. So a handler must rely only on its body: do not make the
+/// members that it needs optional in its struct.
 ///
 /// # A type that is added later
 ///
-/// What was ignored was not kept. A type that is added comes from then on. What was sent before is brought by
-/// [`Reconcile::run_once`](crate::Reconcile::run_once), as far back as it looks, or by the provider on request.
+/// Ignored events were not kept. Events of an added type come from then on.
+/// [`Reconcile::run_once`](crate::Reconcile::run_once) brings earlier ones, as far back as it looks, or the provider
+/// sends them on request.
 ///
 /// # A type that is removed
 ///
-/// A kept delivery whose type is ignored after a deploy is not ended: a process of another version may have accepted
-/// it. Its attempts fail by the schedule, with a reason that names the type, until a process that has a handler takes it.
-/// After the last one it is dead. [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it after a deploy that was
-/// taken back, and [`Endpoint::discard_all`](crate::Endpoint::discard_all) ends it. These failures do not open the
+/// A kept delivery whose type is ignored after a deploy does not end: a process of another version may have accepted
+/// it. Its attempts fail by the schedule, with a reason that names the type, until a process with a handler takes it.
+/// After the last one it is dead. [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it after the deploy was
+/// rolled back, and [`Endpoint::discard_all`](crate::Endpoint::discard_all) ends it. These failures do not open the
 /// breaker.
 #[must_use = "handlers get events once they have a layer"]
 pub struct Events<S = ()> {
@@ -131,8 +130,8 @@ where
     ///
     /// # Panics
     ///
-    /// If there is one for the name, or it is no name: it is empty, or has `*` elsewhere than at its end, after a dot or
-    /// what else is between words.
+    /// If the name has a handler already, or is not a name: it is empty, or has `*` elsewhere than at its end, after a
+    /// dot or another separator of words.
     #[track_caller]
     pub fn on<H, T>(mut self, event_type: impl Into<String>, handler: H) -> Self
     where
@@ -156,11 +155,11 @@ where
     ///     .ignore_others();
     /// ```
     ///
-    /// They are answered as by [`ignore_others`](Self::ignore_others). The difference is in what is told: a type that is
-    /// ignored, that no name matches, and that the endpoint never had before is a
-    /// [problem](crate::documentation::operating#event-types), since it may be a renamed one. A name says that the
-    /// type is known. Here, too, a name comes before a group: of `invoice.*`, all but `invoice.created` are
-    /// handled above.
+    /// They are answered as by [`ignore_others`](Self::ignore_others). The difference is in the reports: an ignored
+    /// type that no name matches, and that the endpoint never had before, is a
+    /// [problem](crate::documentation::operating#event-types), since it may be a renamed one. A name declares that the
+    /// type is known. Here, too, a name comes before a group: the example handles all of `invoice.*` except
+    /// `invoice.created`.
     ///
     /// # Panics
     ///
@@ -173,11 +172,11 @@ where
         self
     }
 
-    /// Events of other types are answered with the provider's success before anything of Postgres, and not kept.
+    /// Events of other types are answered with the provider's success without touching Postgres, and not kept.
     ///
-    /// An event whose type cannot be read is not ignored, and no handler is for it: it is answered with 422, and dead if
-    /// it is kept. Some events of a provider may have none, such as batches of CloudEvents. [`otherwise`](Self::otherwise)
-    /// takes them.
+    /// An event whose type cannot be read is not ignored, but has no handler: it is answered with 422, and is dead if
+    /// it is kept. Some events of a provider may have no type, such as batches of CloudEvents.
+    /// [`otherwise`](Self::otherwise) takes them.
     ///
     /// # Panics
     ///
@@ -249,7 +248,7 @@ where
     ///
     /// If the provider has no event type. If no event of the provider can have one of the names: `document.completed`, where
     /// the preset has [names like](crate::Provider::event_names_like) `DOCUMENT_COMPLETED`. Or if the layer, or a clone of
-    /// it, has another table already: that of [`only`](crate::IdempotentWebhook::only), or of other [`Events`].
+    /// it, has another table already: from [`only`](crate::IdempotentWebhook::only), or from other [`Events`].
     #[track_caller]
     pub fn layer(self, webhook: impl Into<EventsLayer>) -> impl Handler<((),), S> {
         let Self {
@@ -272,7 +271,7 @@ where
         }
     }
 
-    /// The names of the types and groups that have a handler, to be compared with what the provider sends.
+    /// The names of the types and groups that have a handler, to compare with the provider's subscription.
     pub fn event_types(&self) -> impl Iterator<Item = &str> {
         self.wanted.handled().iter().map(String::as_str)
     }
@@ -308,7 +307,7 @@ impl From<VerifiedWebhook> for EventsLayer {
     }
 }
 
-/// The settings of a layer that are final.
+/// The final settings of a layer.
 #[derive(Clone)]
 enum Served {
     #[cfg(feature = "postgres")]

@@ -29,7 +29,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     }
 }
 
-/// Logs that a handler gets nothing. Without the layer there is no span that says which route it is.
+/// Logs that an extractor fails. Without the layer, no span names the route.
 pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
     tracing::error!(
         method = method_of(head),

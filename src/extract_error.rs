@@ -8,7 +8,7 @@ use http::StatusCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtractError {
-    /// The request has not passed through the layer.
+    /// The request did not pass through the layer.
     MissingLayer,
     /// The transaction was taken already, by another extractor or by a middleware.
     AlreadyTaken,

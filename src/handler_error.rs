@@ -10,8 +10,8 @@ use crate::error_chain::{BoxError, ErrorChain};
 
 /// The error of a handler: a status for the sender, and a reason for the operator.
 ///
-/// Any error converts into it with `?`. The layer rolls back and logs the reason. Where failures are kept or
-/// recorded, the record has it, too. The sender gets the status with an empty body, 500 unless
+/// Any error converts into it with `?`. The layer rolls back and logs the reason. If failures are kept or recorded, the
+/// record has it, too. The sender gets the status with an empty body, 500 unless
 /// [`status`](Self::status) sets another.
 ///
 /// ```
@@ -56,7 +56,7 @@ pub struct HandlerError {
 /// What happens next to a kept delivery whose attempt has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// As the schedule says.
+    /// By the schedule.
     #[default]
     Scheduled,
     After(Duration),
@@ -70,7 +70,7 @@ pub(crate) struct FailureReason {
     pub(crate) text: String,
     /// What happens next to the delivery.
     pub(crate) next: Next,
-    /// It says nothing of the handler: a lost connection, or other transactions that were in the way.
+    /// The handler is not the cause: a lost connection, or other transactions that were in the way.
     pub(crate) is_of_the_moment: bool,
 }
 
@@ -103,7 +103,7 @@ impl HandlerError {
     }
 
     /// [`Recovery`](crate::Recovery) runs the delivery again after this time, in place of the schedule's
-    /// delay. The number of attempts stays that of the schedule.
+    /// delay. The schedule still limits the number of attempts.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.reason.next = Next::After(delay);

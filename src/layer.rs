@@ -52,8 +52,8 @@ const MAX_VERSION: usize = 64;
 /// # Where to put it
 ///
 /// Put it on the route itself, closest to the handler, as above. A middleware between the layer
-/// and the handler sees a response that is not committed yet. A middleware outside of the layer
-/// must not change the body, or no signature matches.
+/// and the handler sees a response that is not committed yet. A middleware outside of the layer must not change the
+/// body, or no signature matches.
 ///
 /// Around a whole router (`Router::layer`), it would also take requests to unknown paths for
 /// deliveries, and it **covers only the routes that were added before it**: in
@@ -67,8 +67,8 @@ const MAX_VERSION: usize = 64;
 /// In a `tower::ServiceBuilder`, layers that change the type of a body need a conversion before
 /// this one: `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
-/// A clone shares the pool, the connection limit, and the record of what is in flight and kept. Two layers that are
-/// not clones of each other need endpoints of their own: two that have one are logged at WARN.
+/// A clone shares the pool, the connection limit, and the record of deliveries in flight and kept. Two layers that are
+/// not clones of each other need endpoints of their own: two layers with one endpoint are logged at WARN.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct IdempotentWebhook(Settings);
@@ -104,8 +104,8 @@ impl IdempotentWebhook {
         Self(Settings::new(pool, endpoint.into(), provider))
     }
 
-    /// Ignores events of other types: they are answered with the provider's success before anything of
-    /// Postgres, with the outcome `ignored`, and nothing of them is kept. `Events` does the same
+    /// Ignores events of other types: they are answered with the provider's success without touching Postgres, with the
+    /// outcome `ignored`, and nothing of them is kept. `Events` does the same
     /// with a handler for each type.
     ///
     /// ```no_run
@@ -115,16 +115,16 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// A name is that of a type, or a group such as `invoice.*`. An event whose type cannot be read is
-    /// not ignored. A type that is ignored and that the endpoint never had before is
-    /// [told once](crate::documentation::operating#event-types). What is ignored is counted, but not stored: a type that is added later comes from then
-    /// on. What was sent before is brought by [`Reconcile::run_once`](crate::Reconcile::run_once), as far back as it
-    /// looks, or by the provider on request.
+    /// A name is a type, or a group such as `invoice.*`. An event whose type cannot be read is not ignored. An ignored
+    /// type that the endpoint never had before is [reported once](crate::documentation::operating#event-types). Ignored
+    /// events are counted, but not stored: events of a type that is added later come from then on.
+    /// [`Reconcile::run_once`](crate::Reconcile::run_once) brings earlier ones, as far back as it looks, or the
+    /// provider sends them on request.
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, the list is empty, a name is there twice or is none, or the layer has
-    /// a list.
+    /// If the provider has no event type, the list is empty, a name is not valid or is there twice, or the layer has a
+    /// list already.
     #[track_caller]
     pub fn only<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
         self.0.verification.only(event_types);
@@ -146,8 +146,8 @@ impl IdempotentWebhook {
         }
     }
 
-    /// The handler claims the delivery itself, by [`LateClaim`](crate::LateClaim): what it does before needs no
-    /// connection, such as a call of the provider's API.
+    /// The handler claims the delivery itself, by [`LateClaim`](crate::LateClaim): it holds no connection before, for
+    /// example while it calls the provider's API.
     ///
     /// ```no_run
     /// use axum::{Router, http::StatusCode, routing::post};
@@ -170,9 +170,9 @@ impl IdempotentWebhook {
     /// }
     /// ```
     ///
-    /// A duplicate of what was processed does not reach the handler: the layer looks for it first. Duplicates in
-    /// this process wait for the delivery in flight. Another process may run the handler at the same time, up to
-    /// [`LateClaim::begin`](crate::LateClaim::begin), which only one of them gets through.
+    /// A duplicate of a processed delivery does not reach the handler: the layer looks it up first. Duplicates in this
+    /// process wait for the delivery in flight. Another process may run the handler at the same time, up to
+    /// [`LateClaim::begin`](crate::LateClaim::begin), which succeeds for only one of them.
     ///
     /// A handler of this route that takes [`DedupeTx`](crate::DedupeTx) is not called: the sender gets a 500, and
     /// the log says so.
@@ -183,7 +183,7 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Deliveries of one object run one at a time, over all processes: the object is what `source` finds in a request.
+    /// Deliveries of one object run one at a time, over all processes: `source` finds the object in a request.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Source, provider::JsonPathError};
@@ -198,25 +198,25 @@ impl IdempotentWebhook {
     /// [`in_flight_timeout`](Self::in_flight_timeout). Then the sender gets a 503, or a 200 if the delivery was processed
     /// before. With
     /// [`Keep::failed`](crate::Keep::failed) the delivery is kept as one that failed; with
-    /// [`Keep::all`](crate::Keep::all) it is due again in 5 seconds. Without a `Keep` it is lost if the provider does not
-    /// retry, as GitHub. Those of one object that wait in one process hold one connection together. It takes one more
-    /// round trip, and two more after a wait.
+    /// [`Keep::all`](crate::Keep::all) it is due again in 5 seconds. Without a `Keep` it is lost if the provider does
+    /// not retry, as with GitHub. All deliveries of one object that wait in one process hold one connection together.
+    /// The setting costs one more round trip, and two more after a wait.
     ///
-    /// **It is no order.** Which of those that wait is next is by chance, and a delivery that fails runs after later
-    /// ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to leave out what is older than what was seen. With
+    /// **It does not order them.** Which waiting delivery runs next is random, and a delivery that fails runs after
+    /// later ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to skip stale ones. With
     /// [`late_claim`](Self::late_claim), handlers of other processes run at the same time up to
     /// [`LateClaim::begin`](crate::LateClaim::begin).
     ///
     /// A delivery without the value runs at any time. A value that cannot be read counts as one object: it is longer
-    /// than 255 bytes, or neither a string nor an integer. Objects of two endpoints have nothing in common, nor have
-    /// those of two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees what was committed
-    /// while it waited, at any isolation level. Where a header has the value, it is kept with the request.
+    /// than 255 bytes, or neither a string nor an integer. Two endpoints do not share objects, nor do two tenants with
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees what was committed
+    /// while it waited, at any isolation level. If a header has the value, it is kept with the request.
     ///
     /// Default: off.
     ///
     /// # Panics
     ///
-    /// If the source is one of a signature, or a [receipt](Source::receipt).
+    /// If the source is a part of the signature, or a [receipt](Source::receipt).
     #[track_caller]
     pub fn serialize_by(mut self, source: Source) -> Self {
         source.assert_is_in_requests();
@@ -265,8 +265,8 @@ impl IdempotentWebhook {
     /// How long the layer waits for Postgres in each of its own steps: to get a connection and
     /// begin a transaction, to claim (beyond the wait for a delivery in flight), to commit, to roll
     /// back. Then the sender gets a 503. It also limits the lookup of a tenant's secrets.
-    /// Half of it is the longest wait in Postgres for a row that another session has locked, so that no session of the
-    /// layer waits on with a claim.
+    /// Half of it is the longest wait in Postgres for a row that another session has locked, so no session of the layer
+    /// goes on waiting while it holds a claim.
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
@@ -281,9 +281,8 @@ impl IdempotentWebhook {
     /// [`DedupeTx`](crate::DedupeTx), to read something. If none were left, each handler would wait for
     /// another one to end, until one of them gives up.
     ///
-    /// The limit is that of this layer and its clones. Layers of several endpoints on one pool can
-    /// together hold all of it, unless they [share](Self::share_connections) a limit, or each has a part
-    /// of the pool.
+    /// The limit is for this layer and its clones. Layers of several endpoints on one pool can together hold all of it,
+    /// unless they [share](Self::share_connections) a limit, or each has a part of the pool.
     ///
     /// Default: the size of the pool less a fifth of it, and less at least one.
     pub fn max_connections(mut self, connections: usize) -> Self {
@@ -291,8 +290,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Counts the connections of this layer and of `other` against one limit, that of `other`: for
-    /// several endpoints on one pool.
+    /// Counts the connections of this layer and of `other` against one limit, the one of `other`: for several endpoints
+    /// on one pool.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
@@ -320,16 +319,16 @@ impl IdempotentWebhook {
     /// under a fresh id. The guard claims the SHA-256 of event type and body in the same
     /// transaction as the id, with one more round trip, and logs a replay at WARN as suspicious.
     /// If the event type is not signed either, as with GitHub, a replay under another type still
-    /// reaches the handler. So does one of a form that is written in another way, where the signature covers its fields
-    /// only ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)): Twilio, Mandrill, Braintree.
+    /// reaches the handler. So does a rewritten form, if the signature covers only its fields
+    /// ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)): Twilio, Mandrill,
+    /// Braintree.
     ///
-    /// **It drops what a provider sends twice on purpose.** Two events with identical bodies, such
-    /// as a ping, or a star that is given, withdrawn and given again, are one to the guard until
-    /// [`prune`](crate::prune) deletes the first. Use it where each body has a time or a number
-    /// that makes it unique.
+    /// **It drops a body that a provider sends twice on purpose.** Two events with identical bodies, such as a ping, or
+    /// a star that is given, withdrawn and given again, are one to the guard until [`prune`](crate::prune) deletes the
+    /// first. Use it if each body has a time or a number that makes it unique.
     ///
-    /// With [`keep`](Self::keep), what was kept of such a duplicate ends. Where the endpoint is reconciled
-    /// ([`Reconcile`](crate::Reconcile)), it is discarded, since the provider may list it.
+    /// With [`keep`](Self::keep), a kept row of such a duplicate ends. If the endpoint is reconciled
+    /// ([`Reconcile`](crate::Reconcile)), the duplicate is discarded, since the provider may list it.
     ///
     /// Default: off.
     pub fn replay_guard(mut self) -> Self {
@@ -340,12 +339,12 @@ impl IdempotentWebhook {
     /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) runs them again: those
     /// that failed ([`Keep::failed`]), or all of them before the handler runs ([`Keep::all`]).
     ///
-    /// What has failed is in the view `idempotent_webhook.failing_deliveries` until it is processed: how many attempts, when the
-    /// first and the last, with which status and reason. [`Keep::body_limit`] says how to record only that.
-    /// A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise the reason is the
-    /// first 200 characters of the response's body, if that is a text in axum's `Body` or in `Full<Bytes>`.
-    /// Reasons are cut at 1000 characters. They may quote a value of the request, as the errors of serde do.
-    /// The log has the same reasons.
+    /// A failed delivery is in the view `idempotent_webhook.failing_deliveries` until it is processed, with the number
+    /// of attempts, the times of the first and the last, the status and the reason. [`Keep::body_limit`] says how to
+    /// record only that. A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise the reason is
+    /// the first 200 characters of the response's body, if that is a text in axum's `Body` or in `Full<Bytes>`. Reasons
+    /// are cut at 1000 characters. They may quote a value of the request, as the errors of serde do. The log has the
+    /// same reasons.
     ///
     /// Default: nothing is kept.
     ///
@@ -367,8 +366,9 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Has the handle of this process write what the layer has counted, with all other layers, and wait for the layer when it
-    /// [stops](crate::recovery::RecoveryTask::stop_with), although nothing is kept. A layer that [keeps](Self::keep) deliveries has joined it already.
+    /// Makes a layer that keeps nothing join the handle of this process, which writes the counts of all its layers, and
+    /// waits for them when it [stops](crate::recovery::RecoveryTask::stop_with). A layer that [keeps](Self::keep)
+    /// deliveries has joined already.
     ///
     /// ```
     /// # use idempotent_webhook::{IdempotentWebhook, Provider, Recovery};
@@ -385,8 +385,8 @@ impl IdempotentWebhook {
     /// The provider sends at least one request in this time: a longer silence is a sign that it has switched the webhook
     /// off, or that nothing gets through.
     ///
-    /// No error tells of that. The metric `idempotent_webhook_expected_every_seconds` has this time, and
-    /// `idempotent_webhook_last_authentic_timestamp_seconds` that of the last authentic request. An
+    /// No error shows that. The metric `idempotent_webhook_expected_every_seconds` has this time, and
+    /// `idempotent_webhook_last_authentic_timestamp_seconds` the time of the last authentic request. An
     /// [alert](crate::documentation::operating#metrics-and-alerts) compares them, and the dashboard shows the endpoint as
     /// `silent`.
     ///
@@ -396,7 +396,7 @@ impl IdempotentWebhook {
     ///
     /// Take twice the longest time between two requests that you have seen, nights and weekends included.
     ///
-    /// Default: it is not known, and there is no alert.
+    /// Default: none, and there is no alert.
     pub fn expect_every(mut self, time: Duration) -> Self {
         self.0.expected_every = Some(time);
         self.0.verification.metrics.expected_every(time);
@@ -411,14 +411,15 @@ impl IdempotentWebhook {
     /// took. `idempotent_webhook.rejections` has rejected requests by cause.
     ///
     /// A request only adds to a number in memory. Every 5 seconds the numbers are written, if there are any, in one short
-    /// transaction: of all layers together that have [joined](Self::join) a spawned [`Recovery`], or of this layer alone. A process that is killed loses those of its last 5 seconds;
+    /// transaction: together for all layers that have [joined](Self::join) a spawned [`Recovery`], or for this layer
+    /// alone. A process that is killed loses the numbers of its last 5 seconds;
     /// [`drained`](Self::drained) writes them. Beside its first numbers, and then hourly, a process writes
     /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`. With a table of event types,
     /// `idempotent_webhook.event_types` has when each type came: without that, no type is new or has stopped.
     /// [`Retention`](crate::Retention) deletes old rows.
     ///
-    /// For each cause of rejections, the last reason is stored, up to 300 characters. It has nothing that the
-    /// sender of a request can choose that is not authentic.
+    /// For each cause of rejections, the last reason is stored, up to 300 characters. It contains nothing that the
+    /// sender of a forged request can choose.
     ///
     /// Default: it is counted.
     pub fn without_activity(mut self) -> Self {
@@ -426,9 +427,9 @@ impl IdempotentWebhook {
         self
     }
 
-    /// The version of the application, such as that of its package or a commit. The dashboard shows what
-    /// came in by version, so that one sees where a deploy changed it. Where two versions run side by side, the newer one says
-    /// which [event types](crate::documentation::operating#event-types), which versions of payloads and which
+    /// The version of the application, such as the version of its package or a commit. The dashboard shows numbers by
+    /// version, so you see what a deploy has changed. If two versions run side by side, the newer one decides which
+    /// [event types](crate::documentation::operating#event-types), which versions of payloads and which
     /// [subscription](crate::documentation::subscriptions) are expected.
     ///
     /// ```no_run
@@ -470,15 +471,15 @@ impl IdempotentWebhook {
         self
     }
 
-    /// What is kept of this endpoint may be [rehearsed](crate::Recovery::rehearse): run through the router of a new version,
-    /// and rolled back.
+    /// Kept deliveries of this endpoint may be [rehearsed](crate::Recovery::rehearse): run through the router of a new
+    /// version, and rolled back.
     ///
-    /// **With it you say that a rollback undoes what the handler does in a rehearsal.** That is so if it writes through
-    /// [`DedupeTx`](crate::DedupeTx) alone, and leaves out what is outside of the database where
+    /// **You declare that a rollback undoes what the handler does in a rehearsal.** That is true if it writes only
+    /// through [`DedupeTx`](crate::DedupeTx), and skips effects outside of the database if
     /// [`Delivery::is_rehearsal`](crate::Delivery::is_rehearsal) is set. Work
     /// [after the commit](crate::DedupeTx::after_commit) is left out by itself. With
-    /// [`late_claim`](Self::late_claim), what comes before [`begin`](crate::LateClaim::begin) runs: it should only read.
-    /// [Rehearsal](crate::documentation::rehearsal) says how writes past the transaction are found.
+    /// [`late_claim`](Self::late_claim), the part before [`begin`](crate::LateClaim::begin) runs: it should only read.
+    /// [Rehearsal](crate::documentation::rehearsal) says how to find writes outside of the transaction.
     ///
     /// A handler that commits by [another driver](crate::LateClaim::committed) cannot be rehearsed.
     ///
@@ -504,8 +505,9 @@ impl IdempotentWebhook {
     /// afterwards.
     ///
     /// Handlers outlive their senders, so a server that has closed its last connection may still
-    /// have work to finish. Wait for it before the process ends. A sender that falls silent in the midst of its request
-    /// holds up the server forever, so give that a limit ([a whole `main`](crate::documentation::operating#shutdown)):
+    /// have work to finish. Wait for it before the process ends. A sender that falls silent in the middle of its
+    /// request holds up the server forever, so give the server a limit ([a whole
+    /// `main`](crate::documentation::operating#shutdown)):
     ///
     /// ```no_run
     /// # use idempotent_webhook::IdempotentWebhook;
@@ -527,10 +529,10 @@ impl IdempotentWebhook {
     ///
     /// If nothing new arrives, it takes at most a little more than
     /// [`handler_timeout`](Self::handler_timeout), and as much again for each
-    /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not answer, the result of an
-    /// attempt at a kept delivery is tried to be written for a minute more. The rest takes 5 seconds at most, and twice
-    /// [`database_timeout`](Self::database_timeout). What cannot be written in this time is logged at WARN. An attempt
-    /// that is running when the process ends is rolled back.
+    /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not answer, the layer keeps
+    /// trying for another minute to write the result of an attempt at a kept delivery. The rest takes 5 seconds at
+    /// most, and twice [`database_timeout`](Self::database_timeout). A result that cannot be written in this time is
+    /// logged at WARN. An attempt that is running when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (joined, keeper) = (self.0.joined(), self.0.keeper.clone());
         async move {
@@ -552,7 +554,7 @@ impl fmt::Debug for IdempotentWebhook {
 }
 
 impl IdempotentWebhook {
-    /// The settings for a service. Recovery and the dashboard know of them from now on.
+    /// The settings for a service. Recovery and the dashboard know them from now on.
     pub(crate) fn serve(&self) -> Arc<Settings> {
         if let Some(keeper) = &self.0.keeper {
             keeper.served.set(self.0.served_settings(&keeper.settings));

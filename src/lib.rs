@@ -58,10 +58,10 @@
 //! - A [`Provider`] describes how a provider signs, identifies and retries: one of the [`presets`], or
 //!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
-//! - [`Keep`] says which deliveries a layer keeps, and [`Recovery`] runs them again. [`Reconcile`] finds those that
-//!   never came. [`Recovery::rehearse`] says what a new version would make of them.
+//! - [`Keep`] chooses which deliveries a layer keeps, and [`Recovery`] runs them again. [`Reconcile`] finds those that
+//!   never came. [`Recovery::rehearse`] tries them with a new version.
 //! - [llms.txt](https://docs.rs/crate/idempotent-webhook/latest/source/llms.txt) is one page for programs that write code.
-//! - [`Endpoint`] is for operators' tools, and the module `dashboard` is one.
+//! - [`Endpoint`] is for operators' tools. The module `dashboard` is such a tool.
 //!
 //! # What this crate does not do
 //!
@@ -72,12 +72,13 @@
 //! - If the provider does not sign the id ([`Provider::signs_delivery_id`]), it cannot
 //!   distinguish a captured request that is replayed under a fresh id from a new delivery, unless
 //!   [`replay_guard`](IdempotentWebhook::replay_guard) is on.
-//! - It does not remember deliveries for ever: see [`Retention`].
+//! - It does not remember deliveries forever: see [`Retention`].
 //!
 //! # Features
 //!
-//! Most presets sign with HMAC-SHA256, and need none. The crates are those that a feature adds to an application with
-//! this crate, which brings one, and with axum and sqlx, whose TLS is rustls; one in two versions counts twice.
+//! Most presets sign with HMAC-SHA256, and need no feature. *Crates* is the number of crates that a feature adds to an
+//! application that has this crate (which adds one itself), axum, and sqlx with rustls; a crate in two versions counts
+//! twice.
 //!
 //! Without `postgres`, sqlx is not in the tree: [`VerifiedWebhook`] verifies on any tower stack, and
 //! [`Provider::verify`] without one.
@@ -85,7 +86,7 @@
 //! | feature | adds | presets | crates |
 //! |---|---|---|---|
 //! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 0 |
-//! | `postgres` (default) | [`IdempotentWebhook`] and all that is built on it. It needs Postgres, and sqlx |  | 0 |
+//! | `postgres` (default) | [`IdempotentWebhook`] and everything that is built on it. It needs Postgres, and sqlx |  | 0 |
 //! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 47 |
 //! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and asymmetric keys of `standard-webhooks` | 5 |
 //! | `md5` | the same | `patreon` | 0 |
@@ -96,23 +97,23 @@
 //! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
 //! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], the [`subscriptions`] of Stripe, GitHub, Shopify, Paddle and WorkOS, and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it. It brings `aws-lc-rs`, a second crypto library beside the `ring` of sqlx |  | 14 |
-//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 26 |
+//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates belong to SeaORM itself |  | 26 |
 //! | `testing` | signed requests, captures and an assertion, for the tests of applications |  | 0 |
 //!
 //! # Metrics
 //!
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
 //! the layers are made, so that it gets the descriptions, and all counters of a layer from zero: the
-//! increase of a counter that begins with its first event does not include that event. All metrics have
-//! the labels `endpoint` and `provider`, but for the last four.
+//! increase of a counter that begins with its first event does not include that event. All metrics except the last four
+//! have the labels `endpoint` and `provider`.
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
 //! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `discarded`, `accepted`, `handshake`, `ignored`, `verified` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
-//! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. Of [tenants](TenantSecrets) that the lookup knows, from the first request on that this process has rejected; of a hundred by name, and `*` for those beyond |
-//! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the place of the secret that has verified a delivery, `0` to `9`, and `*` for later ones. Only where there are [several](Secrets) |
-//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has another version than is [expected](Provider::expect_version), or another [mode](Provider::expect_livemode) |
+//! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. For [tenants](TenantSecrets) that the lookup knows, from the first request that this process has rejected; a hundred by name, and `*` for all others |
+//! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the place of the secret that verified a delivery, `0` to `9`, and `*` for later ones. Only with [several](Secrets) secrets |
+//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has another version than the [expected](Provider::expect_version) one, or another [mode](Provider::expect_livemode) |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
@@ -120,22 +121,22 @@
 //! | `idempotent_webhook_sender_wait_seconds` | histogram | from the time that the provider has signed to the answer, or until the sender hangs up: [what is in it](documentation::operating#metrics-and-alerts) |
 //! | `idempotent_webhook_response_deadline_seconds` | gauge | [how long the provider waits](Provider::response_deadline), if that is published or set |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), that of any process, which is read every 30 seconds |
+//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), of any process, read every 30 seconds |
 //! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |
 //! | `idempotent_webhook_event_types` | gauge | `state`: `new`, `stopped`. The [event types](documentation::operating#event-types) that are new or have stopped, at most 11 new ones; read every 30 seconds by each process whose layer has a table of types |
-//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
+//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is not a request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed, left something out, or follow a gap |
-//! | `idempotent_webhook_subscription_differences` | gauge | what differs between the provider's subscription and the layer, as any process with [`Subscriptions`](subscriptions::Subscriptions) has found it last |
+//! | `idempotent_webhook_subscription_differences` | gauge | differences between the provider's subscription and the layer, from the last comparison of any process with [`Subscriptions`](subscriptions::Subscriptions) |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: the age of the oldest due delivery, 0 if none; set by each process with [`Recovery`] |
-//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000, which the endpoints of the process share, and up to 100 for each at least; set every 30 seconds by each process that has spawned [`Recovery`] |
+//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait. The endpoints of the process share a count of up to 10,000, with at least 100 for each; set every 30 seconds by each process that has spawned [`Recovery`] |
 //! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set every 30 seconds by each process that has spawned [`Recovery`], from the first such delivery on |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]
-// What is only for the parts with Postgres is beside the rest, and so are the links to these parts.
+// Items only for the parts with Postgres are beside the others, and so are the links to these parts.
 #![cfg_attr(
     not(feature = "postgres"),
     allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
@@ -249,7 +250,7 @@ pub mod retention {
     pub use crate::maintenance::retention::{PruneError, Pruned, RetentionTask};
 }
 
-/// The types behind the layer and its extractors, which applications seldom name.
+/// The types behind the layer and its extractors, which applications rarely name.
 pub mod service {
     pub use crate::extract_error::ExtractError;
     #[cfg(feature = "postgres")]

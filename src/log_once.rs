@@ -1,4 +1,4 @@
-//! What is logged once, however often it happens: a line for each request would hide the others.
+//! Logs something once, however often it happens: a line for each request would hide other lines.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Says of each key whether it is the first time, of a bounded number of keys: senders may make them up.
+/// Says whether a key comes for the first time, for a bounded number of keys: senders may make them up.
 #[derive(Debug)]
 pub(crate) struct LogOnce<K = ()> {
     /// The most keys that are logged.
@@ -15,7 +15,7 @@ pub(crate) struct LogOnce<K = ()> {
     /// After this time, each of them is logged again.
     again_after: Option<Duration>,
     logged: Mutex<Logged<K>>,
-    /// Nothing is logged any more. Without this, each request waits for the lock.
+    /// The bound is reached, and nothing more is logged. Without this, each request waits for the lock.
     is_over: AtomicBool,
 }
 
@@ -67,12 +67,12 @@ impl<K: Ord> LogOnce<K> {
         is_first
     }
 
-    /// Whether nothing is logged any more.
+    /// Whether nothing more is logged.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Logs nothing any more.
+    /// Logs nothing more.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
 //! Counters, gauges and histograms on the facade of the crate `metrics`. Without the feature
 //! `metrics` they do nothing.
 //!
-//! The labels are bounded: endpoints and providers as the application has configured them, names of this crate, and a
-//! hundred tenants at most, which the application's lookup knows. No label holds anything else that a sender has sent.
+//! The labels are bounded: endpoints and providers as the application has configured them, names of this crate, and at
+//! most a hundred tenants that the application's lookup knows. No label has anything else from a sender.
 //! The front page of the documentation lists them.
 
 use std::collections::BTreeSet;
@@ -18,10 +18,10 @@ const MAX_TENANTS: usize = 100;
 /// The label of the others.
 const OTHER_TENANTS: &str = "*";
 
-/// The places of secrets that are told apart.
+/// How many places of secrets have a label of their own.
 const PLACES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// The name of the place of a secret, of which 0 is the first one. `*` stands for later ones.
+/// The name of the place of a secret: 0 is the first one, and `*` stands for later ones.
 pub(crate) fn name_of_place(place: usize) -> &'static str {
     PLACES.get(place).copied().unwrap_or("*")
 }
@@ -36,7 +36,7 @@ pub(crate) enum Stage {
     Commit,
 }
 
-/// Measures for how long a sender waits, from the time that it has signed until this is dropped: with the answer, or
+/// Measures how long a sender waits, from the time that it has signed until this is dropped: with the answer, or
 /// because the sender has hung up.
 #[must_use = "it measures until it is dropped"]
 pub(crate) struct SenderWait<'a> {
@@ -63,7 +63,7 @@ pub(crate) struct Metrics {
     provider: Arc<str>,
     /// The time of the last authentic request, in Unix seconds.
     last_authentic: Arc<AtomicU64>,
-    /// The tenants of which a request was rejected, and which are counted since.
+    /// The tenants that had a rejected request, and have been counted since.
     rejected_tenants: Arc<Mutex<BTreeSet<Arc<str>>>>,
 }
 
@@ -85,7 +85,7 @@ impl Metrics {
         self.authentic(unix_now());
     }
 
-    /// A request was authentic at this time, in Unix seconds, perhaps that of another process.
+    /// A request was authentic at this time, in Unix seconds, perhaps in another process.
     pub(crate) fn authentic(&self, at: u64) {
         if self.last_authentic.fetch_max(at, Ordering::Relaxed) < at {
             self.last_authentic(at);
@@ -104,7 +104,7 @@ impl Metrics {
         self.tenant_request(name, "rejected");
     }
 
-    /// A request of a tenant was authentic. It is counted beside those that were rejected, so that a share can be told.
+    /// A request of a tenant was authentic. It is counted beside the rejected ones, to know their share.
     pub(crate) fn tenant_authentic(&self, tenant: &str) {
         let is_known = self.rejected_tenants().contains(tenant);
         if is_known {
@@ -112,7 +112,7 @@ impl Metrics {
         }
     }
 
-    /// There are so many secrets. If there are several, it is counted which of them verify.
+    /// The number of secrets. With several, their verifications are counted by secret.
     pub(crate) fn has_secrets(&self, number: usize) {
         if number > 1 {
             for place in 0..number {
@@ -209,7 +209,7 @@ mod facade {
         }
     }
 
-    /// Tells the recorder what the metrics mean.
+    /// Gives the recorder the descriptions of the metrics.
     pub(super) fn describe() {
         describe_counter!(DELIVERIES, Unit::Count, "Webhook requests by outcome");
         describe_counter!(
@@ -434,7 +434,7 @@ mod facade {
             self.counter(RECONCILIATION_FAILURES, []).increment(1);
         }
 
-        /// How much the last comparison has found, whichever process made it.
+        /// How many differences the last comparison found, whichever process made it.
         pub(crate) fn subscription_differences(&self, count: i64) {
             gauge!(SUBSCRIPTION_DIFFERENCES, self.labels([])).set(count as f64);
         }
@@ -465,7 +465,7 @@ mod facade {
         gauge!(FAILING, "endpoint" => endpoint, "state" => state).set(count as f64);
     }
 
-    /// How many deliveries are due of an endpoint that no process recovers.
+    /// How many due deliveries of an endpoint no process recovers.
     pub(crate) fn unserved(endpoint: &str, due: i64) {
         gauge!(UNSERVED, "endpoint" => endpoint.to_owned()).set(due as f64);
     }
@@ -541,7 +541,7 @@ pub(crate) use facade::{failing, oldest_due, pruned, unserved};
 mod tests {
     use super::BTreeSet;
 
-    /// The names of metrics that stand in a text after this mark.
+    /// The names of metrics after this mark in a text.
     fn names(text: &str, mark: char) -> BTreeSet<&str> {
         let prefix = format!("{mark}idempotent_webhook_");
         let names = text.match_indices(&prefix).filter_map(|(at, _)| {

@@ -39,12 +39,13 @@ pub enum Outcome {
     InFlight,
     /// The request is not an authentic and usable delivery.
     Rejected,
-    /// Nothing was committed, or the result of the commit is unknown. The delivery is not kept, as far as is known.
+    /// Nothing was committed, or the result of the commit is unknown. As far as the layer knows, the delivery is not
+    /// kept.
     Failed,
     /// Nothing was committed, and the delivery is kept for [`Recovery`](crate::Recovery).
     Kept,
-    /// Nothing was committed, and an operator has discarded the delivery during the attempt. With
-    /// [`Keep::acknowledge`](crate::Keep::acknowledge), under which the provider hears of neither.
+    /// Nothing was committed, and an operator has discarded the delivery during the attempt. Only with
+    /// [`Keep::acknowledge`](crate::Keep::acknowledge), which hides both from the provider.
     Discarded,
     /// The delivery is kept, and its handler runs in the background.
     Accepted,
@@ -52,7 +53,7 @@ pub enum Outcome {
     Handshake,
     /// The delivery is authentic, and of a type that the layer ignores.
     Ignored,
-    /// The request was a [canary](crate::documentation::operating#a-canary) of an operator. It is in no number.
+    /// The request was a [canary](crate::documentation::operating#a-canary) of an operator. It is not counted.
     Canary,
     /// The delivery is authentic, [`VerifiedWebhook`](crate::VerifiedWebhook) has passed it on, and the handler answered
     /// 2xx.
@@ -60,12 +61,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the request can be one of the provider.
+    /// Whether the request can come from the provider.
     pub(crate) fn is_of_the_provider(self) -> bool {
         !matches!(self, Self::Canary)
     }
 
-    /// All that are counted.
+    /// All counted outcomes.
     #[cfg(feature = "metrics")]
     pub(crate) const ALL: [Self; 11] = [
         Self::Processed,
@@ -114,7 +115,7 @@ impl Outcome {
         }
     }
 
-    /// Tells it in a response.
+    /// Adds it to a response.
     pub(crate) fn write_to<B>(self, response: &mut Response<B>) {
         let text = HeaderValue::from_static(self.as_str());
         response.headers_mut().insert(OUTCOME_HEADER, text);

@@ -1,4 +1,4 @@
-//! Catches panics of the application: of what it verifies with, of handlers, hooks, and work after a commit.
+//! Catches panics of the application: in signature schemes and lookups, handlers, hooks, and work after a commit.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Paylo
     .await
 }
 
-/// Catches a panic of what runs at once. What it has borrowed must not be used after one.
+/// Catches a panic of a synchronous call. Values that the call borrowed must not be used after a panic.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Payload> {
     catch_unwind(AssertUnwindSafe(work))
 }

@@ -1,4 +1,4 @@
-//! Times as Postgres takes them.
+//! Times in Postgres' range.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! What the log may say of where a request was sent, although anybody can send it.
+//! The address of a request as the log may show it, although anybody can send the request.
 
 use http::request::Parts;
 
@@ -6,8 +6,8 @@ use http::request::Parts;
 #[cfg(feature = "axum")]
 const MAX_METHOD: usize = 20;
 
-/// The path of the route as the application has written it, such as `/webhooks/{tenant}`. What the sender has put there
-/// may be a token, and has no bound.
+/// The path of the route as the application has written it, such as `/webhooks/{tenant}`. The sender's text in that
+/// place may be a token, and has no bound.
 #[cfg(feature = "axum")]
 pub(crate) fn route_of(head: &Parts) -> Option<&str> {
     let route = head.extensions.get::<axum::extract::MatchedPath>();

@@ -36,16 +36,16 @@ impl SourceError {
         }
     }
 
-    /// The same page may be asked for after this time, because of a rate limit or a failure that passes. The
-    /// round waits for up to an hour.
+    /// The round asks for the same page again after this time, because of a rate limit or a failure that passes. It
+    /// waits up to an hour.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// The same request would be refused again. If it was for a page, the round begins anew with the first one.
-    /// If it was for a redelivery, that one is left out.
+    /// The same request would be refused again. If it was for a page, the round starts over with the first page. If it
+    /// was for a redelivery, that delivery is left out.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.is_permanent = true;
@@ -85,7 +85,7 @@ impl fmt::Display for SourceError {
     }
 }
 
-/// A panic of a source is an error of it.
+/// Turns a panic of a source into its error.
 pub(crate) async fn caught<T>(
     work: impl Future<Output = Result<T, SourceError>>,
 ) -> Result<T, SourceError> {

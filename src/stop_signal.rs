@@ -11,11 +11,11 @@ use crate::progress::Progress;
 /// How much later than it has said a loop comes round on a machine that is busy.
 const LATE: Duration = Duration::from_secs(20);
 
-/// Asks for it.
+/// The side that asks.
 #[derive(Debug)]
 pub(crate) struct StopSender(watch::Sender<bool>);
 
-/// Is asked for it.
+/// The side that is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     asked: watch::Receiver<bool>,
@@ -66,7 +66,7 @@ impl Stop {
         first(self.asked(), future).await
     }
 
-    /// The output of a future, or `None` if it is not there so long after the task was asked to stop.
+    /// The output of a future, or `None` if it is not there this long after the task was asked to stop.
     pub(crate) async fn or_after<T>(
         &mut self,
         grace: Duration,

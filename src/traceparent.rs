@@ -1,4 +1,4 @@
-//! The header `traceparent` of W3C Trace Context, which tells of the trace of a request.
+//! The header `traceparent` of W3C Trace Context, which identifies the trace of a request.
 
 use http::HeaderMap;
 use http::header::HeaderName;
