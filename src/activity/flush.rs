@@ -1,4 +1,4 @@
-//! The flush of what layers have counted to Postgres.
+//! Flushes the counts of layers to Postgres.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::transaction::{DatabaseError, Store};
 /// How often the settings of a layer are written and its types are trimmed, while it has numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The numbers of a layer that are being written. Dropped, they are given back, also if only the answer to the commit was
-/// lost: then they are counted twice. They are what an operator looks at, and to count them once would take a row for each
-/// write.
+/// The numbers of a layer that are being written. If this is dropped, they are given back, also if only the answer to
+/// the commit was lost: then they are counted twice. Only operators look at them, and counting them exactly once would
+/// take a row for each write.
 pub(super) struct Taken<'a> {
     shared: &'a Shared,
     /// When the settings were written.
@@ -23,7 +23,7 @@ pub(super) struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// `None` if there is nothing to write. Waits for what is being written.
+    /// `None` if there is nothing to write. Waits for a write under way.
     async fn from(shared: &'a Shared) -> Option<Self> {
         let told_at = shared.told_at.lock().await;
         let numbers = std::mem::take(&mut shared.state().numbers);
@@ -38,13 +38,13 @@ impl<'a> Taken<'a> {
         &self.shared.endpoint
     }
 
-    /// That of the application.
+    /// The version of the application.
     pub(super) fn version(&self) -> &'a str {
         let told = self.shared.told.get();
         told.map_or("", |told| &*told.version)
     }
 
-    /// What is to be told of the layer now.
+    /// The settings of the layer to report now.
     pub(super) fn told(&self) -> Option<&'a Told> {
         let is_to_tell = self.told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL);
         self.shared.told.get().filter(|_| is_to_tell)
@@ -59,13 +59,13 @@ impl Drop for Taken<'_> {
 }
 
 impl Activity {
-    /// Writes what is not written yet, or leaves it for later. Waits for what is being written.
+    /// Writes the remaining counts, or leaves them for later. Waits for a write under way.
     pub(crate) async fn write(&self) -> Result<(), DatabaseError> {
         write(std::slice::from_ref(self), &self.store()).await
     }
 }
 
-/// Writes what these layers have counted, in one transaction, or leaves it for later.
+/// Writes the counts of these layers in one transaction, or leaves them for later.
 pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), DatabaseError> {
     let mut layers: Vec<_> = layers.iter().map(|layer| &*layer.0).collect();
     // In the same order in all processes, and in all watches of this one.
@@ -78,7 +78,7 @@ pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), Data
         return Ok(());
     }
     let mut store = store.clone();
-    // A layer that is waited for has this time to write.
+    // If somebody waits for the layer, it has this time to write.
     let timeouts = taken.iter().map(|each| each.shared.state().store.timeout);
     store.timeout = timeouts.max().unwrap_or(store.timeout);
     let counts = statements::Counts::of(&taken);

@@ -2,7 +2,7 @@
 //! handlers, and rejected requests by cause.
 //!
 //! A request only adds to a number in memory. Every few seconds a watch (`watch.rs`) flushes the numbers of its layers, if
-//! there are any, in one short transaction (`flush.rs`), and every half a minute it reads what their metrics tell of all
+//! there are any, in one short transaction (`flush.rs`), and every half a minute it reads their metrics that cover all
 //! processes (`readings.rs`). The settings of a layer are written beside its first numbers, and then hourly.
 
 mod flush;
@@ -33,7 +33,7 @@ pub(crate) struct Activity(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     endpoint: Arc<str>,
-    /// It is there for as long as the layer is.
+    /// It lives as long as the layer.
     layer: Weak<EndpointName>,
     readings: Readings,
     state: Mutex<State>,
@@ -48,16 +48,16 @@ struct State {
     numbers: Numbers,
     types: Types,
     versions: Types,
-    /// Those of the recoveries that the layer has joined.
+    /// The watches of the recoveries that the layer has joined.
     joined: Vec<IsWatched>,
-    /// That of the layer alone, since something was counted or is to be read.
+    /// The layer's own watch, once something was counted or must be read.
     own_watch: Option<Background>,
 }
 
-/// What the dashboard is told of a layer.
+/// The settings of a layer for the dashboard.
 #[derive(Debug)]
 pub(crate) struct Told {
-    /// That of the application.
+    /// The version of the application.
     pub(crate) version: Arc<str>,
     /// The settings, as an object in JSON.
     pub(crate) settings: String,
@@ -92,24 +92,24 @@ impl Activity {
         self.0.state().store.timeout = timeout;
     }
 
-    /// Sets what is told of the layer once it is complete. The first call counts.
+    /// Sets the settings to report, once the layer is complete. The first call counts.
     pub(crate) fn tell(&self, told: impl FnOnce() -> Told) {
         self.0.told.get_or_init(told);
     }
 
-    /// Has the metrics tell when the last authentic request of all processes came.
+    /// Makes the metrics show when the last authentic request of all processes came.
     pub(crate) fn tell_last_authentic(&self) {
         self.0.readings.tell_last_authentic();
         self.ensure_watched();
     }
 
-    /// Has the metrics tell how many event types are new or have stopped.
+    /// Makes the metrics show how many event types are new or have stopped.
     pub(crate) fn tell_types(&self) {
         self.0.readings.tell_types();
         self.ensure_watched();
     }
 
-    /// Counts, and has it written within seconds.
+    /// Counts an outcome. It is written within seconds.
     pub(crate) fn count(&self, source: Source, outcome: &'static str) {
         self.counting().numbers.add(source, outcome.into(), 1);
     }
@@ -127,8 +127,8 @@ impl Activity {
             .add(Source::Ignored, name.to_owned().into(), 1);
     }
 
-    /// The same for an event that no name of the table matches. A sender may have chosen its type, so there is a bound on
-    /// what is stored of types.
+    /// The same for an event that no name of the table matches. A sender may have chosen its type, so the number of
+    /// stored types is bounded.
     pub(crate) fn count_ignored(&self, event_type: &str) {
         let mut state = self.counting();
         let name = state.types.name(event_type);
@@ -148,7 +148,7 @@ impl Activity {
         state.numbers.add(Source::Version, name, 1);
     }
 
-    /// The same for a rejected request. Its reason is stored, so it must have nothing of the request.
+    /// The same for a rejected request. Its reason is stored, so it must contain nothing of the request.
     pub(crate) fn count_rejection(&self, cause: &'static str, reason: &str) {
         self.counting().numbers.add_rejection(cause, reason);
     }

@@ -19,9 +19,9 @@ pub(crate) enum Source {
     Ignored,
     /// A delivery that never came, as the provider's list of events shows.
     Reconciliation,
-    /// An authentic delivery whose payload has another version than is expected. Its outcome is that version.
+    /// An authentic delivery whose payload has another version than the expected one. Its outcome is that version.
     Version,
-    /// An authentic delivery, where there are several secrets. Its outcome is the place of the one that has verified it.
+    /// An authentic delivery, if there are several secrets. Its outcome is the place of the secret that verified it.
     Secret,
 }
 
@@ -71,7 +71,8 @@ const OTHER_TYPES: &str = "*";
 /// The most names of ignored types that a layer stores a day. Providers have up to some 300 types.
 const MAX_TYPES: usize = 500;
 
-/// The most versions of payloads that a layer stores a day. Where they are not signed, they can be made up from a captured request.
+/// The most versions of payloads that a layer stores a day. If the version is not signed, a captured request can carry
+/// a made-up one.
 pub(super) const MAX_VERSIONS: usize = 10;
 
 /// The longest name of an ignored type, or of a version, that is stored, in characters.
@@ -89,7 +90,7 @@ pub(super) struct Numbers {
     seen: BTreeMap<String, OfTable>,
 }
 
-/// Whether a type is told by a name of the table of types. Otherwise, a sender may have chosen it.
+/// Whether a name of the table of types matches a type. Otherwise, a sender may have chosen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfTable {
     Yes,
@@ -100,7 +101,7 @@ pub(super) enum OfTable {
 #[derive(Debug)]
 pub(super) struct Rejected {
     pub(super) count: u64,
-    /// Of the last one.
+    /// The reason of the last one.
     pub(super) reason: String,
 }
 
@@ -159,11 +160,11 @@ impl Numbers {
     }
 }
 
-/// How long the names count that a layer has stored.
+/// How long the stored names of a layer count.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The types of ignored events whose names are stored. They are bounded for a day, and not from one write to the next. After
-/// that, what somebody has made up gives way.
+/// The types of ignored events whose names are stored. They are bounded for a day, and not from one write to the next.
+/// After that, made-up names give way.
 #[derive(Debug)]
 pub(super) struct Types {
     names: HashSet<String>,
@@ -185,7 +186,7 @@ impl Types {
         self.name_within(event_type, MAX_TYPES)
     }
 
-    /// The same for a name of which so many are stored.
+    /// The same for a name, if so many names are stored.
     pub(super) fn name_within(&mut self, name: &str, most: usize) -> Cow<'static, str> {
         let name = stored(name, MAX_TYPE);
         if self.since.elapsed() >= DAY {

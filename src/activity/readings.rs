@@ -1,7 +1,7 @@
-//! What the metrics of a layer tell of all processes, as the database has it: when the last authentic request came, and how
-//! many event types are new or have stopped. What one process has had alone is not silence, also after the end of that
-//! process; and types are told where nothing is kept, so that no recovery looks for problems. What is new or stopped is
-//! decided by `event_type_problems` in `migrations/functions.sql`.
+//! The metrics of a layer that cover all processes, read from the database: when the last authentic request came, and
+//! how many event types are new or have stopped. A request at any process ends a silence, also after the end of that
+//! process; and types are reported even if nothing is kept and no recovery looks for problems. `event_type_problems` in
+//! `migrations/functions.sql` decides which types are new or have stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,7 +44,7 @@ const READ: &str = "
     left join types on types.endpoint = known.endpoint
 ";
 
-/// What the metrics of a layer tell.
+/// The readings of a layer's metrics.
 #[derive(Debug)]
 pub(super) struct Readings {
     metrics: Metrics,
@@ -81,8 +81,8 @@ impl Readings {
         self.tells_last_authentic() || self.types.load(Ordering::Relaxed)
     }
 
-    /// If there was no authentic request, it is when the database was first read, so that an endpoint that nobody sends to
-    /// is noticed, too.
+    /// Without an authentic request, it is the time of the first reading, so an endpoint without any sender is noticed,
+    /// too.
     fn tell(&self, row: &PgRow) -> sqlx::Result<()> {
         if self.last_authentic.load(Ordering::Relaxed) {
             // In Unix seconds, by the clock of the database.
@@ -101,7 +101,7 @@ impl Readings {
     }
 }
 
-/// Reads what the metrics of these layers tell, if they tell anything, in one transaction.
+/// Reads the metrics of these layers in one transaction, if they need any.
 pub(super) async fn read(layers: &[Activity], store: &Store) -> Result<(), DatabaseError> {
     let layers = layers.iter().map(|layer| &*layer.0);
     let wanted: Vec<_> = layers.filter(|each| each.readings.are_wanted()).collect();

@@ -7,7 +7,7 @@ use super::statements::of_its_provider;
 use crate::endpoint_name::served;
 use crate::transaction::{DatabaseError, Store};
 
-/// Whether one of the settings that were told are those of this endpoint, which no process has served before.
+/// Whether the reported settings include this endpoint as one that no process has served before.
 pub(super) fn is_new(told: &[PgRow], endpoint: &str) -> bool {
     told.iter().any(|row| {
         row.try_get("endpoint")
@@ -16,8 +16,8 @@ pub(super) fn is_new(told: &[PgRow], endpoint: &str) -> bool {
     })
 }
 
-/// Warns if the endpoint, which is new, may be another one by a new name. Nothing tells that for certain: another
-/// application may serve the other one.
+/// Warns if the new endpoint may be another one under a new name. That is never certain: another application may serve
+/// the other one.
 pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
     let served = served(store.pool());
     // Its layer was dropped, and so may be the layer of the other one.

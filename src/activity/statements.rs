@@ -37,13 +37,13 @@ const ADD_REJECTIONS: &str = "
         reason = excluded.reason
 ";
 
-/// Types of the table always have a row. Further types have one until the endpoint has `$4` rows that [`TRIM_TYPES`] does not
-/// delete, and those beyond are `*`: a process has a bound of its own, and there are many processes one after the other.
+/// Types of the table always have a row. Other types have one until the endpoint has `$4` rows that [`TRIM_TYPES`] does
+/// not delete, and further ones are `*`: a process has a bound of its own, but many processes follow each other.
 ///
 /// A row is written once a minute at most.
 ///
-/// Where this is a reference table of Citus, an update of what is there may call immutable functions only: hence no `now()`.
-/// What the insert looks up must be materialized.
+/// If this is a reference table of Citus, an update of an existing row may only call immutable functions: hence no
+/// `now()`. The rows that the insert looks up must be materialized.
 const ADD_TYPES: &str = "
     with there as materialized (
         select event_type, last_at, days, is_handled, clock
@@ -97,8 +97,8 @@ const ADD_TYPES: &str = "
     where excluded.last_at - known.last_at not between interval '0' and interval '1 minute'
 ";
 
-/// The names beyond `$2` give way that came on one day only, and no longer: the last one of a flood of names that somebody has
-/// made up is there, and so is what comes each day.
+/// Deletes names beyond `$2` that came on one day only and no longer come: the last one of a flood of made-up names
+/// stays, and so does a name that comes each day.
 const TRIM_TYPES: &str = "
     with there as materialized (
         select event_type, last_at, not is_handled and days = 1 and event_type <> '*' as gives_way
@@ -115,7 +115,7 @@ const TRIM_TYPES: &str = "
     ))
 ";
 
-/// The most types of an endpoint that are told by name, if a sender may have chosen them.
+/// The most types of an endpoint that are stored by name, if a sender may have chosen them.
 const MAX_TYPES: i64 = 1000;
 
 /// Endpoints of the same provider that are none of these, the last one that had requests first.
@@ -131,8 +131,8 @@ const OF_ITS_PROVIDER: &str = "
 
 /// A row says whether its endpoint was unknown. It has no `now()` in its update either.
 ///
-/// Where several versions of the application run side by side, the row is that of the newest one: a version that had it before
-/// has it again once the newer one has reported nothing for two hours.
+/// If several versions of the application run side by side, the newest one writes the row: a version that wrote it
+/// before does so again once the newer one has reported nothing for two hours.
 const TELL_SETTINGS: &str = "
     insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at, ignores_since, names_since)
     select endpoint, version, settings::jsonb, now(), now(), now()
@@ -252,7 +252,7 @@ impl<'a> Rejections<'a> {
     }
 }
 
-/// The settings that are to be told, of each endpoint once.
+/// The settings to report, once for each endpoint.
 #[derive(Default)]
 pub(super) struct Settings<'a> {
     endpoints: Vec<&'a str>,
@@ -275,7 +275,7 @@ impl<'a> Settings<'a> {
         settings
     }
 
-    /// Tells them, if there are any.
+    /// Reports them, if there are any.
     pub(super) fn tell(&self) -> Option<Statement<'_>> {
         (!self.endpoints.is_empty()).then(|| {
             sqlx::query(TELL_SETTINGS)

@@ -1,6 +1,6 @@
-//! The watch of layers: one loop that flushes what they have counted, and reads what their metrics tell. All layers that have
-//! joined a spawned recovery have one watch, that of the recovery, and any other layer has one of its own. A layer is never
-//! without one while it has something to write.
+//! The watch of layers: one loop that flushes their counts, and reads their metrics. All layers that have joined a
+//! spawned recovery share the watch of the recovery, and any other layer has one of its own. A layer is never without
+//! one while it has something to write.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -33,7 +33,7 @@ impl IsWatched {
     }
 }
 
-/// What a watch does in its rounds.
+/// The work of a watch in its rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     read_at: Option<Instant>,
@@ -41,7 +41,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Flushes what these layers have counted, in one transaction.
+    /// Flushes the counts of these layers in one transaction.
     pub(crate) async fn flush(&mut self, layers: &[Activity], store: &Store) {
         match flush::write(layers, store).await {
             Ok(()) => self.has_warned = false,
@@ -55,7 +55,7 @@ impl Rounds {
         }
     }
 
-    /// Reads what the metrics of these layers tell, in one transaction, if it is time to.
+    /// Reads the metrics of these layers in one transaction, if it is time to.
     pub(crate) async fn read(&mut self, layers: &[Activity], store: &Store) {
         if self.read_at.is_some_and(|at| at.elapsed() < READ_INTERVAL) {
             return;
@@ -73,12 +73,12 @@ fn names(layers: &[Activity]) -> String {
 }
 
 impl Activity {
-    /// Leaves the layer to the watch of a recovery for as long as that runs.
+    /// Leaves the layer to the watch of a recovery for as long as that watch runs.
     pub(crate) fn join(&self, watch: IsWatched) {
         self.0.state().joined.push(watch);
     }
 
-    /// Has the layer watched, if there is something to write or to read, and no watch has it.
+    /// Makes sure that a watch has the layer, if there is something to write or to read.
     pub(crate) fn ensure_watched(&self) {
         // A router may be built before there is a runtime. Then the first request begins.
         if Handle::try_current().is_err() {
@@ -90,8 +90,8 @@ impl Activity {
         }
     }
 
-    /// Begins the layer's own watch if no other one runs. Within the lock, so that a watch which ends in this moment has
-    /// either seen what is there to write, or is seen to have ended.
+    /// Begins the layer's own watch if no other one runs. Within the lock: a watch that ends at this moment has either
+    /// seen the counts to write, or is seen to have ended.
     pub(super) fn watched(&self, state: &mut State) {
         // The runtime of an earlier one may have shut down.
         let has_own = state.own_watch.as_ref();
@@ -102,7 +102,7 @@ impl Activity {
         }
     }
 
-    /// Whether nothing more is to be written or read: the layer is gone.
+    /// Whether there is nothing more to write or read: the layer is gone.
     pub(crate) fn is_over(&self) -> bool {
         self.0.is_over(&self.0.state())
     }
@@ -131,13 +131,13 @@ impl State {
     }
 }
 
-/// The watch of one layer, for as long as it is there, and until it has written what was counted last.
+/// The watch of one layer, for as long as the layer exists, and until its last counts are written.
 async fn watch_alone(shared: Weak<Shared>) {
     let Some(activity) = shared.upgrade().map(Activity) else {
         return;
     };
-    // Types change slowly: nothing is read of them at the start, beside the first deliveries. The time of the last authentic
-    // request is, since its silence counts from then.
+    // Types change slowly, so they are not read at the start, beside the first deliveries. The time of the last
+    // authentic request is, since a silence counts from then.
     let waits = !activity.0.readings.tells_last_authentic();
     let mut rounds = Rounds {
         read_at: waits.then(Instant::now),

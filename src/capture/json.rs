@@ -16,7 +16,7 @@ pub(super) enum Value<'a> {
     Object(Vec<(String, &'a RawValue)>),
 }
 
-/// Reads a value, and nothing of what is in it.
+/// Reads a value without its contents.
 pub(super) fn read(json: &str) -> Result<Value<'_>, CaptureError> {
     let unreadable = |_| CaptureError::new("its JSON cannot be read");
     let raw: &RawValue = serde_json::from_str(json).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! Captured requests: files that can be read and written by hand, and what is in place of what is personal in them.
+//! Captured requests: files that can be read and written by hand, with pseudonyms in place of personal data.
 
 mod json;
 mod name;
@@ -68,14 +68,14 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Begins the line before the request line, which names the provider. No request begins with it, so that no sender can have
-/// his request signed.
+/// Begins the line before the request line, which names the provider. No request begins with it, so no sender can get a
+/// request signed.
 const RECORDED: &str = "# recorded for ";
 
 /// How many files of one name there are at most.
 const MAX_FILES: usize = 10_000;
 
-/// Those that belong to the connection it came on, and those that are written anew.
+/// Headers that belong to its connection, and headers that are written again.
 const NOT_SENT: [&str; 11] = [
     "connection",
     "content-length",
@@ -95,7 +95,7 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// [`CaptureError`] if it is no captured request.
+    /// [`CaptureError`] if it is not a captured request.
     pub fn parse(text: &[u8]) -> Result<Self, CaptureError> {
         Self::parsed(text).map_err(|reason| CaptureError(format!("no captured request: {reason}")))
     }
@@ -146,8 +146,8 @@ impl Capture {
         &self.uri
     }
 
-    /// The provider whose request [`Pseudonyms::capture`] has made it of. It has no signature then, until it is signed
-    /// anew. A file has the name before the request line: `# recorded for stripe`.
+    /// The provider, if [`Pseudonyms::capture`] has made it from a request. Then it has no signature until it is signed
+    /// again. A file has the name before the request line: `# recorded for stripe`.
     pub fn provider(&self) -> Option<&str> {
         self.provider.as_deref()
     }
@@ -157,21 +157,21 @@ impl Capture {
         self.remark.as_deref()
     }
 
-    /// Where [`Pseudonyms`] have replaced something: `$.data.object.email`, `$.items[].id`, `header x-id`, `query.token`
-    /// or `path`, sorted. It has nothing of the values.
+    /// The places where [`Pseudonyms`] have replaced something: `$.data.object.email`, `$.items[].id`, `header x-id`,
+    /// `query.token` or `path`, sorted. They do not contain the values.
     pub fn replaced(&self) -> &[String] {
         &self.replaced
     }
 
-    /// The names that were to be [kept](Pseudonyms::keep) or [replaced](Pseudonyms::replace) and that no member, field or
-    /// header of the request has, sorted. One that is in none of the captures may be misspelt.
+    /// The names to [keep](Pseudonyms::keep) or [replace](Pseudonyms::replace) that no member, field or header of the
+    /// request has, sorted. A name that is in none of the captures may be misspelt.
     pub fn unmatched(&self) -> &[String] {
         &self.unmatched
     }
 
-    /// Writes it into a new file of this folder, which is made if it is not there, and returns its path. The file is named
-    /// after the event type in lower case: `invoice.paid.http`, or `invoice.paid-2.http` if that is there. Before it is
-    /// whole, it may be there and empty.
+    /// Writes it into a new file of this folder, which is created if it is missing, and returns its path. The file is
+    /// named after the event type in lower case: `invoice.paid.http`, or `invoice.paid-2.http` if that exists. While it
+    /// is being written, the file may exist and be empty.
     ///
     /// # Errors
     ///
@@ -185,20 +185,21 @@ impl Capture {
             .and_then(|mut file| file.write_all(&self.to_bytes()))
             .and_then(|()| take_name(&partial, folder, &name));
         if written.is_err() {
-            // What is wrong with the folder is known already.
+            // A problem with the folder has been reported already.
             let _ = fs::remove_file(&partial);
         }
         written
     }
 
-    /// Of the event type, what any file system takes, and any command that gets it as an argument.
+    /// The characters of the event type that any file system accepts, and any command that gets the name as an
+    /// argument.
     fn file_name(&self) -> String {
         let event_type = self.event_type.as_deref().unwrap_or_default();
         let plain = |char: char| match char {
             'a'..='z' | '0'..='9' | '.' | '_' | '-' => char,
             _ => '_',
         };
-        // In lower case, since other file systems take `Invoice.Paid` and `invoice.paid` for the same.
+        // In lower case, since some file systems take `Invoice.Paid` and `invoice.paid` for the same.
         let event_type = event_type.to_ascii_lowercase();
         let name: String = event_type.chars().take(100).map(plain).collect();
         match name.trim_matches('.') {
@@ -227,11 +228,11 @@ impl Capture {
         text
     }
 
-    /// To be sent again: without the headers that belong to the connection it came on.
+    /// The request to send again: without the headers that belong to its former connection.
     pub fn into_request(self) -> Request<Bytes> {
         let mut request = self.into_received();
         let headers = request.headers_mut();
-        // `Connection` names more of its kind.
+        // `Connection` names more such headers.
         let named: Vec<HeaderName> = headers
             .get_all("connection")
             .into_iter()
@@ -258,21 +259,21 @@ impl Capture {
     }
 }
 
-/// The text of a file, with replacements for what is none.
+/// The text of a file, with replacements for bytes that are not text.
 impl fmt::Display for Capture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.to_bytes()))
     }
 }
 
-/// Gives the written file the first name that is free, and returns its path.
+/// Gives the written file the first free name, and returns its path.
 fn take_name(written: &Path, folder: &Path, name: &str) -> io::Result<PathBuf> {
     for number in 1..MAX_FILES {
         let file = folder.join(match number {
             1 => format!("{name}.http"),
             number => format!("{name}-{number}.http"),
         });
-        // An empty file holds the name: `rename` would replace that of another process.
+        // An empty file reserves the name: `rename` would replace the file of another process.
         match File::create_new(&file) {
             Ok(_) => {
                 let renamed = fs::rename(written, &file);
@@ -331,7 +332,7 @@ fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     ))
 }
 
-/// The body, and how its length differs from what was announced. White space behind it is that of an editor.
+/// The body, and how its length differs from the announced one. An editor has added white space behind it.
 fn cut<'a>(rest: &'a [u8], announced: Option<&HeaderValue>) -> (&'a [u8], Option<String>) {
     let announced = announced
         .and_then(|value| value.to_str().ok())

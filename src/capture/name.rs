@@ -1,4 +1,4 @@
-//! What the name of a member, a field or a header says of its value.
+//! What the name of a member, a field or a header says about its value.
 
 /// Values of these are words that a program compares, such as a status.
 const STRUCTURE: [&str; 25] = [
@@ -123,7 +123,7 @@ const TIME: [&str; 63] = [
     "when",
 ];
 
-/// Numbers of these, if it is the last word, tell one person or thing from another.
+/// Numbers of these, if it is the last word, identify a person or thing.
 const IDENTIFIER: [&str; 34] = [
     "barcode",
     "cid",
@@ -161,12 +161,12 @@ const IDENTIFIER: [&str; 34] = [
     "wid",
 ];
 
-/// Words that end as `userid` does, and are none.
+/// Words that end like `userid`, but are not such words.
 const NO_IDENTIFIER: [&str; 8] = [
     "android", "avoid", "covid", "hybrid", "invalid", "prepaid", "unpaid", "valid",
 ];
 
-/// A number of one of these, if it is the last word, says which one.
+/// A number of one of these, if it is the last word, identifies it.
 const PERSON: [&str; 49] = [
     "account",
     "admin",
@@ -301,7 +301,7 @@ const PERSONAL: [&str; 78] = [
     "apartment",
 ];
 
-/// A number of one of these is one that can be called.
+/// A number of one of these is a phone number.
 const PHONE: [&str; 14] = [
     "callee",
     "caller",
@@ -332,7 +332,7 @@ const PHONE_NAMES: [&[&str]; 9] = [
     &["wa", "number"],
 ];
 
-/// Nothing stays of these, and in these: they say what a person is.
+/// Nothing stays of these, and in these: they describe a person.
 const SENSITIVE: [&str; 24] = [
     "age",
     "birth",
@@ -360,7 +360,7 @@ const SENSITIVE: [&str; 24] = [
     "wage",
 ];
 
-/// Nor of these: an application or a person has written into them.
+/// Nothing stays of these either: an application or a person has written into them.
 const WRITTEN: [&[&str]; 15] = [
     &["client", "state"],
     &["custom"],
@@ -380,13 +380,13 @@ const WRITTEN: [&[&str]; 15] = [
     &["user", "variables"],
 ];
 
-/// A value that is called so is whatever somebody has given.
+/// A value with such a name is whatever somebody has given.
 const GIVEN: [&str; 12] = [
     "answer", "body", "comment", "content", "input", "message", "note", "remark", "response",
     "text", "value", "values",
 ];
 
-/// These say nothing of a value: it is one of what their parent is named for.
+/// These names say nothing about a value: the name of the parent does.
 const WRAPPER: [&str; 10] = [
     "after", "before", "current", "display", "new", "old", "original", "previous", "raw", "value",
 ];
@@ -486,7 +486,7 @@ impl Name {
         self.has(&PERSONAL) || self.has(&PHONE) || self.has(&SENSITIVE)
     }
 
-    /// Whether a number may tell whom or what it is about. If it does, so does a number in what is called so.
+    /// Whether a number may identify a person or thing. If it does, so does a number inside of such a member.
     pub(super) fn is_identifying(&self) -> bool {
         !self.is_of_structure() && (self.is_personal() || self.is_identifier())
     }
@@ -499,7 +499,7 @@ impl Name {
         self.ends_with(&IDENTIFIER) || self.words.last().is_some_and(is_joined)
     }
 
-    /// Whether it names a person, of whom a number may be the id. In the plural that is a count, but in an array.
+    /// Whether it names a person, whose id a number may be. In the plural a number is a count, except in an array.
     pub(super) fn is_person(&self, is_in_array: bool) -> bool {
         let is_one = |word: &String| PERSON.contains(&word.as_str());
         self.words.last().is_some_and(is_one) || is_in_array && self.ends_with(&PERSON)
@@ -518,13 +518,13 @@ impl Name {
         self.has(&TIME) && !self.has(&BIRTH) && !self.is_identifier()
     }
 
-    /// Whether digits are a phone number, if they are as many.
+    /// Whether digits are a phone number, if there are as many as one has.
     pub(super) fn is_phone(&self) -> bool {
         let is_one = self.has(&PHONE) && !self.ends_with(&["id"]);
         is_one || PHONE_NAMES.iter().any(|words| self.is(words))
     }
 
-    /// Whether nothing of it stays, nor of what is in it.
+    /// Whether nothing of it stays, nor of its contents.
     pub(super) fn is_replaced(&self) -> bool {
         self.has(&SENSITIVE) || WRITTEN.iter().any(|words| self.contains(words))
     }

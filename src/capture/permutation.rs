@@ -12,7 +12,7 @@ use sha2::Sha256;
 
 const ROUNDS: u8 = 8;
 
-/// A digit, and how many there are at its place.
+/// A digit, and the base of its place.
 #[derive(Clone, Copy)]
 pub(super) struct Digit {
     pub(super) value: u32,
@@ -42,7 +42,7 @@ impl Permutation {
         for code in shape {
             shaped.update(&code.to_be_bytes());
         }
-        // A shape has no such code.
+        // A shape does not contain this code.
         shaped.update(&u32::MAX.to_be_bytes());
         match digits {
             [] => {}
@@ -64,7 +64,7 @@ fn apply_to_one(shaped: &Hmac<Sha256>, digit: &mut Digit) {
         permute(shaped, &mut halves);
         let [first, second] = halves;
         digit.value = first.value * lower + second.value;
-        // A permutation of more comes back into the base, from where it left.
+        // A permutation of a larger set comes back into the base after some steps.
         if digit.value < digit.base {
             break;
         }
@@ -81,7 +81,7 @@ fn permute(shaped: &Hmac<Sha256>, digits: &mut [Digit]) {
     }
 }
 
-/// Adds to the digits of one half what follows from the other half.
+/// Adds to the digits of one half a number that follows from the other half.
 fn shift(shaped: &Hmac<Sha256>, round: u8, seen: &[Digit], changed: &mut [Digit]) {
     let mut mac = shaped.clone().chain_update([round]);
     for digit in seen {
@@ -133,7 +133,7 @@ mod tests {
         assert!(of_one(0, 0x51ff, 0x5200) < 0x5200);
     }
 
-    /// With each key another one, or else one of two letters would say which the other one is.
+    /// Each key gives another one, or one of two letters would reveal the other one.
     #[test]
     fn how_far_two_digits_are_apart_follows_from_the_key_alone() {
         for base in [9, 10, 26] {
@@ -143,7 +143,7 @@ mod tests {
                 let distance = base + of_one(key, 5, base) - of_one(key, 2, base);
                 *distances.entry(distance % base).or_default() += 1;
             }
-            // Each, except none at all.
+            // Each, except zero.
             assert!(
                 distances.keys().copied().eq(1..base),
                 "{base}: {distances:?}"

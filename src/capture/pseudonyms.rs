@@ -1,4 +1,4 @@
-//! `Pseudonyms`: what a capture has in place of what came.
+//! `Pseudonyms`: the replacements for values in a capture.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::{Capture, CaptureError};
 use crate::presets::by_name;
 use crate::provider::Provider;
 
-/// Parts of names of headers that are in no capture, even if they are to be kept.
+/// Parts of names of headers that are in no capture, even if a name to keep asks for them.
 const NEVER: [&str; 13] = [
     "api-key",
     "apikey",
@@ -34,13 +34,13 @@ const NEVER: [&str; 13] = [
     "traceparent",
 ];
 
-/// The largest body of which there is a capture, in bytes. It takes a third of a second.
+/// The largest body for a capture, in bytes. It takes a third of a second.
 pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
 
 /// As deep as `serde_json` reads.
 const DEEPEST: usize = 128;
 
-/// Makes captures of requests: without signatures, and with pseudonyms for what is personal or secret.
+/// Makes captures of requests: without signatures, and with pseudonyms for personal and secret values.
 ///
 /// # What stays
 ///
@@ -48,51 +48,53 @@ const DEEPEST: usize = 128;
 /// type, and those with the delivery id, the event type or the version. Of the body, a JSON document or a form, all members, in their
 /// order, and these values:
 ///
-/// - the event type, booleans, `null`, empty texts, and the commit of zeros that is none;
+/// - the event type, booleans, `null`, empty texts, and the commit of zeros (git's way to say "no commit");
 /// - a single word of a member whose name ends in one of these, unless the word has a capital as a name has (`Ada`) and
-///   the member is no `type`: `action`, `brand`, `country`, `currency`, `event`,
+///   the member is not a `type`: `action`, `brand`, `country`, `currency`, `event`,
 ///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
 ///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts
 ///   as well, as in `currency_code`;
-/// - a time with its date since 2010, and a date since 2015, but no date of birth;
-/// - a number of up to seven digits, unless its member, or one that it is in, is named for an identifier (`id`, `number`,
-///   `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
+/// - a time with its date since 2010, and a date since 2015, but not a date of birth;
+/// - a number of up to seven digits, unless its member, or a member around it, is named for an identifier (`id`,
+///   `number`, `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
 /// - a number in a text if the member is named for an amount, a count or a version: `total_price`, `NumMedia`;
 /// - a Unix time from 2010 to 2035 if the member is named for a time: `created`, `expires_at`.
 ///
-/// Names are compared word by word: `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` are the same. A `value` is one of
-/// what its parent is named for: `{"total": {"value": 4200}}` stays. Any other `value`, `text`, `body`, `answer`, `content`
-/// and the like is replaced: `{"name": "zip", "value": "94103"}`. Of `answers`, each `type` stays.
+/// Names are compared word by word: `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` are the same. A `value` gets its
+/// meaning from its parent: `{"total": {"value": 4200}}` stays. Any other `value`, `text`, `body`, `answer`, `content`
+/// and the like is replaced: `{"name": "zip", "value": "94103"}`. In `answers`, each `type` stays.
 ///
-/// Nothing but the event type stays of `metadata`, `evidence`, `tax_id`, of what is called `custom`, and of what says who a person
-/// is, such as `date_of_birth`, `gender`, `health` and `salary`, unless it is [kept](Self::keep).
+/// Only the event type stays of `metadata`, `evidence`, `tax_id`, of members named `custom`, and of members that
+/// describe a person, such as `date_of_birth`, `gender`, `health` and `salary`, unless the member is
+/// [kept](Self::keep).
 ///
-/// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case. The
-/// same word gets the same pseudonym wherever it is, another one gets another one, and punctuation stays. So a UUID stays
-/// a UUID, a date a date, and ids still join. `evt_1NG8Du2eZvKYlo2C` and `cs_test_a1B2c3D4e5F6g7` keep their prefix. Mail
-/// addresses, URLs, and hosts within a text end in `.example`. A phone number begins with `+999`, or with `999` if it has no
-/// `+`. Nobody has them, so a test that really sends reaches nobody. JSON within a text, in base64 as well, is read
-/// likewise. A name of a member that looks like an id or an address is replaced, too.
+/// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case.
+/// The same word gets the same pseudonym wherever it is, another word gets another one, and punctuation stays. So a
+/// UUID stays a UUID, a date a date, and ids still join. `evt_1NG8Du2eZvKYlo2C` and `cs_test_a1B2c3D4e5F6g7` keep their
+/// prefix. Mail addresses, URLs, and hosts within a text end in `.example`. A phone number begins with `+999`, or with
+/// `999` if it has no `+`. Nobody has them, so a test that really sends reaches nobody. JSON within a text, in base64
+/// as well, is read likewise. A name of a member that looks like an id or an address is replaced, too.
 ///
-/// A phone number without `+` is known by its member (`phone`, `msisdn`, `from`), by its scheme (`tel:`), or by how it is
-/// written (`0151-2345678`, `(415) 555-0123`).
+/// A phone number without `+` is recognized by its member (`phone`, `msisdn`, `from`), by its scheme (`tel:`), or by
+/// its form (`0151-2345678`, `(415) 555-0123`).
 ///
-/// What your handler compares and this does not know, such as `billing_scheme`, is [kept](Self::keep) by name.
+/// [Keep](Self::keep) by name what your handler compares and this does not know, such as `billing_scheme`.
 ///
 /// # What has no capture
 ///
 /// A body that is compressed, larger than 2 MiB, or neither JSON nor a form, such as the JSON Web Token of Wix and the
-/// multipart form of Dropbox Sign. A text that is signed by itself, as Apple's, and XML in base64, as Braintree's.
+/// multipart form of Dropbox Sign. A text with a signature of its own, such as Apple's, and XML in base64, such as
+/// Braintree's.
 ///
 /// Some need a name to be [kept](Self::keep): `TopicArn` and `SigningCertURL` of AWS SNS, and `x-event-type` of Coinbase and
 /// Hook0, a header that only the signature names.
 ///
 /// # The key
 ///
-/// The pseudonyms follow from a key, which is random for each `new`. Without it a pseudonym, of a single letter as well, shows
-/// nothing but its length, its alphabet and which other ones are the same. **A capture is
-/// pseudonymous, not anonymous**: amounts, times, countries and states stay, and may together tell of a person. Read each
-/// one before it leaves your hands, and [replace](Self::replace) what your own members say.
+/// The pseudonyms follow from a key, which is random for each `new`. Without it a pseudonym, even of a single letter,
+/// shows only its length, its alphabet and which other ones are the same. **A capture is pseudonymous, not anonymous**:
+/// amounts, times, countries and states stay, and may together identify a person. Read each one before it leaves your
+/// hands, and [replace](Self::replace) your own personal members.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -127,8 +129,8 @@ impl Pseudonyms {
         Self::with(Permutation::random())
     }
 
-    /// With a key, for the same pseudonyms in another process or on another day. It is as secret as what it hides: let it
-    /// be long and random.
+    /// With a key, for the same pseudonyms in another process or on another day. The key is as secret as the values
+    /// that it hides: make it long and random.
     ///
     /// # Panics
     ///
@@ -147,27 +149,28 @@ impl Pseudonyms {
         }
     }
 
-    /// Keeps the value of a member as it is, with all that is in it. It is named by its name, or by its path as
-    /// [`Capture::replaced`] lists it, as `$.line_items[].sku`. A form has fields in place of members. A header is
-    /// named by its name in lower case.
+    /// Keeps the value of a member as it is, with all its contents. Give the name of the member, or its path as
+    /// [`Capture::replaced`] lists it, such as `$.line_items[].sku`. A form has fields in place of members. For a
+    /// header, give its name in lower case.
     pub fn keep(mut self, name: impl Into<String>) -> Self {
         self.kept.insert(name.into());
         self
     }
 
-    /// Replaces each text and number of a member that would stay, and of all that is in it. It is named as with
-    /// [`keep`](Self::keep). The inner one of two counts, and this one if there are both of one member.
+    /// Replaces each text and number of a member that would stay, with all its contents. Names are as with
+    /// [`keep`](Self::keep). If a member is inside of another named one, the inner one counts; if one member is in both
+    /// lists, this one counts.
     pub fn replace(mut self, name: impl Into<String>) -> Self {
         self.replaced.insert(name.into());
         self
     }
 
-    /// A capture of a request of this provider, which need not be authentic. Only its headers and its event type are
-    /// asked of the provider.
+    /// A capture of a request of this provider, which need not be authentic. The provider only knows the headers and
+    /// the event type.
     ///
     /// # Errors
     ///
-    /// [`CaptureError`] if what the body says cannot be read: it is compressed, no text, or neither JSON nor a form.
+    /// [`CaptureError`] if the body cannot be read: it is compressed, not text, or neither JSON nor a form.
     pub fn capture(
         &self,
         provider: &Provider,
@@ -197,7 +200,7 @@ impl Pseudonyms {
         *received.uri_mut() = uri;
         *received.headers_mut() = headers;
         let mut capture = self.write(&received, &event_type)?;
-        // A header that is left out is there nevertheless.
+        // A header that is left out still counts as there.
         capture
             .unmatched
             .retain(|name| !head.headers.contains_key(name));
@@ -207,7 +210,7 @@ impl Pseudonyms {
         Ok(capture)
     }
 
-    /// The same for a request that was kept: without a signature, and without a header that is not needed.
+    /// The same for a kept request: without a signature, and without unneeded headers.
     #[cfg(feature = "postgres")]
     pub(crate) fn of_kept(
         &self,
@@ -266,14 +269,14 @@ impl std::fmt::Debug for Pseudonyms {
     }
 }
 
-/// What is to be done with a value.
+/// What to do with a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
     Keep,
     Replace,
     /// Only the event type stays.
     ReplaceButEventType,
-    /// And what a member called `type` says.
+    /// The same, and the value of a member named `type`.
     ReplaceButTypes,
     /// It depends on the value.
     Judge,
@@ -284,10 +287,10 @@ enum Rule {
 struct Place {
     path: String,
     depth: usize,
-    /// Of the member that it is the value of, or in.
+    /// The member that has it as its value, or around it.
     name: Name,
     rule: Rule,
-    /// By the names of what it is in.
+    /// By the names of the members around it.
     is_identifying: bool,
     /// It is whatever somebody has given.
     is_given: bool,
@@ -316,7 +319,7 @@ impl Place {
         }
     }
 
-    /// A member of it, by what its name says.
+    /// A member of it, by its name.
     fn member(&self, name: &str, path: String, rule: Rule) -> Self {
         let name = Name::new(name);
         Self {
@@ -350,9 +353,9 @@ struct Writer<'a> {
     event_type: &'a [String],
     /// Where something was replaced.
     found: BTreeSet<String>,
-    /// Names that were given, and are there.
+    /// Given names that are there.
     matched: BTreeSet<String>,
-    /// Why a text cannot be replaced so that a program can read it.
+    /// Why a text cannot be replaced by one that a program can read.
     unreadable: Option<&'static str>,
 }
 
@@ -369,7 +372,7 @@ impl Writer<'_> {
             let written = match value.to_str() {
                 Ok(text) if *name == CONTENT_TYPE => HeaderValue::try_from(text),
                 Ok(text) => HeaderValue::try_from(self.header(name, text)),
-                // It is no text, so it cannot be replaced.
+                // It is not text, so it cannot be replaced.
                 Err(_) => continue,
             };
             if let Ok(value) = written {
@@ -390,7 +393,7 @@ impl Writer<'_> {
         let mut written: Vec<_> = Vec::new();
         for segment in uri.path().split('/') {
             let digits = segment.bytes().filter(u8::is_ascii_digit).count();
-            // Most routes have a word for what they are for, and the provider's name. What else there is may be a tenant, or
+            // Most routes have a word for their purpose, and the provider's name. Other parts may be a tenant, or
             // secret.
             let is_of_route = [
                 "", "api", "callback", "hook", "hooks", "webhook", "webhooks",
@@ -410,7 +413,7 @@ impl Writer<'_> {
             let place = Place::root("query");
             written = format!("{written}?{}", self.form(&place, query.as_bytes()));
         }
-        // What is replaced in a path or a query can be in one.
+        // A replacement in a path or a query can be in a URL.
         written.parse().unwrap_or_default()
     }
 
@@ -440,7 +443,7 @@ impl Writer<'_> {
             .get(CONTENT_TYPE)
             .and_then(|text| text.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
-        // What has no `=` is no form, and would be the name of a field.
+        // A text without `=` is not a form, and would be the name of a field.
         if content_type.starts_with("application/x-www-form-urlencoded") && text.contains('=') {
             return Ok(self.form(&Place::root("$"), text.trim_end().as_bytes()));
         }
@@ -626,7 +629,7 @@ impl Writer<'_> {
     }
 }
 
-/// Why nobody could read what a text says once it is replaced.
+/// Why nobody could read a text once it is replaced.
 fn unreadable(text: &str) -> Option<&'static str> {
     let decoded = |engine: &GeneralPurpose, text: &str| {
         let text: String = text.split_ascii_whitespace().collect();
@@ -652,7 +655,7 @@ fn unreadable(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a name is one of a map, and not of a schema.
+/// Whether a name is a key of a map, and not part of a schema.
 fn is_data(name: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_of_schema = |char: char| char.is_ascii_alphanumeric() || "_-:.$[]/".contains(char);

@@ -12,10 +12,10 @@ const NOBODYS: &str = ".example";
 /// A country code that no country has.
 const NOWHERE: &str = "999";
 
-/// After these and a colon is the number of a phone.
+/// After these and a colon comes a phone number.
 const PHONE_SCHEMES: [&str; 5] = ["callto", "sms", "tel", "viber", "whatsapp"];
 
-/// The longest word that can be one of structure.
+/// The longest word that can be structure.
 const LONGEST_WORD: usize = 64;
 
 /// The shortest random part of an id whose prefix stays, and how many digits it has at least, if it is of one case.
@@ -48,30 +48,30 @@ const MAX_INTEGERS: [u128; 4] = [
     u64::MAX as u128,
 ];
 
-/// What is known of a value beside itself.
+/// The context of a value.
 pub(super) struct About<'a> {
     pub(super) name: &'a Name,
-    /// By the names of what it is in.
+    /// By the names of the members around it.
     pub(super) is_identifying: bool,
-    /// It is what somebody has given, whatever that is.
+    /// Somebody has given it, so it can be anything.
     pub(super) is_given: bool,
     pub(super) is_in_array: bool,
 }
 
 impl About<'_> {
-    /// Whether a text says nothing of anybody.
+    /// Whether a text says nothing about anybody.
     pub(super) fn text_stays(&self, text: &str) -> bool {
         let name = self.name;
         let has_time = Timestamp::read(text).is_some_and(|time| time.is_recent());
         matches!(text, "" | "true" | "false" | "null")
-            // The commit that is none.
+            // All zeros: git's way to say "no commit".
             || text.len() == 40 && text.bytes().all(|byte| byte == b'0')
             || name.is_of_structure() && is_word(name, text) && !(self.is_given && is_number(text))
             || has_time && !name.is_birth() && (!self.is_given || name.is_time())
             || is_number(text) && self.is_amount_or_time(text)
     }
 
-    /// Whether a number does: an amount, a count or a time.
+    /// Whether a number says nothing about anybody: an amount, a count or a time.
     pub(super) fn number_stays(&self, number: &str) -> bool {
         let is_identifying = self.is_given
             || self.is_identifying
@@ -145,7 +145,7 @@ impl Texts {
         Self(permutation)
     }
 
-    /// Each word for another one, with all that is between them.
+    /// Each word for another one. Everything between them stays.
     pub(super) fn text(&self, name: &Name, text: &str) -> String {
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ipv6Addr::from(self.octets(address.octets())).to_string();
@@ -156,7 +156,7 @@ impl Texts {
         self.words(name, text)
     }
 
-    /// The number of a phone, which has to be one that nobody has, or another number.
+    /// A phone number becomes one that nobody has, any other number another number.
     pub(super) fn number_of(&self, name: &Name, number: &str) -> String {
         match name.is_phone() && is_phone_number(number) {
             true => self.phone(number),
@@ -173,12 +173,12 @@ impl Texts {
             None => ("", mantissa),
         };
         let mut digits = self.digits(mantissa);
-        // `-0` is no integer.
+        // `-0` is not an integer.
         if sign == "-" && digits == "0" && mantissa != "0" {
             digits = self.digits(&digits);
         }
         let replaced = sign.to_owned() + &digits + exponent;
-        // `1.7e308` may get digits with which it is none.
+        // `1.7e308` may get digits with which it is not a finite number.
         match replaced.parse::<f64>() {
             Ok(read) if read.is_finite() => replaced,
             _ => number.to_owned(),
@@ -229,7 +229,7 @@ impl Texts {
         replaced + end
     }
 
-    /// As its digits are replaced wherever they are, with what nobody has before them.
+    /// With the same digits as elsewhere, and a prefix that nobody has before them.
     fn phone(&self, number: &str) -> String {
         let digits: String = number.chars().filter(char::is_ascii_digit).collect();
         let replaced = self.digits(&digits);
@@ -367,7 +367,7 @@ impl Texts {
         digits.map(|digit| u8::try_from(digit.value).unwrap_or_default())
     }
 
-    /// In the same century, as the day of a month of any length.
+    /// In the same century, with a day that every month has.
     fn date(&self, date: &Date) -> String {
         let digit = |value, base| Digit { value, base };
         let mut digits = [
@@ -382,7 +382,7 @@ impl Texts {
     }
 }
 
-/// What can be at the place of a character.
+/// The characters that can replace one.
 #[derive(Clone, Copy)]
 struct Place {
     alphabet: Alphabet,
@@ -482,7 +482,7 @@ fn is_of_one_case(word: &str) -> bool {
     !(has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase))
 }
 
-/// `evt_1NG8Du2eZvKYlo2C`, `cs_test_a1B2...`: random enough to be no name, behind what is too short to be one.
+/// `evt_1NG8Du2eZvKYlo2C`, `cs_test_a1B2...`: too random for a name, after a prefix too short for one.
 fn is_prefixed_id(prefix: &str, rest: &str) -> bool {
     let kind = ["_live", "_test"]
         .iter()
@@ -496,7 +496,7 @@ fn is_prefixed_id(prefix: &str, rest: &str) -> bool {
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// `shop.example.com`, and what looks like it.
+/// `shop.example.com`, and similar texts.
 fn is_host_name(word: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -509,7 +509,7 @@ fn is_host_name(word: &str) -> bool {
     })
 }
 
-/// Whether a text is nothing but digits, as many as a phone number has, and what is between them.
+/// Whether a text has only digits, as many as a phone number has, and separators.
 fn is_phone_number(text: &str) -> bool {
     PHONE_DIGITS.contains(&number_of_digits(text))
         && text
@@ -564,7 +564,7 @@ fn phone_number_at<'a>(text: &'a str, before: &str) -> Option<&'a str> {
         is_in_word(char) && (!".-+".contains(char) || after.next().is_some_and(is_in_word))
     });
     let is_national = || match groups.as_slice() {
-        // `0.123456789` is none.
+        // `0.123456789` is not a phone number.
         [(first, _), _, ..] if number.trim_start_matches('(').starts_with('0') => {
             *first > 1 && digits_in(&groups) > 8
         }

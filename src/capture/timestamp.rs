@@ -25,13 +25,13 @@ pub(super) struct Time<'a> {
 }
 
 impl<'a> Timestamp<'a> {
-    /// What is nothing else.
+    /// A text that is only a date or time.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let (timestamp, found) = Self::at(text)?;
         (found == text).then_some(timestamp)
     }
 
-    /// What a text begins with, up to the end of a word.
+    /// The date at the beginning of a text, up to the end of a word.
     pub(super) fn at(text: &'a str) -> Option<(Self, &'a str)> {
         let (date, after) = Date::at(text)?;
         if let Some((time, rest)) = Time::at(after)

@@ -1,8 +1,8 @@
-//! What the names of a provider's events look like.
+//! The forms of the names of a provider's events.
 
 use super::is_of_word;
 
-/// The forms of the names of a provider's events. Without any, nothing is known of them.
+/// The forms of the names of a provider's events. Without any, the names can have any form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameForms {
     /// An example of each.
@@ -60,7 +60,7 @@ impl NameForms {
         if let Some(example) = self.examples.iter().find(begins_with) {
             return Some(example.clone());
         }
-        // A name of several parts is rather like an example that has some, too.
+        // A name of several parts prefers an example that also has some.
         let has_parts = |name: &str| !name.chars().all(is_of_word);
         let (alike, others): (Vec<_>, Vec<_>) = self
             .examples
@@ -127,18 +127,18 @@ impl Case {
             (_, None, [word]) => word.clone(),
             (Self::Upper, Some(joiner), _) => words.join(&joiner.to_string()).to_uppercase(),
             (Self::Any | Self::Lower, Some(joiner), _) => words.join(&joiner.to_string()),
-            // The words alone do not say: `Push Hook`.
+            // The words alone do not show the style: `Push Hook`.
             _ => return None,
         })
     }
 }
 
-/// Whether it is between the words of a part.
+/// Whether it separates the words of a part.
 fn is_joiner(c: char) -> bool {
     !c.is_alphanumeric() && is_of_word(c) && c != '*'
 }
 
-/// The parts of a name, and what is between them.
+/// The parts of a name, and their separators.
 fn parts(name: &str) -> (Vec<&str>, Vec<char>) {
     let separators = name.chars().filter(|c| !is_of_word(*c));
     (
@@ -147,7 +147,7 @@ fn parts(name: &str) -> (Vec<&str>, Vec<char>) {
     )
 }
 
-/// How the letters of each part are written. Where one is in camel case, another one could be.
+/// How the letters of each part are written. If one is in camel case, another one could be.
 fn cases(parts: &[&str]) -> Vec<Case> {
     let mut cases: Vec<_> = parts.iter().map(|part| Case::of(part)).collect();
     if cases.contains(&Case::Camel) {
@@ -157,13 +157,13 @@ fn cases(parts: &[&str]) -> Vec<Case> {
     cases
 }
 
-/// The one in this place. A name may have more parts than its example.
+/// The style in this place. A name may have more parts than its example.
 fn nth<T: Copy>(of_example: &[T], place: usize) -> Option<T> {
     of_example.get(place).or(of_example.last()).copied()
 }
 
-/// Whether a name, or a group, has the form of an example: its case, and what is between its words. A dot may be there more
-/// often, or not at all in a single word such as `ping`, and anything else is there as often as in the example.
+/// Whether a name, or a group, has the form of an example: its case and its separators. There may be more dots, or none
+/// in a single word such as `ping`. Any other separator is there as often as in the example.
 fn is_like(name: &str, example: &str) -> bool {
     let group = name.strip_suffix('*');
     let (found, separators) = parts(group.unwrap_or(name));

@@ -1,4 +1,4 @@
-//! Names of event types, and the groups that `*` makes of them. `wanted_events.rs` decides which are ignored, and `forms.rs`
+//! Names of event types, and groups of them with `*`. `wanted_events.rs` decides which are ignored, and `forms.rs`
 //! which names a provider's events can have.
 
 mod forms;
@@ -7,7 +7,7 @@ mod wanted_events;
 pub(crate) use forms::NameForms;
 pub(crate) use wanted_events::{Ignored, Matched, Wanted, WantedEvents, add};
 
-/// Whether it is in a word, or between the words of one part, of a name: a group ends after anything else.
+/// Whether it belongs to a word, or separates the words of one part: a group ends after anything else.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || ['_', '-', '*', ' '].contains(&c)
 }

@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::{EventTypes, is_of_word};
 
-/// The event types that a layer is for, and what becomes of the others.
+/// The event types that a layer handles, and what happens to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedEvents {
     handled: EventTypes,
-    /// Those, and after them the ones that are ignored by name.
+    /// The handled names, and after them the names to ignore.
     all: EventTypes,
     ignores_others: bool,
 }
@@ -17,11 +17,11 @@ pub(crate) struct WantedEvents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matched {
     Type(usize),
-    /// None of them.
+    /// An empty table.
     Other,
 }
 
-/// What an event of a layer with a table is.
+/// The result for an event of a layer with a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Yes(Matched),
@@ -31,9 +31,9 @@ pub(crate) enum Wanted {
 /// An event that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ignored {
-    /// By this name of the table.
+    /// Ignored by this name of the table.
     Named(String),
-    /// No name of the table matches its type. With what qualifies it, if the table makes a difference of that.
+    /// No name of the table matches its type. With the qualifier, if the table distinguishes by it.
     Other(String),
 }
 
@@ -56,7 +56,7 @@ impl WantedEvents {
         }
     }
 
-    /// `qualified` is the type with what qualifies it, such as `pull_request.opened`, if there is that.
+    /// `qualified` is the type with its qualifier, such as `pull_request.opened`, if there is one.
     pub(crate) fn check(&self, event_type: &str, qualified: Option<&str>) -> Wanted {
         let qualified = qualified.unwrap_or(event_type);
         let of_this_type = |place: &usize| {
@@ -83,23 +83,23 @@ impl WantedEvents {
         }
     }
 
-    /// Whether what qualifies the type makes a difference.
+    /// Whether the qualifier of the type makes a difference.
     pub(crate) fn qualify(&self, event_type: &str) -> bool {
         let mut names = self.names().iter();
         names.any(|name| is_within(name, event_type))
     }
 
-    /// Whether an event of the type would be ignored whatever qualifies it.
+    /// Whether an event of the type would be ignored with any qualifier.
     pub(crate) fn ignore_all_of(&self, event_type: &str) -> bool {
         let is_ignored = matches!(self.check(event_type, None), Wanted::Ignored(_));
         is_ignored && !self.qualify(event_type)
     }
 
-    /// The name that is this type but for its case and for what is between its words.
+    /// The name that differs from this type only in case and separators.
     pub(crate) fn similar_to(&self, event_type: &str) -> Option<&str> {
         let (found, found_words) = (letters(event_type), words(event_type));
         let is_similar = |name: &&String| match name.strip_suffix('*') {
-            // `invoiceitem.created` is none of `invoice.*`.
+            // `invoiceitem.created` is not in `invoice.*`.
             Some(group) => found_words.starts_with(&words(group)),
             None => found == letters(name),
         };
@@ -131,7 +131,7 @@ impl WantedEvents {
     }
 }
 
-/// Whether a name is that of qualified events of the type: `pull_request.opened`, `pull_request.*`.
+/// Whether a name matches qualified events of the type: `pull_request.opened`, `pull_request.*`.
 fn is_within(name: &str, event_type: &str) -> bool {
     let rest = name.strip_prefix(event_type);
     rest.is_some_and(|rest| rest.starts_with('.'))
@@ -151,11 +151,11 @@ fn words(name: &str) -> String {
     words.flat_map(char::to_lowercase).collect()
 }
 
-/// What is wrong with a name of an event type.
+/// Why a name of an event type is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameError {
     Empty,
-    /// It would be all of them.
+    /// It would match all types.
     All,
     /// `*` is not at its end, after what separates words.
     Group,

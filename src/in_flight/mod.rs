@@ -13,7 +13,7 @@ use crate::delivery::DeliveryKey;
 use crate::digest::Sha256Digest;
 pub(crate) use wait::Entered;
 
-/// What at most one attempt of this process works on at a time.
+/// A key that at most one attempt of this process works on at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FlightKey {
     Delivery(DeliveryKey),
@@ -22,7 +22,7 @@ pub(crate) enum FlightKey {
         tenant: Option<Arc<str>>,
         digest: Sha256Digest,
     },
-    /// Any delivery of this object, where they run one at a time.
+    /// Any delivery of this object, if they run one at a time.
     Object {
         tenant: Option<Arc<str>>,
         object: Arc<str>,
@@ -36,7 +36,7 @@ pub(crate) struct InFlight(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified whenever nothing is in flight any more.
+    /// Notified whenever nothing is left in flight.
     idle: Notify,
 }
 
@@ -60,7 +60,7 @@ enum Progress {
 }
 
 impl InFlight {
-    /// Whether both are of one layer, or of clones of it.
+    /// Whether both belong to one layer, or to clones of it.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

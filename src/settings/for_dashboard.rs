@@ -12,7 +12,7 @@ use crate::presets::{redelivers, switched_off};
 use crate::recovery::What;
 
 impl Settings {
-    /// Hands the settings to the activity, once a service has them.
+    /// Gives the settings to the activity, once a service has them.
     pub(crate) fn tell(&self) {
         if let Some(activity) = &self.counts.activity {
             activity.tell(|| Told {

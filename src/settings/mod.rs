@@ -31,28 +31,28 @@ const MAX_ATTEMPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The settings of a layer, and the state that its clones share.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// What is before the claim.
+    /// The settings of the time before the claim.
     pub(crate) verification: Verification,
     _name: Arc<EndpointName>,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
     /// Whether an identical body under another id is a duplicate.
     pub(crate) guards_replays: bool,
-    /// If deliveries are kept.
+    /// Set if deliveries are kept.
     pub(crate) keeper: Option<Arc<Keeper>>,
     /// Whether the handler claims the delivery.
     pub(crate) claims_late: bool,
-    /// Where it is what a delivery is about, if those of one object run one at a time.
+    /// The place of the object in a request, if deliveries of one object run one at a time.
     pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
-    /// Whether a rollback undoes all that the handler does in a rehearsal.
+    /// Whether a rollback undoes everything that the handler does in a rehearsal.
     pub(crate) is_rehearsable: bool,
     /// The longest time between two authentic requests of the provider, if it is known.
     pub(crate) expected_every: Option<Duration>,
-    /// That of the application, or an empty text.
+    /// The version of the application, or an empty text.
     pub(crate) version: Arc<str>,
     pub(crate) counts: Counts,
-    /// Where the counts are written, if they are, and where the metrics read what other processes have had.
+    /// Where counts are written, if they are, and where the metrics read the requests of other processes.
     pub(crate) activity: Activity,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
@@ -100,11 +100,11 @@ impl Settings {
             .then(|| sha256_of([event_type.as_bytes(), body]))
     }
 
-    /// What a delivery is about, if those of one object run one at a time.
+    /// The object of a delivery, if deliveries of one object run one at a time.
     pub(crate) fn object(&self, head: &Parts, body: &[u8]) -> Option<Arc<str>> {
         match self.serialized_by.as_ref()?.read_alone(head, body) {
             Ok(object) => object.map(Into::into),
-            // They may be about one object. No object has an empty name.
+            // Such deliveries may be about one object. No object has an empty name.
             Err(Unreadable) => Some(Arc::default()),
         }
     }
@@ -129,12 +129,12 @@ impl Settings {
         self.keeper = Some(Arc::new(Keeper::new(keep, served)));
     }
 
-    /// Is waited for when this recovery stops.
+    /// This recovery waits for the layer when it stops.
     pub(crate) fn join(&self, recovery: &Recovery) {
         recovery.join(self.joined());
     }
 
-    /// What is waited for at a shutdown.
+    /// What a shutdown waits for.
     pub(crate) fn joined(&self) -> JoinedLayer {
         JoinedLayer {
             endpoint: self.verification.endpoint.clone(),
@@ -152,7 +152,7 @@ impl Settings {
         }
     }
 
-    /// What is told of dead deliveries, and by which hook.
+    /// How dead deliveries are reported, and to which hook.
     pub(crate) fn dead_report(&self, keep: &Keep) -> DeadReport {
         DeadReport {
             provider: self.verification.provider.shared_name(),
@@ -178,7 +178,7 @@ impl Settings {
             .min(MAX_ATTEMPT)
     }
 
-    /// What is kept of a request, if requests are kept and this one is not too large.
+    /// The kept form of a request, if requests are kept and this one is not too large.
     pub(crate) fn kept_request(&self, head: &Parts, body: &Bytes) -> Option<KeptRequest> {
         let keep = &self.keeper.as_ref()?.settings;
         let object = self

@@ -1,4 +1,4 @@
-//! The settings as the documentation has them: each is there, and its default is that of the code.
+//! The settings in the documentation: each is there, with the default of the code.
 
 #![expect(
     clippy::indexing_slicing,
@@ -36,7 +36,7 @@ fn short(time: Duration) -> String {
     }
 }
 
-/// What the documentation of a setting says after `Default: `, to the end of the sentence or the first comma.
+/// The text after `Default: ` in the documentation of a setting, to the end of the sentence or the first comma.
 fn said<'a>(source: &'a str, setting: &str) -> Option<&'a str> {
     let (before, _) = source.split_once(&format!("pub fn {setting}("))?;
     let (_, default) = before.rsplit_once("Default: ")?;
@@ -120,7 +120,7 @@ async fn the_backoff_is_that_of_the_documentation() {
     for (page, text) in texts {
         assert!(page.contains(&text), "nothing says: {text}");
     }
-    // What these say in words.
+    // The pages that have it in words.
     let total: Duration = delays.iter().sum();
     assert_eq!(total.as_secs().div_ceil(24 * 60 * 60), 3);
     assert_eq!(

@@ -23,11 +23,11 @@ const MAX_TEXT: usize = 2000;
 /// Asserts that a delivery takes effect once, however often it is sent.
 ///
 /// `effects` counts its effects, with a query of the test: for example the rows of a table that
-/// the handler writes. Of several tables, `select (select count(*) from a) + (select count(*) from b)` adds them.
+/// the handler writes. For several tables, `select (select count(*) from a) + (select count(*) from b)` adds them.
 /// The delivery is sent
 ///
-/// 1. once, and its success is rolled back: no effect remains. What remains was written by another
-///    connection, and not through [`DedupeTx`](crate::DedupeTx);
+/// 1. once, and its success is rolled back: no effect remains. A remaining effect was written on another connection,
+///    and not through [`DedupeTx`](crate::DedupeTx);
 /// 2. five times at the same moment: one copy is processed and has at least one effect, the
 ///    other copies are duplicates;
 /// 3. once more: a duplicate without further effects.
@@ -91,7 +91,7 @@ pub async fn assert_idempotent<S, R>(
     }
 }
 
-/// Sends the delivery once, and has its success rolled back.
+/// Sends the delivery once, and rolls its success back.
 #[expect(clippy::panic, reason = "an assertion panics")]
 async fn send_and_roll_back<S, R>(service: &S, delivery: &TestDelivery)
 where
@@ -163,7 +163,7 @@ where
     S::Error: Debug + Send,
     R: Send + 'static,
 {
-    // Its effects are to be counted when it is answered.
+    // Its effects must be there when it is answered.
     request.extensions_mut().insert(HandleFirst);
     let mut service = service.clone();
     let task = tokio::spawn(async move {

@@ -16,9 +16,9 @@ use crate::provider::{CANARY, Provider, Secret, Verified};
 
 /// A delivery as a provider sends it, from which any number of requests can be made.
 ///
-/// The id, the event type and the time are put where the provider has them: in a header, or in the
-/// JSON body. A [`body`](Self::body) is sent to the byte, unless it is a JSON object that lacks the
-/// delivery id or the signed time, or an id or event type was set; then these are filled in.
+/// The id, the event type and the time are put where the provider has them: in a header, or in the JSON body. A
+/// [`body`](Self::body) is sent unchanged, unless it is a JSON object that lacks the delivery id or the signed time, or
+/// an id or event type was set; then these are filled in.
 ///
 /// ```
 /// use idempotent_webhook::testing::TestDelivery;
@@ -68,10 +68,9 @@ const EVENT_TYPE: &str = "test";
 const EXPIRED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl TestDelivery {
-    /// A delivery of this provider, be it a preset or a custom one, signed with the first of its
-    /// secrets.
+    /// A delivery of this provider, a preset or a custom one, signed with the first of its secrets.
     ///
-    /// A [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own has to implement
+    /// A [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own must implement
     /// [`sign`](crate::provider::signature::SignatureScheme::sign).
     pub fn new(provider: &Provider) -> Self {
         let method = provider.methods.first().cloned();
@@ -109,8 +108,8 @@ impl TestDelivery {
     ///
     /// # Errors
     ///
-    /// [`TestDeliveryError`] if none is possible: only the provider has the key, or the signature does not cover the body, or
-    /// covers one of another form.
+    /// [`TestDeliveryError`] if none is possible: only the provider has the key, or the signature does not cover the
+    /// body, or covers only bodies of another form.
     pub fn canary(provider: &Provider) -> Result<Self, TestDeliveryError> {
         let not_possible = |reason: &dyn fmt::Display| {
             let name = provider.name();
@@ -128,8 +127,8 @@ impl TestDelivery {
     }
 
     /// The captured request of a file, of this provider, signed again: the URI, the headers and the body of
-    /// [`Capture::into_request`](super::Capture::into_request), with the signature, the times that it covers and what else
-    /// the scheme writes as if the provider sent it now. A line break behind a form is that of an editor.
+    /// [`Capture::into_request`](super::Capture::into_request). The signature, its times and the other values of the
+    /// scheme are as if the provider sent it now. A line break after a form, which an editor adds, is dropped.
     ///
     /// ```no_run
     /// use idempotent_webhook::testing::TestDelivery;
@@ -141,7 +140,7 @@ impl TestDelivery {
     ///
     /// # Panics
     ///
-    /// If the file cannot be read, or is no captured request.
+    /// If the file cannot be read, or is not a captured request.
     #[expect(clippy::panic, reason = "a test names the file, and should fail")]
     pub fn from_capture(provider: &Provider, file: impl AsRef<Path>) -> Self {
         let file = file.as_ref();
@@ -167,9 +166,8 @@ impl TestDelivery {
         }
     }
 
-    /// Signs with this secret, or the value that the preset takes in place of one: that of a tenant, or the
-    /// private key to a public one. Where keys are fetched, the
-    /// private key is given to the provider, by
+    /// Signs with this secret, or the value that the preset takes in place of one: the secret of a tenant, or the
+    /// private key to a public one. If keys are fetched, give the private key to the provider, with
     /// [`KeySource::given`](crate::provider::keys::KeySource::given).
     #[must_use]
     pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
@@ -217,7 +215,7 @@ impl TestDelivery {
         self
     }
 
-    /// The body, which is copied. Default: a JSON object with what the provider puts there.
+    /// The body, which is copied. Default: a JSON object with the members that the provider puts there.
     #[must_use]
     pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
         self.body = Some(Bytes::copy_from_slice(body.as_ref()));
@@ -241,8 +239,8 @@ impl TestDelivery {
     }
 
     /// The same delivery with another body than the signed one: with a space at its end. It is rejected if the
-    /// signature [covers the body](Provider::signs_body) to the byte. Otherwise change a signed member of the
-    /// request yourself.
+    /// signature [covers every byte of the body](Provider::signs_body). Otherwise change a signed member of the request
+    /// yourself.
     #[must_use]
     pub fn tampered(&self) -> Self {
         Self {
@@ -280,7 +278,7 @@ impl TestDelivery {
         }
     }
 
-    /// Like [`request`](Self::request), for tools that take what it is made of from their users.
+    /// Like [`request`](Self::request), for tools whose users give the parts of the delivery.
     ///
     /// # Errors
     ///

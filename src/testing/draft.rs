@@ -80,8 +80,7 @@ impl Draft {
         }
     }
 
-    /// Writes a value if the source would read none. A body that is not a JSON object stays as it
-    /// is.
+    /// Writes a value if the source would read none. A body that is not a JSON object is left alone.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::BodyDigest

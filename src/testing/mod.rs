@@ -1,5 +1,5 @@
-//! A kit to test webhook handlers with: requests signed as the provider signs them, captures of what really came, and
-//! an assertion that a handler is idempotent. Feature `testing`.
+//! A kit to test webhook handlers: requests signed as the provider signs them, captures of real deliveries, and an
+//! assertion that a handler is idempotent. Feature `testing`.
 //!
 //! A test of a handler:
 //!

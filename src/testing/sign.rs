@@ -9,9 +9,9 @@ use crate::provider::keys::KeySource;
 use crate::provider::signature::{SignError, UnsignedRequest};
 use crate::provider::{Provider, Secret};
 
-/// Signs a request as the provider does at `time`, and leaves all else of it as it is: the delivery
-/// id and the event type have to be there. [`TestDelivery`](super::TestDelivery) makes requests from
-/// less. Where the preset takes a type of its own in place of a secret, the secret is its text form.
+/// Signs a request as the provider does at `time`, and leaves the rest as it is: the delivery id and the event type
+/// must be there. [`TestDelivery`](super::TestDelivery) makes requests from less. If the preset takes a type of its own
+/// in place of a secret, the secret is its text form.
 ///
 /// ```
 /// use std::time::SystemTime;

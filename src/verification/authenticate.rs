@@ -1,4 +1,5 @@
-//! Reads a request, verifies it and identifies its delivery. Whether its signature is authentic, `provider/verify.rs` decides.
+//! Reads a request, verifies it and identifies its delivery. `provider/verify.rs` decides whether its signature is
+//! authentic.
 
 use std::error::Error;
 use std::pin::pin;
@@ -28,15 +29,15 @@ pub(crate) struct Authentic {
     pub(crate) delivery: Delivery,
     /// The raw body.
     pub(crate) body: Bytes,
-    /// If the layer has a table of event types.
+    /// Set if the layer has a table of event types.
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// Reads and verifies a request. The span gets what is known of one that is rejected. `seen` is called with each authentic
-/// delivery, also with one that is ignored.
+/// Reads and verifies a request. The span gets the route and tenant of a rejected one. `seen` is called with each
+/// authentic delivery, also with one that is ignored.
 ///
-/// All code of the application that is called before the handler is called here: the lookup of a tenant's secrets, the
-/// signature scheme, and what a handshake asks for. If it panics, that is an answer like any other failure.
+/// All code of the application that runs before the handler is called here: the lookup of a tenant's secrets, the
+/// signature scheme, and the actions of a handshake. If it panics, the answer is the same as for other failures.
 pub(crate) async fn authenticate<B>(
     verification: &Verification,
     head: &Parts,
@@ -47,7 +48,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Pinned here: a future that is passed on has its room twice.
+    // Pinned here: a future that is passed on takes its room twice.
     let verifying = pin!(verify(verification, head, body, seen));
     let authentic = catch_panic(verifying).await;
     let authentic =
@@ -158,7 +159,7 @@ where
     }
 }
 
-/// The answer to a handshake, after what it asks for.
+/// The answer to a handshake, after its action.
 async fn answer_handshake(
     verification: &Verification,
     head: &Parts,

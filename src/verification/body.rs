@@ -1,5 +1,5 @@
-//! Bounded buffering of the raw body. One beyond `Provider::body_limit` is refused. One beyond `Keep::body_limit` is not kept:
-//! `kept_request` in `settings/mod.rs`.
+//! Bounded buffering of the raw body. A body over `Provider::body_limit` is refused. One over `Keep::body_limit` is not
+//! kept: `kept_request` in `settings/mod.rs`.
 
 use std::error::Error;
 use std::fmt;
@@ -18,18 +18,18 @@ use crate::error_chain::BoxError;
 #[derive(Debug)]
 pub(crate) enum BodyError {
     TooLarge {
-        /// The length in bytes, if the sender has said it. No text of the sender can be in it.
+        /// The length in bytes, if the sender has announced it. It cannot contain text of the sender.
         announced: Option<u64>,
         limit: usize,
     },
-    /// Such as tower-http's, which does not say what it is.
+    /// Such as tower-http's limit, which does not report its value.
     LimitOfAnotherLayer,
     TooSlow(Duration),
     Broken(BoxError),
 }
 
 impl BodyError {
-    /// For the sender. It tells of no setting.
+    /// For the sender. It reveals no setting.
     pub(crate) fn text(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } | Self::LimitOfAnotherLayer => "the body is too large",
@@ -80,8 +80,8 @@ impl Error for BodyError {
 
 /// Reads a body of at most `limit` bytes, all of it within `timeout`.
 ///
-/// A body whose `Content-Length` is over the limit is refused unread. The buffer grows with what
-/// has arrived, not with what was announced.
+/// A body whose `Content-Length` is over the limit is refused unread. The buffer grows with the received bytes, not
+/// with the announced length.
 pub(crate) async fn buffer<B>(
     headers: &HeaderMap,
     body: B,
@@ -136,7 +136,7 @@ where
     if rest.is_empty() {
         return Ok(first);
     }
-    // It has grown by doubling, and is held while the delivery waits.
+    // It has grown by doubling, and is in memory while the delivery waits.
     rest.shrink_to_fit();
     Ok(rest.into())
 }

@@ -1,28 +1,28 @@
-//! What can be seen of a body whose signature does not match. It is not parsed: it is not authentic.
+//! What a body shows whose signature does not match. It is not parsed, since it is not authentic.
 
 use std::fmt;
 
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 
-/// The length of a body, and what is plainly wrong with it.
+/// The length of a body, and its obvious flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BodyShape {
     pub(crate) length: usize,
     pub(crate) flaw: Option<Flaw>,
 }
 
-/// What no provider signs: something between it and the layer has made it so.
+/// A flaw that no provider signs: something between the provider and the layer has caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Empty,
-    /// It has another length than the sender has said, in bytes. No text of the sender can be in it.
+    /// It has another length than the announced one, in bytes. It cannot contain text of the sender.
     OtherLength {
         announced: u64,
         arrived: usize,
     },
     NotUtf8,
-    /// It begins as an object or a list of JSON, and ends otherwise.
+    /// It begins like an object or a list of JSON, but does not end like one.
     CutOff,
 }
 
@@ -35,7 +35,7 @@ impl BodyShape {
     }
 }
 
-/// The length that the sender has said.
+/// The length that the sender has announced.
 fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -111,7 +111,7 @@ mod tests {
         for (header, flaw) in [
             ("9", other(9)),
             ("18446744073709551615", other(u64::MAX)),
-            // What is wrong besides.
+            // The other flaws.
             ("6", Some(Flaw::CutOff)),
             ("nonsense", Some(Flaw::CutOff)),
         ] {

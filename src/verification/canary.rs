@@ -1,5 +1,5 @@
-//! How far a canary has come, and what its sender is told. It is no request of the provider's: it is in no number, and the
-//! handler is not called.
+//! How far a canary has come, and the answer to its sender. It is not a request of the provider: it is not counted, and
+//! the handler is not called.
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ pub(crate) enum Canary {
     Authentic(Option<Tenant>),
     /// It was claimed, and the claim was rolled back.
     Claimed,
-    /// It could not be claimed. For the operator, why.
+    /// It could not be claimed, with the reason for the operator.
     NotClaimed(String),
 }
 
 impl Canary {
-    /// Its sender is no provider, so it gets none of the answers that one insists on.
+    /// Its sender is not a provider, so it gets none of the answers that a provider insists on.
     pub(super) fn into_response<B: From<Bytes>>(self, verification: &Verification) -> Response<B> {
         let status = match self {
             Self::Authentic(_) | Self::Claimed => StatusCode::OK,

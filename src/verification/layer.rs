@@ -17,7 +17,7 @@ use crate::provider::Provider;
 /// It buffers and verifies the request, answers [handshakes](crate::provider::Handshake) and events that are
 /// [ignored](Self::only), and calls the handler with the raw body and the [`Delivery`](crate::Delivery). Unlike
 /// `IdempotentWebhook` **it calls the handler for each request**: a provider sends a delivery more than once. It is for
-/// handlers whose own transaction, of another driver, [claims the delivery](crate::documentation::drivers), for those
+/// handlers that [claim the delivery](crate::documentation::drivers) in a transaction of another driver, for handlers
 /// that put it into a queue, and for applications without Postgres.
 ///
 /// ```
@@ -45,12 +45,12 @@ use crate::provider::Provider;
 /// # Answers
 ///
 /// A request that is not authentic, not usable or too large is answered as by `IdempotentWebhook`
-/// ([what is answered](crate::documentation::handling#what-is-answered)). The handler's response leaves as it is, but for
-/// what the provider insists on: its [status of success](Provider::success_status) or of
-/// [failure](Provider::failure_status), a text or an empty body, and never 410, for which some providers delete the endpoint. The header
-/// `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
+/// ([what is answered](crate::documentation::handling#what-is-answered)). The handler's response leaves unchanged,
+/// except for what the provider insists on: its [status of success](Provider::success_status) or of
+/// [failure](Provider::failure_status), a text or an empty body, and never 410, for which some providers delete the
+/// endpoint. The header `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
 ///
-/// As any handler of axum, it is dropped when the sender hangs up. A panic of the handler is left to the server.
+/// Like any handler of axum, it is dropped when the sender hangs up. The layer does not catch panics of the handler.
 ///
 /// # Where to put it
 ///
@@ -78,8 +78,8 @@ impl VerifiedWebhook {
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, the list is empty, a name is there twice or is none, or the layer has
-    /// a list.
+    /// If the provider has no event type, the list is empty, a name is not valid or is there twice, or the layer has a
+    /// list already.
     #[track_caller]
     pub fn only<T: Into<String>>(self, event_types: impl IntoIterator<Item = T>) -> Self {
         self.with(|verification| verification.only(event_types))
@@ -99,7 +99,7 @@ impl VerifiedWebhook {
         self.with(|verification| verification.body_timeout = timeout)
     }
 
-    /// How long the look-up of a tenant's secrets may take, and what a handshake asks for. Then the sender gets a 503.
+    /// How long the look-up of a tenant's secrets, and the action of a handshake, may take. Then the sender gets a 503.
     ///
     /// Default: 3 seconds, at most a day.
     pub fn lookup_timeout(self, timeout: Duration) -> Self {

@@ -1,5 +1,5 @@
-//! From the head of a request to an authentic delivery, without Postgres: what [`VerifiedWebhook`] does, and the first
-//! part of what [`IdempotentWebhook`](crate::IdempotentWebhook) does.
+//! From the head of a request to an authentic delivery, without Postgres: all of [`VerifiedWebhook`], and the first
+//! part of [`IdempotentWebhook`](crate::IdempotentWebhook).
 
 mod authenticate;
 mod body;

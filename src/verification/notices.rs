@@ -1,4 +1,4 @@
-//! What a layer and its clones log once of the requests that come: a line for each of them would hide the others.
+//! Facts about requests that a layer and its clones log once: a line for each request would hide other lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,20 +11,20 @@ use crate::log_once::LogOnce;
 use crate::provider::Provider;
 use crate::provider::signature::Tolerance;
 
-/// So many events are ignored before it is said that no name has matched. Some providers send fifty for one that is
-/// wanted.
+/// How many events are ignored before the log says that no name has matched. Some providers send fifty unwanted events
+/// for a wanted one.
 const MANY_IGNORED: u32 = 100;
 
-/// The most versions that are logged. Where nobody signs them, whoever has captured a request can make them up.
+/// The most versions that are logged. If they are not signed, whoever has captured a request can make them up.
 const MAX_VERSIONS: usize = 10;
 
-/// How often an older secret is logged of each tenant, or of an endpoint without tenants.
+/// How often an older secret is logged for each tenant, or for an endpoint without tenants.
 const OLDER_SECRET_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The most tenants of which that is logged in this time.
+/// The most tenants for which that is logged in this time.
 const MAX_TENANTS: usize = 100;
 
-/// No clock of a provider is ahead by more, also where a signature may be older than this.
+/// No clock of a provider is ahead by more, even if a signature may be older than this.
 const LONGEST_AHEAD: Duration = Duration::from_secs(5 * 60);
 
 /// How much of a text of the sender is logged, in characters.
@@ -37,7 +37,7 @@ pub(super) struct Notices {
     older_secret: LogOnce<Option<Arc<str>>>,
     other_version: LogOnce<String>,
     slow_clock: LogOnce,
-    /// Over once a name has matched.
+    /// Ended once a name has matched.
     no_match: LogOnce,
     /// Events that were ignored, for as long as no name has matched.
     ignored: AtomicU32,
@@ -73,7 +73,7 @@ impl Notices {
         }
     }
 
-    /// A delivery has another version of the payload than those that are expected.
+    /// A delivery has another version of the payload than the expected ones.
     pub(super) fn other_version(&self, version: &str, provider: &Provider) {
         let version = beginning(version);
         if self.other_version.is_first(version.clone()) {
@@ -86,9 +86,9 @@ impl Notices {
         }
     }
 
-    /// A delivery was signed at this time, which the tolerance allows: where it has no limit on the side of the future, any
-    /// time is. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and nothing
-    /// else would tell.
+    /// A delivery was signed at this time, which the tolerance allows: without a limit into the future, it allows any
+    /// time. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and
+    /// nothing else would show that.
     pub(super) fn signed_at(&self, signed_at: SystemTime, now: SystemTime, tolerance: Tolerance) {
         let limit = tolerance.past();
         let limit = limit.map_or(LONGEST_AHEAD, |past| past.min(LONGEST_AHEAD));
@@ -103,7 +103,8 @@ impl Notices {
         }
     }
 
-    /// What becomes of an event by the table of types. A table whose names are all misspelt answers each event with success.
+    /// The result for an event by the table of types. A table whose names are all misspelt answers each event with
+    /// success.
     pub(super) fn wanted(&self, wanted: &Wanted, events: &WantedEvents) {
         if self.no_match.is_over() {
             return;

@@ -22,13 +22,13 @@ pub(crate) enum Rejection {
     Body(BodyError),
 }
 
-/// A request that is rejected, with what was known of it by then.
+/// A rejected request, with the facts known by then.
 #[derive(Debug)]
 pub(crate) struct Rejected {
     pub(crate) rejection: Rejection,
     /// By the name that the application's lookup has found.
     pub(crate) tenant: Option<Arc<str>>,
-    /// If it was read.
+    /// Set if it was read.
     pub(crate) body: Option<BodyShape>,
 }
 
@@ -38,8 +38,8 @@ impl Rejected {
         self.with_flaw(self.rejection.reason(provider))
     }
 
-    /// For Postgres: the same, without what the sender of a request can choose that is not authentic (G1). The tenant is
-    /// one that the application knows.
+    /// For Postgres: the same, without anything that the sender of a forged request can choose (G1). The tenant is one
+    /// that the application knows.
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         let reason = self.with_flaw(self.rejection.stored_reason(provider));
         match &self.tenant {
@@ -48,7 +48,7 @@ impl Rejected {
         }
     }
 
-    /// What is plainly wrong with a body comes first: no provider has signed it as it is.
+    /// An obvious flaw of the body comes first: no provider has signed it as it is.
     fn with_flaw(&self, reason: String) -> String {
         let flaw = self.body.as_ref().and_then(|body| body.flaw);
         match (flaw, &self.rejection) {
@@ -91,9 +91,9 @@ impl Rejection {
         }
     }
 
-    /// Whether the sender is told to deliver again, as the key may be there then. Where the keys of tenants are
-    /// fetched, the answer is always that one: two answers would tell which tenants exist, and a key that was not fetched
-    /// must not cost a delivery.
+    /// Whether the answer asks the sender to deliver again, because the key may be there then. If the keys of tenants
+    /// are fetched, this is always the answer: two answers would reveal which tenants exist, and a key that was not
+    /// fetched must not cost a delivery.
     pub(crate) fn is_for_later(&self, provider: &Provider) -> bool {
         match self {
             Self::Signature(SignatureError::KeyNotFetched(_)) => true,
@@ -184,10 +184,10 @@ impl Rejection {
         }
     }
 
-    /// For Postgres: the same, without what the sender of a request can choose that is not authentic (G1).
+    /// For Postgres: the same, without anything that the sender of a forged request can choose (G1).
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         match self {
-            // Of some schemes, a header says which headers are signed, or a part of a name is free.
+            // With some schemes, a header names the signed headers, or a part of a name is free.
             Self::Signature(SignatureError::MissingHeader(name))
                 if !provider.is_known_for(name) =>
             {
@@ -198,11 +198,11 @@ impl Rejection {
             {
                 "a header is malformed".into()
             }
-            // The other errors of signatures have no text of a request, and a body is read for the
-            // delivery id after its signature was verified.
+            // The other errors of signatures contain no text of a request, and a body is read for the delivery id after
+            // its signature was verified.
             Self::Method(_) | Self::Signature(_) | Self::Identity(_) => self.reason(provider),
-            // Without the causes. With HTTP/2, the sender may end the connection with a text of its own,
-            // which is in the error of the server.
+            // Without the causes. With HTTP/2, the sender may end the connection with a text of its own, which the
+            // server's error contains.
             Self::Body(error) => error.to_string(),
         }
     }

@@ -1,4 +1,4 @@
-//! Responses of the layer's own, and what the provider wants of any response.
+//! The layer's own responses, and the provider's requirements for any response.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use http::{Response, StatusCode};
 use crate::outcome::Outcome;
 use crate::provider::Provider;
 
-/// For a sender that is to deliver again.
+/// For a sender that should deliver again.
 pub(crate) const LATER: &str = "temporarily unavailable";
 
-/// The response with what the provider insists on, and with the outcome.
+/// The response as the provider insists on it, with the outcome.
 pub(crate) fn finish<B: From<Bytes>>(
     mut response: Response<B>,
     outcome: Outcome,
@@ -57,8 +57,8 @@ pub(crate) fn succeed<B: From<Bytes>>(
     }
 }
 
-/// A failure with the status after which the provider delivers again. The kit's rollback of a success
-/// stays one. A handler's 410 is about what it has looked for; some senders delete the endpoint for it.
+/// A failure with the status after which the provider delivers again. A success that the test kit rolls back stays a
+/// success. A handler's 410 is about an object that it has looked for, but some senders delete the endpoint for it.
 pub(crate) fn fail<B>(
     mut response: Response<B>,
     provider: &Provider,
@@ -96,7 +96,7 @@ pub(crate) fn says_when(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// A 503 with `Retry-After`, unless the provider hears of it by a status without.
+/// A 503 with `Retry-After`, unless the provider wants a status without it.
 pub(crate) fn unavailable<B: From<Bytes>>(
     text: &str,
     provider: &Provider,

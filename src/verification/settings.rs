@@ -1,4 +1,4 @@
-//! What a layer needs to verify a request and to answer it.
+//! The settings that a layer needs to verify a request and to answer it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -19,13 +19,13 @@ pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct Verification {
     pub(crate) endpoint: Arc<str>,
     pub(crate) provider: Provider,
-    /// If only some events are wanted, or there are handlers by their types.
+    /// Set if only some events are wanted, or there are handlers by type.
     events: Option<Arc<WantedEvents>>,
-    /// The same of any clone: `Reconcile` takes one before there are handlers.
+    /// Shared by all clones: `Reconcile` takes one before there are handlers.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
     pub(super) notices: Arc<Notices>,
     pub(crate) body_timeout: Duration,
-    /// For the look-up of a tenant's secrets, and for what a handshake asks for.
+    /// For the look-up of a tenant's secrets, and for the action of a handshake.
     pub(crate) lookup_timeout: Duration,
     pub(crate) retry_after: Duration,
     pub(crate) metrics: Metrics,
@@ -36,7 +36,8 @@ impl Verification {
     ///
     /// # Panics
     ///
-    /// If the endpoint is no name, the signature scheme cannot use a secret, or the URL that it signs is not known.
+    /// If the endpoint is not a valid name, the signature scheme cannot use a secret, or the URL that it signs is not
+    /// known.
     #[track_caller]
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub(crate) fn new(endpoint: Arc<str>, provider: Provider) -> Self {
@@ -77,7 +78,7 @@ impl Verification {
     ///
     /// # Panics
     ///
-    /// As [`set_events`](Self::set_events), or if the list is empty, or has a name twice or one that is none.
+    /// As [`set_events`](Self::set_events), or if the list is empty, or has a name twice or one that is not valid.
     #[track_caller]
     #[expect(clippy::panic, reason = "it is a mistake of the program")]
     pub(crate) fn only<T: Into<String>>(&mut self, event_types: impl IntoIterator<Item = T>) {
@@ -127,7 +128,7 @@ impl Verification {
         self.events = Some(known.clone());
     }
 
-    /// The table of event types that the deliveries of the endpoint go by.
+    /// The table of event types for the deliveries of the endpoint.
     pub(crate) fn listed_events(&self) -> Option<&Arc<WantedEvents>> {
         self.events_of_clones.get()
     }
@@ -143,7 +144,7 @@ impl Verification {
         }
     }
 
-    /// What becomes of an event by its type, if the layer has a table of types.
+    /// The result for an event by its type, if the layer has a table of types.
     pub(crate) fn wanted(
         &self,
         event_type: Option<&str>,
@@ -156,7 +157,7 @@ impl Verification {
         Some(wanted)
     }
 
-    /// What becomes of an event by its type. One whose type cannot be read is not ignored.
+    /// The result for an event by its type. An event whose type cannot be read is not ignored.
     pub(crate) fn check(
         &self,
         events: &WantedEvents,
@@ -173,14 +174,14 @@ impl Verification {
         match self.provider.qualified_type(event_type, head, body) {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
             Err(Unreadable) => match events.check(event_type, None) {
-                // It may be one that is wanted.
+                // It may be a wanted one.
                 Wanted::Ignored(_) => Wanted::Yes(Matched::Other),
                 wanted => wanted,
             },
         }
     }
 
-    /// Counts what is known of an authentic delivery, which may be an event that is ignored.
+    /// Counts an authentic delivery, which may be an event that is ignored.
     pub(super) fn note_authentic(
         &self,
         delivery: &VerifiedDelivery,
@@ -201,7 +202,7 @@ impl Verification {
         }
     }
 
-    /// Measures for how long the sender of a delivery waits, if its signature tells.
+    /// Measures how long the sender of a delivery waits, if its signature has a time.
     pub(crate) fn measure_wait(&self, delivery: &Delivery) -> Option<SenderWait<'_>> {
         let is_told = cfg!(feature = "metrics") && self.provider.signs_each_attempt();
         let signed_at = delivery.signed_at().filter(|_| is_told)?;

@@ -1,4 +1,4 @@
-//! The span of a request, and the log of one that `VerifiedWebhook` has passed on.
+//! The span of a request, and the log lines of a request that `VerifiedWebhook` has passed on.
 
 use http::Response;
 use http::request::Parts;
@@ -42,7 +42,7 @@ pub(crate) fn identified(span: &Span, delivery: &Delivery) {
     }
 }
 
-/// Adds to the span where a request was sent that is rejected. Of what the sender has chosen, nothing is in it.
+/// Adds to the span where a rejected request was sent. It contains nothing that the sender has chosen.
 pub(super) fn rejected(head: &Parts, rejected: &Rejected) {
     let span = Span::current();
     if let Some(tenant) = rejected.tenant.as_deref() {
@@ -67,7 +67,7 @@ pub(super) fn inner_error(verification: &Verification) {
     warn!("webhook verified: the inner service failed");
 }
 
-/// Logs and counts what the handler has answered to a delivery that was passed on.
+/// Logs and counts the handler's answer to a delivery that was passed on.
 pub(super) fn answered<B>(verification: &Verification, response: &Response<B>, outcome: Outcome) {
     count(verification, outcome);
     match outcome {

@@ -23,7 +23,7 @@ use crate::provider::Handshake;
 pub(crate) enum Unhandled {
     Rejected(Rejected),
     Handshake(Handshake),
-    /// It is an operator's, and says how far it has come.
+    /// It is an operator's canary, with how far it has come.
     Canary(Canary),
     /// It is authentic, and the layer ignores its event type.
     Ignored(Ignored),
