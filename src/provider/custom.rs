@@ -1,4 +1,4 @@
-//! The steps by which a provider without a preset is built.
+//! The steps to build a provider without a preset.
 
 use std::sync::Arc;
 use std::time::Duration;

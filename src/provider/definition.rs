@@ -55,7 +55,7 @@ pub struct Provider {
     pub(crate) answers: Answers,
     pub(crate) body_limit: usize,
     pub(crate) response_deadline: Duration,
-    /// Whether the provider, or the application, says so.
+    /// Whether the provider publishes it, or the application has set it.
     pub(crate) deadline_is_known: bool,
     pub(crate) redelivery_window: Duration,
 }
@@ -103,15 +103,15 @@ impl Provider {
         self
     }
 
-    /// What qualifies the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
-    /// action `opened` can be named `pull_request.opened` in `Events` and in
-    /// [`only`](crate::IdempotentWebhook::only). [`Delivery::event_type`](crate::Delivery::event_type) is without it. An
-    /// action that begins with the type and a dot, as in Mercado Pago's `payment.created`, is the name.
+    /// The qualifier of the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
+    /// action `opened` can be named `pull_request.opened` in `Events` and in [`only`](crate::IdempotentWebhook::only).
+    /// [`Delivery::event_type`](crate::Delivery::event_type) does not include it. An action that begins with the type
+    /// and a dot, as in Mercado Pago's `payment.created`, is the whole name.
     ///
     /// # Panics
     ///
-    /// If the source is one of a signature, or a [receipt](Source::receipt): it has to be found in a request that is
-    /// kept, too.
+    /// If the source is a part of the signature, or a [receipt](Source::receipt): it must also be found in a kept
+    /// request.
     #[must_use]
     #[track_caller]
     pub fn event_action(mut self, source: Source) -> Self {
@@ -120,7 +120,7 @@ impl Provider {
         self
     }
 
-    /// What the names of events look like, by an example of each form. A name of [`Events`](crate::Events) or
+    /// The forms of event names, by an example of each. A name of [`Events`](crate::Events) or
     /// [`only`](crate::IdempotentWebhook::only) that no event can have is refused when the layer is made.
     ///
     /// ```
@@ -139,12 +139,13 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// A name is like an example if its letters have the same case, and its words are separated by what separates those of
-    /// the example. A dot may be there more often than in the example, or not at all in a single word such as `ping`. Anything
-    /// else, such as the `/` of `orders/create`, is there as often. A group ends with `*` after it. The name has the [action](Self::event_action), if there is one:
-    /// `pull_request`, `pull_request.opened`.
+    /// A name is like an example if its letters have the same case, and its words the same separators. There may be
+    /// more dots than in the example, or none in a single word such as `ping`. Any other separator, such as the `/` of
+    /// `orders/create`, must be there as often. A group ends with `*` after the separator. The name includes the
+    /// [action](Self::event_action), if there is one: `pull_request`, `pull_request.opened`.
     ///
-    /// Without examples, no name is refused. Default: the examples of the preset, and none where the sender chooses the names.
+    /// Without examples, no name is refused. Default: the examples of the preset, and none if the sender chooses the
+    /// names.
     #[must_use]
     pub fn event_names_like<T: Into<String>>(
         mut self,
@@ -154,22 +155,22 @@ impl Provider {
         self
     }
 
-    /// Names beside them that no other name is like.
+    /// Further names, each the only one of its form.
     #[must_use]
     pub(crate) fn and_event_names(mut self, names: &[&str]) -> Self {
         self.name_forms = self.name_forms.and(names);
         self
     }
 
-    /// Where the version of the provider's API is in which the payload is written, such as Stripe's `$.api_version`, so
-    /// that [one can be expected](Self::expect_version).
+    /// The place of the payload's version, such as Stripe's `$.api_version`, which
+    /// [`expect_version`](Self::expect_version) needs.
     #[must_use]
     pub fn payload_version(mut self, source: Source) -> Self {
         self.identity = self.identity.with_version(source);
         self
     }
 
-    /// The version of the payload that the handler is written for. Call it once for each, if there are several.
+    /// The version of the payload that the handler is written for. Call it once for each version, if there are several.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -180,13 +181,14 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// A delivery of another version is handled as any other one, and it is
-    /// [told](crate::documentation::providers#the-version-of-the-payload). One without a version is as expected, and
-    /// one that cannot be read is told as `(unreadable)`. The version is read with the delivery id, in one pass over the body.
+    /// A delivery of another version is handled like any other, and
+    /// [reported](crate::documentation::providers#the-version-of-the-payload). One without a version counts as
+    /// expected, and a version that cannot be read is reported as `(unreadable)`. The version is read with the delivery
+    /// id, in one pass over the body.
     ///
     /// # Panics
     ///
-    /// If the provider has no version in its requests, or nobody has said [where](Self::payload_version), or if the text
+    /// If the provider has no version in its requests, or its [place](Self::payload_version) is not set, or if the text
     /// is blank, longer than 255 bytes or has control characters.
     #[must_use]
     #[track_caller]
@@ -206,15 +208,15 @@ impl Provider {
         self
     }
 
-    /// Where the body says whether an event is a live one, by `true` or `false`, such as Stripe's `$.livemode`, so that
-    /// [one mode can be expected](Self::expect_livemode).
+    /// The place where the body says, by `true` or `false`, whether an event is live, such as Stripe's `$.livemode`.
+    /// [`expect_livemode`](Self::expect_livemode) needs it.
     #[must_use]
     pub fn livemode(mut self, path: JsonPath) -> Self {
         self.identity = self.identity.with_livemode(path);
         self
     }
 
-    /// Whether the events of the endpoint are live ones, or those of a test.
+    /// Whether the events of the endpoint are live or test events.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -226,13 +228,13 @@ impl Provider {
     /// ```
     ///
     /// Stripe sends the test events of connected accounts to a live endpoint, too, and signs them with its secret: see
-    /// [Stripe Connect](crate::documentation::providers#stripe-connect). A delivery of the other mode is handled as any other
-    /// one, and it is reported as [another version](Self::expect_version) is, as `test mode` or `live mode`. One that does not
-    /// say its mode is as expected.
+    /// [Stripe Connect](crate::documentation::providers#stripe-connect). A delivery of the other mode is handled like
+    /// any other, and reported like [another version](Self::expect_version), as `test mode` or `live mode`. A delivery
+    /// without a mode counts as expected.
     ///
     /// # Panics
     ///
-    /// If the bodies of the provider do not say their mode, or nobody has said [where](Self::livemode).
+    /// If the bodies of the provider do not say their mode, or its [place](Self::livemode) is not set.
     #[must_use]
     #[track_caller]
     pub fn expect_livemode(mut self, is_live: bool) -> Self {
@@ -252,8 +254,8 @@ impl Provider {
         self
     }
 
-    /// The public base of the URL that the provider calls, for schemes that sign the URL: what
-    /// stands before the path that the server sees.
+    /// The public base of the URL that the provider calls, for schemes that sign the URL: the part before the path that
+    /// the server sees.
     ///
     /// Without it, no request of such a scheme verifies ([`SignatureError::NoPublicUrl`]), and a layer panics when it is
     /// made. No effect on other schemes.
@@ -273,8 +275,8 @@ impl Provider {
         self
     }
 
-    /// Where the provider's public keys come from, for schemes whose keys rotate and are found at an
-    /// address: see [`keys`](super::keys). Those schemes need it. No effect on others.
+    /// The source of the provider's public keys, for schemes whose keys rotate and are found at an address: see
+    /// [`keys`](super::keys). These schemes need it. No effect on others.
     ///
     /// ```
     /// use idempotent_webhook::provider::keys::KeySource;
@@ -297,10 +299,9 @@ impl Provider {
 
     /// How old a signature may be. No effect on schemes that do not sign a time.
     ///
-    /// A retry with the time of the first attempt is refused once it is older than this. If the provider does
-    /// not sign each retry anew, make the tolerance as long as the [redelivery
-    /// window](Self::redelivery_window), as the presets do. Where the delivery id is
-    /// [signed](Self::signs_delivery_id), a replay is a duplicate in that time.
+    /// A retry with the time of the first attempt is refused once it is older than this. If the provider does not sign
+    /// each retry again, make the tolerance as long as the [redelivery window](Self::redelivery_window), as the presets
+    /// do. If the delivery id is [signed](Self::signs_delivery_id), a replay is a duplicate in that time.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.tolerance = tolerance;
@@ -320,8 +321,7 @@ impl Provider {
     /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set. The metrics have it, for an
     /// [alert](crate::documentation::operating#metrics-and-alerts).
     ///
-    /// Default: that of the preset. Where the provider publishes none, one of 5 seconds is assumed, and the
-    /// metrics have none.
+    /// Default: the preset's. If the provider publishes none, 5 seconds are assumed, and the metrics have none.
     #[must_use]
     pub fn response_deadline(mut self, deadline: Duration) -> Self {
         self.response_deadline = deadline;
@@ -373,7 +373,7 @@ impl Provider {
         self.scheme.signs_time()
     }
 
-    /// Whether a time that is signed is that of the attempt, and not of the first one, as far as the tolerance tells.
+    /// Whether the signed time is the time of the attempt, and not of the first one, judged by the tolerance.
     pub(crate) fn signs_each_attempt(&self) -> bool {
         let past = self.tolerance.past();
         past.is_some_and(|past| past <= LONGEST_TOLERANCE_OF_ATTEMPTS)
@@ -420,12 +420,12 @@ impl Provider {
         self.identity.event_type().is_some()
     }
 
-    /// Whether something qualifies the event type.
+    /// Whether the event type can have a qualifier.
     pub(crate) fn has_event_action(&self) -> bool {
         self.identity.event_action().is_some()
     }
 
-    /// Why no event of the provider has a name of `Events` or [`only`](crate::IdempotentWebhook::only).
+    /// Why no event of the provider can have a name of `Events` or [`only`](crate::IdempotentWebhook::only).
     pub(crate) fn never_matches(&self, name: &str) -> Option<String> {
         if self.name_forms.allow(name) {
             return None;
@@ -455,7 +455,7 @@ impl Provider {
         }
     }
 
-    /// The versions and the mode that are expected.
+    /// The expected versions and mode.
     pub(crate) fn expected_versions(&self) -> Vec<Arc<str>> {
         self.identity.expected_versions()
     }
@@ -466,7 +466,7 @@ impl Provider {
         source.is_some_and(|source| source.is_signed(&*self.scheme))
     }
 
-    /// The event type with what qualifies it, if there is that. Mercado Pago's action has both.
+    /// The event type with its qualifier, if there is one. Mercado Pago's action has both.
     ///
     /// # Errors
     ///
@@ -488,7 +488,7 @@ impl Provider {
         }))
     }
 
-    /// The headers with the delivery id, the event type and what qualifies it, and the version of the payload.
+    /// The headers with the delivery id, the event type and its qualifier, and the version of the payload.
     pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
         let sources = [
             Some(self.identity.id()),
@@ -499,7 +499,7 @@ impl Provider {
         sources.into_iter().flatten().flat_map(Source::headers)
     }
 
-    /// The header that a request without any lacks first: the one with the signature.
+    /// The header whose absence is reported first: the one with the signature.
     pub(crate) fn signature_header(&self) -> Option<HeaderName> {
         let (head, ()) = http::Request::new(()).into_parts();
         match self.scheme.check_head(&head) {
@@ -526,12 +526,12 @@ impl Provider {
         fixed.map_or(0, |secrets| secrets.iter().count())
     }
 
-    /// Whether its secrets are those of tenants.
+    /// Whether its secrets belong to tenants.
     pub(crate) fn has_tenants(&self) -> bool {
         self.secrets.fixed().is_none()
     }
 
-    /// Whether its keys are fetched, and its secrets are those of tenants.
+    /// Whether its keys are fetched, and its secrets belong to tenants.
     pub(crate) fn fetches_keys_of_tenants(&self) -> bool {
         self.has_tenants() && self.keys.as_ref().is_some_and(KeySource::is_fetched)
     }
@@ -540,7 +540,7 @@ impl Provider {
         &self.secrets
     }
 
-    /// The path and the query without the parameters that have a secret.
+    /// The path and the query without parameters that contain a secret.
     pub(crate) fn without_secrets(&self, path_and_query: &str) -> String {
         let names = self.scheme.secret_parameters();
         let Some((path, query)) = path_and_query.split_once('?').filter(|_| !names.is_empty())
@@ -560,7 +560,7 @@ impl Provider {
         self.keys.as_ref()
     }
 
-    /// The versions that are expected, without the mode.
+    /// The expected versions, without the mode.
     pub(crate) fn expected_payload_versions(&self) -> &[Arc<str>] {
         self.identity.expected_payload_versions()
     }
@@ -577,7 +577,7 @@ impl Provider {
         &*self.scheme
     }
 
-    /// `None` if the secrets are those of tenants. Any, where public keys are all that it takes.
+    /// `None` if the secrets belong to tenants. Any text, if only public keys are needed.
     pub(crate) fn first_secret(&self) -> Option<Secret> {
         let secrets = self.secrets.fixed()?;
         let first = secrets.iter().next().cloned();

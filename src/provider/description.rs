@@ -1,4 +1,4 @@
-//! What a provider is set to, to be shown.
+//! The settings of a provider, to show them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::answers::Answers;
 use super::signature::Tolerance;
 use super::{Provider, Source};
 
-/// What a [`Provider`] is set to: see [`Provider::description`].
+/// The settings of a [`Provider`]: see [`Provider::description`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Description<'a> {
@@ -22,9 +22,9 @@ pub struct Description<'a> {
     pub delivery_id: &'a Source,
     /// Where the event type is.
     pub event_type: Option<&'a Source>,
-    /// What [qualifies](Provider::event_action) the event type.
+    /// The place of the event type's [qualifier](Provider::event_action).
     pub event_action: Option<&'a Source>,
-    /// An example of each form that the [names of events](Provider::event_names_like) have. Empty if the sender chooses them.
+    /// An example of each form of [event names](Provider::event_names_like). Empty if the sender chooses them.
     pub event_names: &'a [String],
     /// Where the version of the payload is, which [can be expected](Provider::expect_version).
     pub payload_version: Option<&'a Source>,
@@ -32,7 +32,7 @@ pub struct Description<'a> {
     pub methods: &'a [Method],
     /// The status of every success, if the provider insists on one.
     pub success_status: Option<StatusCode>,
-    /// The status of every failure, if the provider delivers again only after some.
+    /// The status of every failure, if the provider delivers again only after some statuses.
     pub failure_status: Option<StatusCode>,
     /// The status for a signature that is missing or not valid.
     pub rejection_status: StatusCode,
@@ -47,7 +47,7 @@ pub struct Description<'a> {
 }
 
 impl Provider {
-    /// What the provider is set to, by its preset or by hand.
+    /// The settings of the provider, from its preset or set by hand.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};

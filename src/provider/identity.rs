@@ -1,5 +1,5 @@
-//! Which delivery an authentic request is: its id, its event type, or a handshake. `source.rs` reads each of them from a header
-//! or by a JSON path.
+//! Identifies an authentic request: the id and event type of its delivery, or a handshake. `source.rs` reads each of
+//! them from a header or by a JSON path.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::signature::Signed;
 use super::source::{Fault, Source, Spaces, Unreadable};
 use crate::delivery::DeliveryId;
 
-/// Stands for a version that is there and is no text or integer, or is there twice.
+/// Stands for a version that is neither a text nor an integer, or is there twice.
 const UNREADABLE_VERSION: &str = "(unreadable)";
 
 /// Where the delivery id, the event type and the challenge of a provider's requests are.
@@ -20,15 +20,15 @@ const UNREADABLE_VERSION: &str = "(unreadable)";
 pub(crate) struct Identity {
     id: Source,
     event_type: Option<Source>,
-    /// What qualifies the event type.
+    /// The qualifier of the event type.
     event_action: Option<Source>,
-    /// The version of the provider's API in which the payload is.
+    /// The version of the payload, in the provider's API.
     version: Option<Source>,
-    /// Those that the application expects. The version is read if there is one.
+    /// The versions that the application expects. The version is read if there is one.
     expected_versions: Vec<Arc<str>>,
-    /// Where the body says whether the event is a live one.
+    /// Where the body says whether the event is live.
     livemode: Option<JsonPath>,
-    /// What the application expects of that. It is read if there is anything.
+    /// The mode that the application expects. The mode is read if there is one.
     expected_livemode: Option<bool>,
     handshake: Option<HandshakeRule>,
     /// Reads the JSON paths of the id, the event type, the version if one is expected, the challenge and, if one is expected,
@@ -36,12 +36,12 @@ pub(crate) struct Identity {
     reader: Reader,
 }
 
-/// What an authentic request turned out to be.
+/// The result for an authentic request.
 pub(crate) enum Identified {
     Delivery {
         id: DeliveryId,
         event_type: Option<String>,
-        /// The version or the mode, if it is another one than is expected.
+        /// The version or the mode, if it is not the expected one.
         other_version: Option<String>,
     },
     Handshake(Handshake),
@@ -111,7 +111,7 @@ impl Identity {
         self.with_reader()
     }
 
-    /// Without what is read only to be compared.
+    /// Without the values that are read only for a comparison.
     fn without_version(mut self) -> Self {
         self.version = None;
         self.livemode = None;
@@ -168,7 +168,7 @@ impl Identity {
         path.filter(|_| self.expected_livemode.is_some())
     }
 
-    /// The mode, if it is another one than is expected. One that cannot be read is as expected.
+    /// The mode, if it is not the expected one. A mode that cannot be read counts as expected.
     fn other_mode(&self, found: Option<Match>) -> Option<String> {
         let is_live = match found {
             Some(Match::Boolean(is_live)) => is_live,
@@ -192,7 +192,7 @@ impl Identity {
             .any(|known| **known == *version)
     }
 
-    /// What qualifies the event type of a request, if anything does.
+    /// The qualifier of a request's event type, if it has one.
     pub(super) fn read_action(
         &self,
         head: &Parts,
@@ -210,8 +210,8 @@ impl Identity {
 
     /// Reads the delivery id and, if the request has a usable one, the event type.
     ///
-    /// The event type is not part of the key, so a missing one is no error. A request without
-    /// an id but with the handshake's event type is a handshake.
+    /// The event type is not part of the key, so a missing one is not an error. A request without an id but with the
+    /// handshake's event type is a handshake.
     pub(crate) fn read(
         &self,
         head: &Parts,
@@ -225,7 +225,7 @@ impl Identity {
                 self.expected_version_source().is_some() || self.expected_livemode_path().is_some();
             match self.reader.read(body) {
                 Ok(matches) => matches,
-                // If it is the version that is there twice, that is no reason to refuse.
+                // If only the version is there twice, that is not a reason to refuse.
                 Err(ReadError::Ambiguous) if is_compared => {
                     let identified = self.clone().without_version().read(head, body, signed)?;
                     return Ok(identified.of_unreadable_version());
@@ -279,7 +279,7 @@ impl Identity {
     }
 }
 
-/// How a mode is told.
+/// The name of a mode in reports.
 fn mode(is_live: bool) -> &'static str {
     match is_live {
         true => "live mode",
@@ -294,7 +294,7 @@ fn mode(is_live: bool) -> &'static str {
 #[derive(Debug)]
 pub struct IdentityError {
     text: String,
-    /// Of an event that may be ignored for it.
+    /// For an event that may be ignored by its type.
     event_type: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -648,7 +648,7 @@ mod tests {
         ] {
             assert_eq!(of(&by_path, body), expected, "{body}");
         }
-        // A body that is no JSON has no version.
+        // A body that is not JSON has no version.
         let by_header = expecting(Source::header(ID));
         assert_eq!(of(&by_header, "{"), "a - -");
         assert_eq!(of(&by_header, r#"{"version":"3"}"#), "a - 3");

@@ -1,5 +1,4 @@
-//! Providers: how each one signs, identifies and redelivers its webhooks. Nothing in here uses
-//! a database.
+//! Providers: how each one signs, identifies and redelivers its webhooks. Nothing here uses a database.
 
 mod answers;
 mod canary;

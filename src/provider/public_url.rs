@@ -24,8 +24,8 @@ use http::request::Parts;
 /// # Ok::<(), idempotent_webhook::provider::PublicUrlError>(())
 /// ```
 ///
-/// Where the provider calls the URL with a user and a password, and signs them, they are part of
-/// it: `https://user:password@example.com`. `Debug` does not show them.
+/// If the provider calls the URL with a user and a password, and signs them, they are part of it:
+/// `https://user:password@example.com`. `Debug` does not show them.
 #[derive(Clone)]
 pub struct PublicUrl(Arc<str>);
 
@@ -127,7 +127,7 @@ pub(super) fn path_and_query(head: &Parts) -> &str {
         .map_or("/", |both| both.as_str())
 }
 
-/// The URI as the server received it: `Router::nest` removes its prefix from that of the request.
+/// The URI as the server received it: `Router::nest` removes its prefix from the URI of the request.
 #[cfg(feature = "axum")]
 pub(crate) fn received_uri(head: &Parts) -> &Uri {
     let original = head.extensions.get::<axum::extract::OriginalUri>();

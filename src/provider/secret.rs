@@ -11,12 +11,11 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Secret(Arc<[u8]>);
 
-/// Prefixes that providers put before the secret proper. A value that is nothing but such a
-/// prefix is as blank as an empty one.
+/// Prefixes that providers put before the secret. A value with only such a prefix is as blank as an empty one.
 const PREFIXES: [&str; 3] = ["whsec_", "whsk_", "whpk_"];
 
 impl Secret {
-    /// Nobody's. It is valid base64, which some schemes decode.
+    /// Nobody's secret. It is valid base64, which some schemes decode.
     pub(crate) fn dummy() -> Self {
         Self(b"bm9ib2R5".as_slice().into())
     }
@@ -49,7 +48,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Takes a secret to the byte, white space at its ends included.
+    /// Takes the exact bytes of a secret, white space at its ends included.
     ///
     /// # Errors
     ///
@@ -73,7 +72,7 @@ impl Secret {
         Self(text.into().into())
     }
 
-    /// The text form of a pair, of which the second part is a secret.
+    /// The text form of a pair whose second part is a secret.
     pub(crate) fn of_pair(first: &str, second: &Secret) -> Self {
         Self::of_text_form([first.as_bytes(), b":", &second.0].concat())
     }
@@ -84,7 +83,7 @@ impl Secret {
         Some((first, Self::exact(second).ok()?))
     }
 
-    /// The value whose text form it is, such as an [`SnsTopic`](crate::presets::SnsTopic).
+    /// The value with this text form, such as an [`SnsTopic`](crate::presets::SnsTopic).
     pub(crate) fn parse<T: FromStr<Err = SecretError>>(&self) -> Result<T, SecretError> {
         self.as_text()?.parse()
     }
@@ -145,8 +144,8 @@ impl std::error::Error for SecretError {}
 /// One or more secrets that are valid at the same time.
 ///
 /// There are several while a secret is rotated: the provider signs with the old one until it
-/// has switched to the new one. The first one is the newest:
-/// [it is counted](crate::documentation::providers#rotating-a-secret) which of them verify.
+/// has switched to the new one. The first one is the newest: the layer
+/// [counts](crate::documentation::providers#rotating-a-secret) which of them verify.
 ///
 /// ```
 /// use idempotent_webhook::{Secret, Secrets, presets};
@@ -163,7 +162,7 @@ impl std::error::Error for SecretError {}
 /// ```
 ///
 /// Some presets take values of a type of their own in place of a [`Secret`], such as
-/// [`LiveKitKey`](crate::presets::LiveKitKey). There may be several of these, too:
+/// [`LiveKitKey`](crate::presets::LiveKitKey). You can give several of these, too:
 ///
 /// ```
 /// use idempotent_webhook::presets::{self, LiveKitKey};
@@ -206,7 +205,7 @@ impl<S: Into<Secret>> Secrets<S> {
 }
 
 impl Secrets {
-    /// Where public keys are all that it takes.
+    /// If only public keys are needed.
     pub(super) fn none() -> Self {
         Self(Vec::new())
     }

@@ -13,10 +13,10 @@ use crate::delivery::Tenant;
 use crate::error_chain::BoxError;
 
 /// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
-/// [`TenantSecrets`]; or a [`KeySource`] alone, where the provider's public keys are all that it takes.
+/// [`TenantSecrets`]; or only a [`KeySource`], if nothing but the provider's public keys is needed.
 ///
-/// Presets take `impl Into<SecretSource>`. Where a signing secret is not all that a provider is verified
-/// with, or not what it is verified with, the preset takes values of a type of its own, in the same ways:
+/// Presets take `impl Into<SecretSource>`. If verification needs more than a signing secret, or something else, the
+/// preset takes values of a type of its own, in the same ways:
 /// [`presets::livekit`](crate::presets::livekit) takes `impl Into<SecretSource<LiveKitKey>>`. Each such type has
 /// a text form, which converts into a [`Secret`] and is what schemes and
 /// [`presets::by_name`](crate::presets::by_name) work with.
@@ -38,7 +38,7 @@ enum Kind {
 #[derive(Debug)]
 pub(crate) struct SecretLookup<'a> {
     pub(crate) tenant: Option<Tenant>,
-    /// Or why there are none.
+    /// The secrets, or why there are none.
     pub(crate) secrets: Result<Cow<'a, Secrets>, SignatureError>,
 }
 
@@ -77,8 +77,8 @@ impl SecretSource {
 }
 
 impl<S> SecretSource<S> {
-    /// The same text forms as those of another type: of a preset's values for its scheme, and of text for a
-    /// preset that is found by its name.
+    /// The same text forms under another type: from a preset's values for its scheme, or from text for a preset by
+    /// name.
     pub(crate) fn cast<T>(self) -> SecretSource<T> {
         SecretSource {
             kind: self.kind,

@@ -28,7 +28,7 @@ use crate::random::random;
 #[derive(Clone, Debug)]
 pub struct Source(Kind);
 
-/// A value is there, or may be, and cannot be read.
+/// A value is there, or may be, but cannot be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unreadable;
 
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Header(HeaderName),
     Json(JsonPath),
     BodyDigest,
-    /// Of a JSON object without this member.
+    /// The digest of a JSON object without this member.
     BodyDigestWithout(&'static str),
     Receipt,
     SignedTime,
@@ -66,9 +66,9 @@ impl Source {
         Self(Kind::BodyDigest)
     }
 
-    /// A SHA-256 of the members of the body but for one, for providers that send no id, and that write the number or the
-    /// time of the attempt into the body. The members count in any order, and their values to the byte. A body that is no
-    /// JSON object is not usable.
+    /// A SHA-256 of all members of the body except one, for providers that send no id, and that write the number or the
+    /// time of the attempt into the body. The order of the members does not count, but every byte of their values does.
+    /// A body that is not a JSON object is not usable.
     ///
     /// ```
     /// use idempotent_webhook::Source;
@@ -82,9 +82,8 @@ impl Source {
 
     /// The time of signing, which the signature covers, in nanoseconds since 1970.
     ///
-    /// With the [digest of the body](Self::body_digest), it tells apart events whose bodies are
-    /// identical, for providers that send neither an id nor a time in the body. A retry that is
-    /// signed again runs the handler again.
+    /// With the [digest of the body](Self::body_digest), it distinguishes events whose bodies are identical, for
+    /// providers that send neither an id nor a time in the body. A retry that is signed again runs the handler again.
     pub fn signed_time() -> Self {
         Self(Kind::SignedTime)
     }
@@ -133,7 +132,7 @@ impl Source {
         }
     }
 
-    /// The header of the value, if it is in one. Of several sources, that of the first.
+    /// The header of the value, if it is in one. With several sources, of the first.
     ///
     /// ```
     /// use http::HeaderName;
@@ -151,7 +150,7 @@ impl Source {
         }
     }
 
-    /// The place of the value in the JSON body, if it is there. Of several sources, that of the first.
+    /// The place of the value in the JSON body, if it is there. With several sources, of the first.
     pub fn json_path(&self) -> Option<&JsonPath> {
         match self.first() {
             Kind::Json(path) => Some(path),
@@ -199,8 +198,8 @@ impl Source {
         }
     }
 
-    /// Why a list of events does not give the value that the webhook has. It gives only these headers, and
-    /// bodies or none. Its bodies are the same JSON, but not the same bytes.
+    /// Why a list of events does not give the value of the webhook. It gives only these headers, and bodies or none.
+    /// Its bodies are the same JSON, but not the same bytes.
     pub(super) fn missing_from(&self, headers: &[HeaderName], has_bodies: bool) -> Option<String> {
         match &self.0 {
             Kind::Header(name) if headers.contains(name) => None,
@@ -227,7 +226,7 @@ impl Source {
         &self.0
     }
 
-    /// Refuses a source that is not in a request which is kept.
+    /// Refuses a source that a kept request does not have.
     #[track_caller]
     pub(crate) fn assert_is_in_requests(&self) {
         let is_in_requests = match &self.0 {
@@ -399,9 +398,9 @@ pub(super) enum Fault {
     Repeated,
     /// In JSON, but `null`.
     Null,
-    /// In JSON, but neither that nor a string nor an integer.
+    /// In JSON, but neither `null` nor a string nor an integer.
     WrongType,
-    /// Of a body that is none.
+    /// The body is not a JSON object.
     NoObject,
     Text(UnusableText),
 }

@@ -26,12 +26,12 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// `Router::nest` of axum removes. The second one looks up the secrets that are valid for a tenant
 /// now, and returns `None` for an unknown one.
 ///
-/// A request for an unknown tenant, or for none, is answered like one with a wrong signature: 401. Where the
-/// provider's [keys are fetched](crate::provider::keys), all of these are answered with 503, or the status that the
-/// provider takes for a failure: a request whose key cannot be fetched now has to come again, and another answer
-/// to a request of an unknown tenant would tell which tenants exist. The answer does not tell it, but its time may: the lookup, the number of
-/// a tenant's secrets and a fetch take time. Where all customers of a provider share its keys, as with Fireblocks,
-/// whoever has a request that is signed with them can send it to a tenant, and see that it is accepted.
+/// A request for an unknown tenant, or for none, is answered like one with a wrong signature: 401. If the provider's
+/// [keys are fetched](crate::provider::keys), all of these are answered with 503, or the status that the provider takes
+/// for a failure: a request whose key cannot be fetched now must come again, and another answer to an unknown tenant
+/// would reveal which tenants exist. The answer does not reveal it, but its time may: the lookup, the number of a
+/// tenant's secrets and a fetch take time. If all customers of a provider share its keys, as with Fireblocks, whoever
+/// has a request that is signed with them can send it to a tenant, and see that it is accepted.
 ///
 /// If the lookup fails, or takes longer than
 /// [`database_timeout`](crate::IdempotentWebhook::database_timeout), or one of the two functions panics, the sender gets a
@@ -77,7 +77,7 @@ pub struct TenantSecrets<S = Secret> {
     /// tenants that are requested by their own name.
     by_alias: ExpiringMap<Arc<str>, (Arc<str>, Secrets)>,
     separate_ids: bool,
-    /// What the lookup returns. Text forms are what is cached.
+    /// The lookup. Its results are cached as text forms.
     values: PhantomData<fn() -> S>,
 }
 
@@ -131,8 +131,8 @@ impl<S> TenantSecrets<S> {
     ///
     /// The name comes from the request, and no provider signs it. If the lookup accepts several
     /// names for one tenant, because it ignores case or knows former names, a captured request
-    /// can be replayed under each of them. Such a lookup has to return a [`ResolvedTenant`] with
-    /// one and the same name for all of them.
+    /// can be replayed under each of them. Such a lookup must return a [`ResolvedTenant`] with the same name for all of
+    /// them.
     ///
     /// Default: off.
     #[must_use]
@@ -141,7 +141,7 @@ impl<S> TenantSecrets<S> {
         self
     }
 
-    /// The same text forms as those of another type.
+    /// The same text forms under another type.
     pub(super) fn cast<T>(self) -> TenantSecrets<T> {
         TenantSecrets {
             tenant: self.tenant,

@@ -17,7 +17,7 @@ use crate::delivery::VerifiedDelivery;
 /// How many addresses of keys are asked for a request, if it has fewer secrets. Each secret may have its own.
 const MAX_FETCHES: usize = 10;
 
-/// What an authentic request is.
+/// An authentic request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Verified {
@@ -25,8 +25,8 @@ pub enum Verified {
     Delivery(VerifiedDelivery),
     /// A check whether the endpoint is there, to be answered at once.
     Handshake(Handshake),
-    /// A [canary](crate::documentation::operating#a-canary) of an operator, and nothing of the provider's: to be answered, and
-    /// neither handled nor counted.
+    /// A [canary](crate::documentation::operating#a-canary) of an operator, not of the provider: answer it, but do not
+    /// handle or count it.
     Canary,
 }
 
@@ -51,7 +51,7 @@ impl Verified {
 impl Provider {
     /// Verifies a request that was received at `now`, and identifies its delivery.
     ///
-    /// `body` is the raw body, to the byte. This uses no database and reads no clock.
+    /// `body` is the exact raw body. This uses no database and reads no clock.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -80,9 +80,9 @@ impl Provider {
     /// A provider with [`TenantSecrets`](crate::TenantSecrets) has no secrets without a lookup:
     /// use [`verify_with`](Self::verify_with).
     ///
-    /// Nothing is fetched. If the provider's [keys](Self::keys) have to be, the error is
-    /// [`SignatureError::KeyNotFetched`], which says what is needed:
-    /// [`verify_fetching`](Self::verify_fetching) does that as well.
+    /// Nothing is fetched. If the provider's [keys](Self::keys) must be fetched, the error is
+    /// [`SignatureError::KeyNotFetched`], which says what is needed: [`verify_fetching`](Self::verify_fetching) fetches
+    /// them.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Provider {
     }
 
     /// Like [`verify`](Self::verify), and fetches the [keys](Self::keys) that it needs, as the layer does:
-    /// within half of the [response deadline](Self::response_deadline), and not for each request.
+    /// within half of the [response deadline](Self::response_deadline), and not for every request.
     ///
     /// ```
     /// use std::time::SystemTime;
@@ -147,8 +147,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Those of [`verify`](Self::verify). [`SignatureError::KeyNotFetched`] is one of them if the key could
-    /// not be fetched, or may not be fetched now.
+    /// As [`verify`](Self::verify), with [`SignatureError::KeyNotFetched`] if the key could not be fetched, or may not
+    /// be fetched now.
     ///
     /// # Panics
     ///
@@ -189,7 +189,7 @@ impl Provider {
         }
     }
 
-    /// Adds what has to be fetched to what was `tried`: all that the secrets need.
+    /// Adds all keys that the secrets need to the `tried` ones.
     fn verify_or_need(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
@@ -216,8 +216,8 @@ impl Provider {
         }
     }
 
-    /// Without secrets it rejects, after about the same work as for a wrong signature. What was `tried` for this
-    /// request is not asked for again.
+    /// Without secrets it rejects, after about the same work as for a wrong signature. Keys that were `tried` for this
+    /// request are not asked for again.
     fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
@@ -268,9 +268,9 @@ impl Provider {
         })
     }
 
-    /// What a valid signature says, and, of several secrets, the place of the first one that verifies it alone.
+    /// The facts of a valid signature, and, with several secrets, the place of the first one that verifies it alone.
     ///
-    /// All of them together decide whether it is valid: a scheme may ask for what is made with each of two.
+    /// All of them together decide whether it is valid: a scheme may require signatures with two secrets.
     fn verify_signature(
         &self,
         request: &SignedRequest<'_>,
@@ -287,9 +287,9 @@ impl Provider {
         Ok((signed, secrets.iter().position(verifies)))
     }
 
-    /// What the signature of a request covers, to the byte, such as `<time>.<body>`. It is for those who ask why a
-    /// signature does not match, and has nothing of the secret. `None` if the scheme does not say, as
-    /// most of those do that a single preset has.
+    /// The exact bytes that the signature of a request covers, such as `<time>.<body>`, to find out why a signature
+    /// does not match. They contain nothing of the secret. `None` if the scheme does not say, like most schemes that
+    /// belong to a single preset.
     ///
     /// ```
     /// use http::Request;
@@ -317,8 +317,7 @@ impl Provider {
         self.scheme.signed_content(&request)
     }
 
-    /// The delivery of an event as the provider's API lists it, with the headers and the body that its
-    /// webhook has.
+    /// The delivery of an event from the provider's API, with the headers and the body of its webhook.
     pub(crate) fn identify(
         &self,
         head: &Parts,
@@ -337,7 +336,7 @@ impl Provider {
         }
     }
 
-    /// Checks that a list gives what the delivery id is made of: these headers, and bodies or not.
+    /// Checks that a list gives the parts of the delivery id: these headers, and bodies or not.
     pub(crate) fn check_identity(
         &self,
         headers: &[HeaderName],
@@ -376,13 +375,13 @@ impl Provider {
         self.handshakes.unsigned(&request)
     }
 
-    /// Rejects what no body could make authentic, before the body is read.
+    /// Rejects requests that no body could make authentic, before the body is read.
     pub(crate) fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.scheme.check_head(head)
     }
 }
 
-/// Why a listed event is no delivery.
+/// Why a listed event is not a delivery.
 #[derive(Debug)]
 pub(crate) enum ListedError {
     Identity(IdentityError),

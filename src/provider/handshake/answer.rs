@@ -11,8 +11,8 @@ use crate::provider::Secret;
 /// A request by which the provider checks that the endpoint is there, such as Slack's
 /// `url_verification`.
 ///
-/// The layer answers it. After [`Provider::verify`](crate::Provider::verify) the caller has to
-/// answer with [`response`](Self::response).
+/// The layer answers it. After [`Provider::verify`](crate::Provider::verify) the caller must answer with
+/// [`response`](Self::response).
 #[derive(Clone, Debug)]
 pub struct Handshake {
     event_type: Cow<'static, str>,

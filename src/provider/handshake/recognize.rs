@@ -1,4 +1,4 @@
-//! Recognizes handshakes that take code, and not only data, to describe.
+//! Recognizes handshakes that need code, and not only data, to describe.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
 
-/// How long a function of the application may confirm. Each request that waits for it is answered sooner.
+/// How long the application's function for a confirmation may take. Each request that waits for it is answered sooner.
 const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
 /// The handshakes of a provider that are more than data.
@@ -28,7 +28,7 @@ pub(crate) struct Handshakes {
     unsigned: Vec<RecognizeFn>,
     signed: Vec<RecognizeFn>,
     keep_secret: Option<KeepFn>,
-    /// What the application confirms with, as if it fetched the address.
+    /// The application's function that confirms, as if it fetched the address.
     confirm: Option<KeySource>,
 }
 
@@ -85,7 +85,7 @@ impl Handshakes {
         self.signed.iter().find_map(|recognize| recognize(request))
     }
 
-    /// Confirms a handshake, as the application says or else with the client that fetches keys.
+    /// Confirms a handshake, with the application's function or else with the client that fetches keys.
     pub(crate) async fn visit(&self, url: &str, keys: Option<&KeySource>) -> Result<(), BoxError> {
         match self.confirm.as_ref().or(keys) {
             Some(visitor) => visitor.visit(url).await,
@@ -93,7 +93,7 @@ impl Handshakes {
         }
     }
 
-    /// Has the secret of a handshake kept.
+    /// Lets the application store the secret of a handshake.
     pub(crate) async fn keep(&self, head: &Parts, secret: &Secret) -> Result<(), BoxError> {
         match &self.keep_secret {
             Some(keep) => keep(head, secret.clone()).await,
@@ -113,7 +113,7 @@ impl fmt::Debug for Handshakes {
     }
 }
 
-/// A HEAD request, by which some providers check that there is anything at the URL.
+/// A HEAD request, by which some providers check that something is at the URL.
 pub(crate) fn probe(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     (request.method() == Method::HEAD).then(|| Handshake::empty("HEAD"))
 }

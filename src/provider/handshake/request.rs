@@ -88,7 +88,7 @@ impl<'a> HandshakeRequest<'a> {
             .find(|secret| self.is_signed_with((*secret).clone()))
     }
 
-    /// Whether the request is signed with this secret, be it one of the provider's or not.
+    /// Whether the request is signed with this secret, which need not be one of the provider's.
     pub fn is_signed_with(&self, secret: Secret) -> bool {
         let secrets = Secrets::new(secret);
         self.scheme.verify(&self.request, &secrets).is_ok()

@@ -69,9 +69,8 @@ impl Provider {
         self
     }
 
-    /// Recognizes handshakes that are signed like deliveries, and are more than
-    /// [`handshake`](Self::handshake) can describe. It is called with authentic and recent
-    /// requests only, before their delivery id is read.
+    /// Recognizes handshakes that are signed like deliveries, and that [`handshake`](Self::handshake) cannot describe.
+    /// It is called only with authentic and recent requests, before their delivery id is read.
     #[must_use]
     pub fn signed_handshake(
         mut self,
@@ -81,8 +80,8 @@ impl Provider {
         self
     }
 
-    /// Keeps the secret that a handshake brings, where the provider makes the secret and sends it
-    /// once: Asana in `X-Hook-Secret`, Notion as `verification_token`.
+    /// Stores the secret that a handshake brings, for providers that make the secret and send it once: Asana in
+    /// `X-Hook-Secret`, Notion as `verification_token`.
     ///
     /// `keep` gets the head of the request and the secret. The handshake is answered with success
     /// after it is done, and with 503 if it fails or takes longer than
@@ -90,8 +89,8 @@ impl Provider {
     /// verified with the provider's secrets, so let
     /// [`TenantSecrets`](crate::TenantSecrets) look up what was kept.
     ///
-    /// **Anyone can send such a request.** Keep a secret only for a webhook that is being created
-    /// and has none yet, and tell webhooks apart by a part of the path that cannot be guessed.
+    /// **Anyone can send such a request.** Store a secret only for a webhook that is being created and has none yet,
+    /// and distinguish webhooks by a part of the path that cannot be guessed.
     ///
     /// ```
     /// use http::request::Parts;
@@ -129,15 +128,15 @@ impl Provider {
         self
     }
 
-    /// Confirms subscriptions, where the provider sends an address that has to be visited: AWS SNS. `confirm`
-    /// gets the address, which the preset has checked, and visits it with a GET. The handshake is answered
+    /// Confirms subscriptions, for providers that send an address to visit: AWS SNS. `confirm` gets the address, which
+    /// the preset has checked, and visits it with a GET. The handshake is answered
     /// with success after it is done, and with 503 if it fails or takes longer than
     /// [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
-    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them.
+    /// Default: the client of [`keys`](Self::keys) visits it, if it fetches keys.
     ///
-    /// Either is asked once for all copies of a handshake: one that was captured can be sent again. A success counts
-    /// for a minute, and so does a 4xx other than 429. Any other failure, a panic included, counts for 5 seconds.
+    /// Copies of a handshake share one visit, since a captured one can be sent again. A success counts for a minute,
+    /// and so does a 4xx other than 429. Any other failure, a panic included, counts for 5 seconds.
     ///
     /// ```
     /// use idempotent_webhook::Provider;
@@ -166,15 +165,14 @@ impl Provider {
     /// subscription, if its `hub.verify_token` is this token. Without it, or with another token, such a GET is
     /// answered with 405.
     ///
-    /// The route has to take a GET: `post(handler).layer(webhook)` does, and with `Events` it is
+    /// The route must accept a GET: `post(handler).layer(webhook)` does, and with `Events` use
     /// `any(events.layer(webhook))`.
     #[must_use]
     pub fn verify_token(self, token: Secret) -> Self {
         self.unsigned_handshake(move |request| subscription(request, &token))
     }
 
-    /// Answers HEAD requests with 200, for providers that check so whether there is anything at the
-    /// URL.
+    /// Answers HEAD requests with 200, for providers that use them to check whether something is at the URL.
     #[must_use]
     pub fn answer_head_requests(self) -> Self {
         self.unsigned_handshake(probe)
@@ -192,8 +190,8 @@ impl Provider {
         self.handshakes.has_unsigned()
     }
 
-    /// Does what a handshake asks for before its answer: keeps the secret that it brings, and visits the
-    /// address that confirms it.
+    /// Runs the action of a handshake before its answer: stores the secret that it brings, and visits the address that
+    /// confirms it.
     pub(crate) async fn complete(
         &self,
         head: &Parts,

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::ReadError;
 use super::unescape::unescape;
 
-/// Reads the texts at `$.{list}[*].{member}`, and hands each to `accept`, or `None` where an element has no
-/// such text. It stops at the first that is not accepted. Returns how many elements the list has, or `None`
+/// Reads the texts at `$.{list}[*].{member}`, and gives each to `accept`, or `None` if an element has no such text. It
+/// stops at the first that is not accepted. Returns how many elements the list has, or `None`
 /// if it has stopped.
 ///
 /// One text is in memory at a time. The whole document is checked to be valid JSON unless it stops.

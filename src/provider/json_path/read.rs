@@ -1,7 +1,7 @@
 //! Reads values in one pass, without building a document.
 //!
-//! The reader walks along the paths and skips the rest, so its memory does not grow with the
-//! document. The whole document is checked to be valid JSON all the same.
+//! The reader walks along the paths and skips the rest, so its memory does not grow with the document. It still checks
+//! that the whole document is valid JSON.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::unescape::unescape;
 use super::{JsonPath, Step};
 
-/// What a path names in a document.
+/// The value at a path in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     /// Nothing: there is no such value.
@@ -251,7 +251,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         Ok(())
     }
 
-    // A scalar where a path goes on: the path leads nowhere.
+    // A scalar in the middle of a path: the path leads nowhere.
 
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())

@@ -1,4 +1,4 @@
-//! The addresses of a host, or of an account there: which keys are known, and which address is asked next.
+//! The addresses of a host, or of an account there: the known keys, and the address to ask next.
 //!
 //! Anyone can send a request that names a new address. So an address whose keys are known is kept apart from
 //! those that have none yet, and each of the latter's steps is bounded.
@@ -23,11 +23,11 @@ const MAX_PLACES: usize = 10;
 /// The most addresses without keys that are asked within a pause, or that wait for a place.
 const MAX_ASKED: usize = 120;
 
-/// How many wait while addresses that have failed hold places, which become free one after the other. Each has its
-/// turn, so this times the least time between two turns is the longest wait.
+/// How many wait while failed addresses hold places, which become free one after the other. Each has its turn, so the
+/// longest wait is this times the least time between two turns.
 const MAX_WAITING_IN_FLOOD: usize = 50;
 
-/// In a pause, so many places become free of addresses that have failed.
+/// How many places of failed addresses become free in a pause.
 const FREED: u32 = 6;
 
 /// Ends when the sender is dropped, at the end of a fetch.
@@ -37,8 +37,7 @@ fn is_under_way(flight: &Flight) -> bool {
     flight.has_changed().is_ok()
 }
 
-/// Requests choose among the addresses, but not the account: what somebody sends to one endpoint uses up
-/// nothing of another's.
+/// Requests choose among the addresses, but not the account: requests to one endpoint use up nothing of another's.
 #[derive(Default)]
 pub(super) struct Account {
     known: HashMap<String, Known>,
@@ -117,8 +116,8 @@ impl Account {
         Some(known)
     }
 
-    /// Whether an address with keys may be asked although nothing says that it has new ones: if no address was asked
-    /// for the length of the pause. Anyone can send requests that are signed with none of the keys that they name.
+    /// Whether an address with keys may be asked although nothing shows that it has new ones: if no address was asked
+    /// during the pause. Anyone can send requests that are not signed with the keys that they name.
     pub(super) fn may_check_again(&self, pause: Duration) -> bool {
         self.known.values().all(|known| known.may_be_asked(pause))
     }
@@ -141,7 +140,7 @@ impl Account {
             return;
         }
         if self.places.is_empty() {
-            // No fetch has ended for a while that would have asked them. Their requests come again.
+            // For a while no fetch has ended that would have asked them. Their requests come again.
             self.waiting.clear();
         }
         let is_flood = self.has_failures();
@@ -160,9 +159,9 @@ impl Account {
         }
     }
 
-    /// The fetch of an address without keys, for a request that has named it. `None` if that was asked a
-    /// moment ago; or if addresses that have failed hold places, as they do in a flood of forged requests: a
-    /// request that waited for a place would mostly wait in vain.
+    /// The fetch of an address without keys, for a request that has named it. `None` if the address was asked a moment
+    /// ago; or if failed addresses hold places, as they do in a flood of forged requests: a request that waited for a
+    /// place would usually wait without success.
     pub(super) fn flight(&self, id: &str) -> Option<Flight> {
         if let Some(Place::UnderWay(flight)) = self.places.get(id) {
             return Some(flight.clone());
@@ -201,14 +200,14 @@ impl Account {
     fn free_places(&mut self) {
         let now = Instant::now();
         self.places.retain(|_, place| match place {
-            // Otherwise its runtime has ended, which says nothing of the address.
+            // Otherwise its runtime has ended, which says nothing about the address.
             Place::UnderWay(flight) => is_under_way(flight),
             Place::Failed { until, .. } => now < *until,
         });
     }
 
-    /// An address has answered with keys. The one that was not used for the longest time makes room, although
-    /// it may be in use: a provider may have a key for each of its webhooks, and more of these than fit.
+    /// An address has answered with keys. The least recently used one makes room, although it may still be in use: a
+    /// provider may have a key for each of its webhooks, and more webhooks than fit.
     pub(super) fn learn(&mut self, id: String, keys: KeySet) {
         self.places.remove(&id);
         if self.known.len() >= MAX_KNOWN && !self.known.contains_key(&id) {
@@ -245,9 +244,9 @@ impl Account {
         }
     }
 
-    /// An address that has failed holds its place until those before it have become free, and a while longer. So
-    /// the places are a bucket: forged requests cause as many fetches at once, and then few, while the fetches
-    /// that find keys use up nothing.
+    /// A failed address holds its place until the places before it have become free, and a while longer. So the places
+    /// are a bucket: forged requests cause as many fetches at once, and then few, while fetches that find keys use up
+    /// nothing.
     fn hold_place(&mut self, id: String, reason: Arc<str>, pause: Duration) {
         let held = self.places.values().filter_map(|place| match place {
             Place::UnderWay(_) => None,
@@ -259,8 +258,8 @@ impl Account {
         self.waiting.truncate(MAX_WAITING_IN_FLOOD);
     }
 
-    /// Whether nothing is lost without it: no keys that are younger than `max_stale`, and no fetch under way or
-    /// just failed.
+    /// Whether it can be dropped: it has no keys younger than `max_stale`, and no fetch is under way or has just
+    /// failed.
     pub(super) fn is_idle(&mut self, max_stale: Duration) -> bool {
         self.free_places();
         let is_old =

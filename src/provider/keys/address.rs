@@ -1,4 +1,4 @@
-//! Where keys are, and how the address is asked.
+//! The address of keys, and how to ask it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -43,16 +43,16 @@ impl KeyRequest {
         self
     }
 
-    /// Whose keys these are, where one address serves several accounts. The number of addresses of an account
-    /// is bounded. Never a text that a request has chosen. Default: all of a host are of one account.
+    /// The account that owns the keys, if one address serves several. The number of addresses of an account is bounded.
+    /// Never use a text that a request has chosen. Default: all addresses of a host belong to one account.
     #[must_use]
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
     }
 
-    /// The address is that of one key. Where it answers with 404 or 410, the key has ended: it is not used any more.
-    /// Default: such an answer is a failure like others, during which the keys that were fetched stay in use.
+    /// The address has a single key. If it answers with 404 or 410, the key has ended and is no longer used. Default:
+    /// such an answer is a failure like others, and the fetched keys stay in use.
     #[must_use]
     pub fn one_key(mut self) -> Self {
         self.is_of_one_key = true;
@@ -68,12 +68,12 @@ impl KeyRequest {
         &self.url
     }
 
-    /// Those that share bounds.
+    /// Addresses with this value share bounds.
     pub(super) fn bounds(&self) -> String {
         format!("{}\n{}", self.host(), self.account)
     }
 
-    /// What tells it from others.
+    /// Its identity among others.
     pub(crate) fn id(&self) -> String {
         format!("{}\n{}", self.url, self.json.as_deref().unwrap_or_default())
     }
@@ -116,7 +116,7 @@ impl fmt::Debug for KeyRequest {
 }
 
 /// Whether an address that a request names is `https`, without a user and a port, on a host and with a
-/// path that `is_known` knows. No query and no fragment. It is short, as many of them may wait to be asked.
+/// path that `is_known` knows. No query and no fragment. It must be short, as many of them may wait to be asked.
 #[cfg(feature = "rsa")]
 pub(crate) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
     const MAX_LENGTH: usize = 256;

@@ -61,8 +61,8 @@ where
     }
 }
 
-/// Give it a client that follows no redirects, as that of [`KeySource::https`](super::KeySource::https).
-/// Another one asks the target of a redirect, and its answer is refused.
+/// Give it a client that follows no redirects, like the one of [`KeySource::https`](super::KeySource::https). Any other
+/// client asks the target of a redirect, and its answer is refused.
 #[cfg(feature = "reqwest")]
 impl KeyClient for reqwest::Client {
     async fn fetch(
@@ -71,7 +71,7 @@ impl KeyClient for reqwest::Client {
     ) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
         let request = reqwest::Request::try_from(request)?;
         let asked = request.url().clone();
-        // The address is logged elsewhere, as far as no sender has chosen it.
+        // The address is logged elsewhere, without the parts that a sender has chosen.
         let mut response = self
             .execute(request)
             .await

@@ -1,4 +1,4 @@
-//! Keys that are fetched, and how often.
+//! Fetched keys, and how often they are fetched.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -74,8 +74,8 @@ impl Fetched {
         self.max_age.max(MAX_STALE)
     }
 
-    /// The keys at an address, among which one is wanted; or that they have to be fetched. If that was done
-    /// for this request, what there is counts.
+    /// The keys at an address, if they include a wanted one; or a request to fetch them. If they were fetched for this
+    /// request already, they count as they are.
     pub(super) fn look_up(
         &self,
         request: &KeyRequest,
@@ -119,7 +119,8 @@ impl Fetched {
         }
     }
 
-    /// Waits for the fetches of addresses, which it begins where none is under way. Whether there was one of each.
+    /// Waits for the fetches of addresses, and begins those that are not under way. Returns whether each address had
+    /// one.
     pub(super) async fn fetch(&self, requests: &[&KeyRequest], until: Instant) -> Vec<bool> {
         let mut flights: Vec<_> = requests
             .iter()
@@ -159,7 +160,7 @@ impl Fetched {
         account.flight(&id)
     }
 
-    /// Asks those that wait, as far as they may be asked now.
+    /// Asks the waiting addresses that may be asked now.
     fn ask_next(&self, account: &mut Account) {
         while let Some(fetch) = account.next(self.pause) {
             self.spawn(fetch);
@@ -180,7 +181,7 @@ impl Fetched {
         });
     }
 
-    /// `None` if the provider has no such key, or has it no more.
+    /// `None` if the provider does not have such a key, or no longer has it.
     async fn ask(&self, request: &KeyRequest) -> Result<Option<KeySet>, BoxError> {
         const GONE: [StatusCode; 2] = [StatusCode::NOT_FOUND, StatusCode::GONE];
         let answer = (self.client)(request.to_http()?).await?;
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(ask("/known", "a").await, 1);
         assert_eq!(ask("/unknown", "b").await, 2);
         assert_eq!(ask("/known", "c").await, 3);
-        // What has failed is forgotten when it may be asked again, and keys when they are not used any more.
+        // Failures are forgotten when the address may be asked again, and keys when they are no longer used.
         tokio::time::advance(fetched.pause).await;
         assert_eq!(ask("/known", "d").await, 3);
         tokio::time::advance(MAX_STALE).await;

@@ -14,8 +14,8 @@ use super::wanted_key::Wanted;
 use crate::error_chain::BoxError;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
-/// Where the public keys of a provider come from: given once, or fetched from the address that the preset
-/// knows. [The module](crate::provider::keys) says when.
+/// The source of a provider's public keys: given once, or fetched from the address that the preset knows. [The
+/// module](crate::provider::keys) says when.
 ///
 /// [`Provider::keys`](crate::Provider::keys) takes it. Clones share the keys, so one will do for all
 /// providers of an application whose keys the same client may fetch. Set the times before it is cloned.
@@ -29,8 +29,8 @@ enum Kind {
 }
 
 impl KeySource {
-    /// These keys, whatever the address, for tests and for providers that are asked by other means:
-    /// what the address answers, as [`KeySet::parse`] reads it.
+    /// These keys, whatever the address, for tests and for keys that are fetched by other means: the answer of the
+    /// address, as [`KeySet::parse`] reads it.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl KeySource {
         Self(Kind::Fetched(Fetched::new(client)))
     }
 
-    /// Keys that a client of its own fetches, by `https` alone. Feature `reqwest`.
+    /// Keys that a client of its own fetches, only by `https`. Feature `reqwest`.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl KeySource {
         self.with(|fetched| fetched.max_age = age)
     }
 
-    /// The least time from one fetch of an address to the next. Default: a minute. After a failure with no
-    /// keys at all, it is a sixth of it. No effect on given keys.
+    /// The least time from one fetch of an address to the next. Default: a minute. After a failure without any keys, a
+    /// sixth of it. No effect on given keys.
     #[must_use]
     pub fn pause(self, pause: Duration) -> Self {
         self.with(|fetched| fetched.pause = pause)
@@ -85,7 +85,7 @@ impl KeySource {
         self
     }
 
-    /// The keys, among which one is wanted.
+    /// The keys, if they include a wanted one.
     pub(crate) fn look_up(
         &self,
         request: &KeyRequest,
@@ -99,7 +99,7 @@ impl KeySource {
         }
     }
 
-    /// Until when a request may wait for keys that is to be answered within this time.
+    /// How long a request may wait for keys if its answer is due within this time.
     pub(crate) fn wait_until(&self, response_deadline: Duration) -> Instant {
         let half = response_deadline / 2;
         Instant::now()
@@ -109,8 +109,8 @@ impl KeySource {
             }
     }
 
-    /// Fetches all that a request needs at once, and waits until then at most: the fetches go on. Whether each
-    /// address could be asked.
+    /// Fetches all keys that a request needs at once, and waits until then at most: the fetches go on. Returns whether
+    /// each address could be asked.
     pub(crate) async fn fetch_until(
         &self,
         needed: impl Iterator<Item = &KeyNotFetched>,
@@ -130,7 +130,7 @@ impl KeySource {
         matches!(self.0, Kind::Fetched(_))
     }
 
-    /// Visits an address, by which a provider has a handshake confirmed.
+    /// Visits the address that confirms a handshake.
     pub(crate) async fn visit(&self, url: &str) -> Result<(), BoxError> {
         match &self.0 {
             Kind::Fetched(fetched) => fetched.visit(url).await,

@@ -1,13 +1,13 @@
-//! Which addresses were named before.
+//! Remembers which addresses were named before.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// So many that the new addresses of a flood of 300 requests a second do not displace one within the 20 seconds in
+/// Enough slots that a flood of 300 new addresses a second does not displace an address within the 20 seconds after
 /// which AWS SNS sends a message again.
 const SLOTS: usize = 1 << 16;
 
-/// What was named lately, as far as it is remembered: a part of the hash of each, in the slot that the rest of it
-/// says. A newer one takes the slot of an older one. The hash has a random key, so that nobody can choose whose.
+/// Recently named addresses: a part of each hash, in the slot that the rest of the hash chooses. A newer one takes the
+/// slot of an older one. The hash has a random key, so nobody can choose the slot.
 #[derive(Default)]
 pub(super) struct Seen {
     hasher: RandomState,

@@ -45,7 +45,7 @@ impl KeySet {
     /// unless it is a public key in PEM.
     ///
     /// A key without an id, such as one in PEM, matches any id. For tests, a private key will do: in PEM
-    /// (PKCS #8), with its certificate after it where the provider has one, or as a JSON Web Key of Ed25519 or
+    /// (PKCS #8), with its certificate after it if the provider has one, or as a JSON Web Key of Ed25519 or
     /// P-256, whose id the token then has.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl KeySet {
         (!keys.is_empty()).then_some(keys).ok_or(KeySetError)
     }
 
-    /// The same, but without an error if there are keys that have ended: what is withdrawn must not be
-    /// taken for what cannot be read.
+    /// The same, but without an error if there are keys that have ended: a withdrawn key must not be taken for one that
+    /// cannot be read.
     pub(super) fn read(text: &str) -> Result<Self, KeySetError> {
         match serde_json::from_str::<Value>(text) {
             Ok(json) => Self::of_json(&json).ok_or(KeySetError),
@@ -155,7 +155,7 @@ fn pem_blocks(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether the provider says that a key is not used any more.
+/// Whether the provider says that a key is no longer used.
 fn has_ended(key: &Value) -> bool {
     key.get("expired_at").is_some_and(|at| !at.is_null())
 }
@@ -220,7 +220,7 @@ mod tests {
             let read = KeySet::parse(&json!({"keys": [key]}).to_string());
             assert_eq!(read.is_ok(), kept, "{key}");
         }
-        // What has ended is not taken for what cannot be read.
+        // A key that has ended is not taken for one that cannot be read.
         let ended = key("expired_at", json!(1)).to_string();
         assert!(KeySet::read(&ended).is_ok_and(|keys| keys.is_empty()));
         assert!(KeySet::read(r#"{"keys":[]}"#).is_err());

@@ -1,4 +1,4 @@
-//! Visits of addresses, by which providers have handshakes confirmed.
+//! Visits of addresses that confirm handshakes.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -17,13 +17,13 @@ use crate::error_chain::{BoxError, ErrorChain};
 /// How many addresses are remembered.
 const MAX_VISITS: usize = 100;
 
-/// How long an answer counts that will not change: a success or a 4xx.
+/// How long a final answer counts: a success or a 4xx.
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// How long another failure counts. SNS sends a confirmation again after 20 seconds, three times.
 const FAILED: Duration = Duration::from_secs(5);
 
-/// How a visit has ended, and until when that counts.
+/// The result of a visit, and how long it counts.
 #[derive(Clone)]
 struct Ended {
     result: Result<(), Arc<str>>,
@@ -39,8 +39,7 @@ type Visit = watch::Receiver<Option<Ended>>;
 pub(super) struct Visits(Arc<Mutex<HashMap<String, Visit>>>);
 
 impl Visits {
-    /// Visits an address with a GET, or waits for the visit that is under way, or takes how the last one has
-    /// ended.
+    /// Visits an address with a GET, or waits for the visit that is under way, or returns the result of the last one.
     pub(super) async fn visit(
         &self,
         url: &str,
@@ -88,7 +87,7 @@ impl Visits {
     }
 }
 
-/// Forgets the visit that counts for the shortest time. Those under way stay.
+/// Forgets the visit whose result expires first. Visits under way stay.
 fn make_room(visits: &mut HashMap<String, Visit>) -> Result<(), BoxError> {
     let until = |visit: &Visit| visit.borrow().as_ref().map(|ended| ended.until);
     let ended = visits

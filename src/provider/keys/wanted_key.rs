@@ -1,17 +1,17 @@
-//! Which of the keys a request needs.
+//! The key that a request needs.
 
 use super::set::KeySet;
 
 /// Which key a request needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// That with this id.
+    /// The key with this id.
     Id(&'a str),
-    /// Any of them, where requests name none.
+    /// Any of them, if requests name none.
     Any,
-    /// One that is not among those that are known, since none of them has signed the request.
+    /// A key that is not among the known ones, since none of these has signed the request.
     Newer,
-    /// That which is known, although it has not signed the request: the provider may have replaced it under its id.
+    /// The known key, although it has not signed the request: the provider may have replaced it under its id.
     Changed,
 }
 

@@ -13,8 +13,8 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// One scheme for requests with a header, and another one for those without it, for providers that
 /// let users choose.
 ///
-/// It is as weak as the weaker one of the two, and only counts as covering what both cover: whoever
-/// can forge the weaker one leaves the header out.
+/// It is as weak as the weaker one, and only covers what both cover: whoever can forge the weaker one leaves the header
+/// out.
 ///
 /// ```
 /// use http::HeaderName;

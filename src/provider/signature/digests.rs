@@ -30,8 +30,7 @@ pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-/// A digest of what makes two requests the same delivery where the provider sends no id: the path
-/// with the query, and the body.
+/// A digest that identifies a delivery if the provider sends no id: of the path with the query, and the body.
 pub(crate) fn request_digest(path_and_query: &str, body: &[u8]) -> String {
     hex::encode(sha256_of([path_and_query.as_bytes(), body]))
 }

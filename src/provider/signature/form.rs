@@ -1,4 +1,4 @@
-//! Form fields and query parameters, to the byte.
+//! Form fields and query parameters, with their exact bytes.
 
 use std::borrow::Cow;
 
@@ -69,7 +69,7 @@ fn digit(byte: u8) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// Percent-encodes all but letters, digits and the characters of `safe`.
+/// Percent-encodes everything except letters, digits and the characters of `safe`.
 pub(crate) fn encode(text: &[u8], safe: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text {

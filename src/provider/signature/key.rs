@@ -1,4 +1,4 @@
-//! How a MAC's key is made of a secret.
+//! How a MAC's key is made from a secret.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::provider::{Secret, SecretError};
 
-/// How the key of a MAC is made of the secret that the provider shows.
+/// How the key of a MAC is made from the secret that the provider shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Key {
-    /// The secret itself, to the byte.
+    /// The exact bytes of the secret.
     Raw,
     /// The secret is the key in base64.
     Base64,
@@ -65,7 +65,7 @@ impl Derivation {
     }
 }
 
-/// The text with its character references decoded, those of them that WordPress knows.
+/// The text with the character references decoded that WordPress knows.
 fn unescaped(mut text: &str) -> String {
     let mut decoded = String::new();
     while let Some((before, rest)) = text.split_once('&') {

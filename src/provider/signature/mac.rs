@@ -171,7 +171,7 @@ pub(super) fn hmac_sha256<'a>(key: &[u8], parts: impl IntoIterator<Item = &'a [u
     ExpectedMac::of(key, parts).into_bytes()
 }
 
-/// Whether a MAC is the expected one. Only its length, which is no secret, is looked at first.
+/// Whether a MAC is the expected one. Only its length, which is not secret, is checked first.
 fn is_equal<M: OutputSizeUser>(expected: &CtOutput<M>, presented: &[u8]) -> bool {
     Array::try_from(presented).is_ok_and(|presented| *expected == CtOutput::new(presented))
 }

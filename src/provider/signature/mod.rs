@@ -6,10 +6,9 @@
 //! - [`Jwt`] is for JSON Web Tokens, with a secret or with keys that are fetched.
 //! - [`Token`] and [`BasicAuth`] are for providers that send a secret and sign nothing.
 //! - [`ByHeader`] chooses between two schemes.
-//! - [`SignatureScheme`] is what all of them implement, and what any other scheme can.
+//! - [`SignatureScheme`] is the trait of all of them. Implement it for any other scheme.
 //!
-//! Presets with other schemes, such as sorted form parameters or tokens in the body, have them to
-//! themselves.
+//! Other schemes, such as sorted form parameters or tokens in the body, are private to their presets.
 
 mod basic_auth;
 mod by_header;
@@ -61,8 +60,7 @@ pub use x509::{CertificateError, X509Chain};
 
 /// The value of a header that must be there exactly once, in visible ASCII.
 ///
-/// Of a repeated header, it is unclear which one counts, and a proxy may choose another than we
-/// do.
+/// If a header is repeated, it is unclear which one counts, and a proxy may choose another one.
 pub(crate) fn only_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -77,7 +75,7 @@ pub(crate) fn only_value<'a>(
     }
 }
 
-/// Whether a text is a UUID, so that it can change neither an address nor the borders of what is signed.
+/// Whether a text is a UUID, which can change neither an address nor the borders of the signed content.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let is_at = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
@@ -100,8 +98,8 @@ fn first_value<'a>(
     Ok((name, only_value(headers, name)?))
 }
 
-/// Whether a request is signed under one of the secrets, as `is_signed` says. If it is signed under none, one error
-/// is returned: that of a key that may yet be fetched, if there is one.
+/// Whether `is_signed` is true for one of the secrets. If it is for none, one error is returned: the one about a key
+/// that may yet be fetched, if there is one.
 #[cfg(any(feature = "p256", feature = "rsa"))]
 pub(crate) fn signed_under_one_of(
     request: &SignedRequest<'_>,

@@ -5,8 +5,7 @@ use super::mac::{ExpectedMac, Hash};
 
 /// Whether two secret texts or MACs are the same. The time depends on their lengths only.
 ///
-/// It compares their HMACs under one key. These have the same length, and tell nothing about
-/// where the texts differ.
+/// It compares their HMACs under one key. These have the same length, and reveal nothing about where the texts differ.
 pub(crate) fn is_same(expected: &[u8], presented: &[u8]) -> bool {
     let presented = hmac(Hash::Sha256, expected, [presented]);
     ExpectedMac::of(expected, [expected]).matches(&presented)

@@ -77,7 +77,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// # }
 /// ```
 pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
-    /// Rejects what can be rejected from the head alone, before the body is read.
+    /// Rejects requests that can be rejected by the head alone, before the body is read.
     ///
     /// # Errors
     ///
@@ -114,22 +114,22 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Whether the signature covers the body to the byte. Of a form whose decoded fields are signed, `false`: whoever has
-    /// captured a request can write the same fields in another way, which has another digest. Default:
+    /// Whether the signature covers every byte of the body. `false` for a form whose decoded fields are signed: whoever
+    /// has captured a request can write the same fields in another way, which has another digest. Default:
     /// [`signs_body`](Self::signs_body).
     fn signs_body_bytes(&self) -> bool {
         self.signs_body()
     }
 
     /// Whether the signature covers a time, which [`verify`](Self::verify) returns with
-    /// [`Signed::at`]. Of a scheme that signs one in some requests only, `true`. Default: `false`.
+    /// [`Signed::at`]. `true` also for a scheme that signs a time only in some requests. Default: `false`.
     fn signs_time(&self) -> bool {
         false
     }
 
     /// Whether the signature covers [`SignedRequest::url`], or a part of it that is not known without
-    /// [`Provider::public_url`](crate::Provider::public_url). Where a signature does not match, the
-    /// operator is told to look at that, too.
+    /// [`Provider::public_url`](crate::Provider::public_url). If a signature does not match, the log names that as a
+    /// possible cause, too.
     fn signs_url(&self) -> bool {
         false
     }
@@ -140,8 +140,8 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         self.signs_url()
     }
 
-    /// What the signature of a request covers, to the byte, for those who ask why it does not match. It has nothing of
-    /// the secret. Default: `None`, the scheme does not say.
+    /// The exact bytes that the signature of a request covers, to find out why it does not match. They contain nothing
+    /// of the secret. Default: `None`, the scheme does not say.
     ///
     /// # Errors
     ///
@@ -173,20 +173,20 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Whether it takes secrets. Without any, it must not take a request for authentic: then a
-    /// [`KeySource`] alone cannot stand in the place of the secrets. Default: `true`.
+    /// Whether it takes secrets. If so, it must not accept a request without any, and a [`KeySource`] cannot take the
+    /// place of the secrets. Default: `true`.
     fn takes_secrets(&self) -> bool {
         true
     }
 
     /// A secret that the scheme can use, and that is nobody's. The request of an unknown tenant is verified with it,
-    /// for about the same work. The time can still tell that from a known tenant, by how many secrets that has, and
-    /// where keys are fetched, by what is asked and known. Default: a short text in base64.
+    /// which takes about the same work. The time can still distinguish it from a known tenant: by the number of
+    /// secrets, and, if keys are fetched, by the fetches. Default: a short text in base64.
     fn dummy_secret(&self) -> Secret {
         Secret::dummy()
     }
 
-    /// The parameters of the query that have a secret, which is not kept with a request. Default: none.
+    /// The parameters of the query that contain a secret. They are not kept with a request. Default: none.
     fn secret_parameters(&self) -> &'static [&'static str] {
         &[]
     }
@@ -224,8 +224,8 @@ pub struct SignedRequest<'a> {
 }
 
 impl<'a> SignedRequest<'a> {
-    /// A request with its raw body, to the byte. The URL that the provider has called is not
-    /// known; [`Provider::verify`](crate::Provider::verify) takes it from
+    /// A request with its exact raw body. The URL that the provider has called is not known;
+    /// [`Provider::verify`](crate::Provider::verify) takes it from
     /// [`Provider::public_url`](crate::Provider::public_url).
     pub fn new(head: &'a Parts, body: &'a [u8]) -> Self {
         Self {
@@ -339,8 +339,7 @@ impl<'a> SignedRequest<'a> {
         &self.head.method
     }
 
-    /// The URL that the provider has called: its public base, then the path and the query to the
-    /// byte.
+    /// The URL that the provider has called: its public base, then the exact path and query.
     ///
     /// # Errors
     ///
@@ -505,12 +504,12 @@ pub enum SignatureError {
         /// What the tolerance allows.
         limit: Duration,
     },
-    /// The signature is valid, but the time is over that [it sets itself](Signed::expires).
+    /// The signature is valid, but has [expired](Signed::expires) by its own time.
     Expired {
         /// Since when, by this machine's clock.
         ago: Duration,
     },
-    /// The signature is valid, but the time has not come that [it sets itself](Signed::valid_from).
+    /// The signature is valid, but not yet [valid](Signed::valid_from) by its own time.
     NotYetValid {
         /// How far that time is away, by this machine's clock.
         starts_in: Duration,
@@ -596,7 +595,7 @@ impl KeyNotFetched {
         self.0.0.id() == request.id()
     }
 
-    /// What has to be asked.
+    /// The address to ask.
     pub fn request(&self) -> &KeyRequest {
         &self.0.0
     }
@@ -606,7 +605,7 @@ impl KeyNotFetched {
 #[derive(Debug)]
 pub(crate) struct TriedFetch {
     pub(crate) needed: KeyNotFetched,
-    /// Whether the address could be asked, be it that it has answered or not.
+    /// Whether the address could be asked, whether or not it has answered.
     pub(crate) was_asked: bool,
 }
 

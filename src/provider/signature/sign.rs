@@ -127,7 +127,7 @@ impl UnsignedRequest {
         Ok(())
     }
 
-    /// Replaces the body, for schemes that put something into it.
+    /// Replaces the body, for schemes that write into it.
     pub fn set_body(&mut self, body: impl Into<Bytes>) {
         self.body = body.into();
     }
@@ -138,7 +138,7 @@ impl UnsignedRequest {
 pub struct SignError(&'static str);
 
 impl SignError {
-    /// There is no private key, where a secret is not one.
+    /// There is no private key, and the secret is not one.
     pub(crate) fn no_key() -> Self {
         Self::new(
             "there is no private key to sign with: give one by `KeySource::given`, or as the secret",

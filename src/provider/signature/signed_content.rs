@@ -19,8 +19,7 @@ use crate::provider::json_path::{JsonPath, Match, Reader};
 /// let slack = SignedContent::new().text("v0:").timestamp().text(":").body();
 /// ```
 ///
-/// A provider that leaves out what the request does not have is described with
-/// [`optional`](Self::optional):
+/// Use [`optional`](Self::optional) for a provider that leaves out missing parts:
 ///
 /// ```
 /// use http::HeaderName;
@@ -61,7 +60,7 @@ pub(super) enum Case {
     Lower,
 }
 
-/// What the parts of a request are.
+/// The parts of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     pub(super) timestamp: &'a str,
@@ -160,8 +159,7 @@ impl SignedContent {
         self.with(Part::JsonValue(path))
     }
 
-    /// Parts that are left out together if the request lacks a value of them, or has a blank header
-    /// or query value.
+    /// Parts that are left out together if the request lacks one of their values, or has a blank header or query value.
     #[must_use]
     pub fn optional(self, content: Self) -> Self {
         self.with(Part::Optional(content.parts))
@@ -172,7 +170,7 @@ impl SignedContent {
         self
     }
 
-    /// Whether it has a part, be it an optional one.
+    /// Whether it has a part, even an optional one.
     pub(super) fn has(&self, part: &Part) -> bool {
         has(&self.parts, &|own| own == part)
     }
@@ -282,7 +280,7 @@ fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
 }
 
 impl Values<'_> {
-    /// Whether the request has what the parts name.
+    /// Whether the request has the values of the parts.
     fn have(&self, parts: &[Part]) -> bool {
         parts.iter().all(|part| match part {
             Part::Header(name) => self

@@ -17,8 +17,8 @@ use super::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::digest::sha256_hex;
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The scheme of [Standard Webhooks](https://www.standardwebhooks.com), with the headers of
-/// the specification or those of Svix.
+/// The scheme of [Standard Webhooks](https://www.standardwebhooks.com), with the headers of the specification or of
+/// Svix.
 ///
 /// The signature header is a list separated by spaces. The signed content is
 /// `{id}.{timestamp}.{body}`, so the delivery id is covered. An id with a full stop is rejected,
@@ -41,7 +41,7 @@ pub struct StandardWebhooks {
     variant: Variant,
 }
 
-/// What some providers do otherwise.
+/// Deviations of some providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     Specification,
@@ -65,8 +65,8 @@ impl StandardWebhooks {
         }
     }
 
-    /// With the headers `svix-id`, `svix-timestamp` and `svix-signature`, or those of the
-    /// specification where they are absent.
+    /// With the headers `svix-id`, `svix-timestamp` and `svix-signature`, or, if they are absent, with the headers of
+    /// the specification.
     pub fn svix() -> Self {
         let mut scheme = Self::new();
         let first = |names: &mut Vec<_>, name| names.insert(0, HeaderName::from_static(name));
@@ -112,8 +112,7 @@ impl StandardWebhooks {
 
     fn read<'a>(&'a self, headers: &'a HeaderMap) -> Result<Head<'a>, SignatureError> {
         let (name, id) = first_value(headers, &self.ids)?;
-        // Ambiguous: the content of `a.1` at time 2 is that of `a` at time 1 with a body that
-        // begins with `2.`.
+        // Ambiguous: `a.1` at time 2 has the same content as `a` at time 1 with a body that begins with `2.`.
         if id.contains('.') {
             return Err(SignatureError::MalformedHeader(name.clone()));
         }
@@ -283,7 +282,7 @@ impl Key {
     }
 }
 
-/// Whether it is a key of a pair, whatever follows.
+/// Whether it is a key of a pair, by its prefix.
 fn is_ed25519(secret: &[u8]) -> bool {
     secret.starts_with(b"whpk_") || secret.starts_with(b"whsk_")
 }

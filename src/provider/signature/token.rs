@@ -13,7 +13,7 @@ use crate::provider::{Secret, Secrets};
 /// The secret itself, in a header. **Nothing is signed**: whoever sees one request can make any
 /// other.
 ///
-/// It is compared in constant time, to the byte.
+/// It is compared byte by byte, in constant time.
 ///
 /// ```
 /// use http::HeaderName;
@@ -102,7 +102,7 @@ pub(crate) fn one_value<'a>(
     }
 }
 
-/// Compares with every secret, so that the time does not tell which one matches.
+/// Compares with every secret, so that the time does not reveal which one matches.
 pub(crate) fn one_of(secrets: &Secrets, token: &[u8]) -> Result<Signed, SignatureError> {
     let matches = secrets
         .iter()

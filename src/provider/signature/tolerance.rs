@@ -32,8 +32,7 @@ impl Tolerance {
         }
     }
 
-    /// Any time. A captured request then stays valid for ever, and only the delivery id prevents
-    /// a replay.
+    /// Any time. A captured request then stays valid forever, and only the delivery id prevents a replay.
     pub const fn unlimited() -> Self {
         Self {
             past: None,
@@ -41,7 +40,7 @@ impl Tolerance {
         }
     }
 
-    /// Another limit on the sides that are limited. Both are, if none was.
+    /// Another limit on the limited sides. If none was limited, both are.
     #[must_use]
     pub const fn with_limit(self, limit: Duration) -> Self {
         match self.future {
@@ -50,7 +49,7 @@ impl Tolerance {
         }
     }
 
-    /// How old a signature may be. `None`: as old as it likes.
+    /// How old a signature may be. `None`: any age.
     pub const fn past(self) -> Option<Duration> {
         self.past
     }

@@ -12,7 +12,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 use super::PublicKey;
 
-/// A certificate, of which nothing is verified.
+/// A certificate that is not verified.
 #[derive(Clone)]
 pub(crate) struct Certificate {
     der: Vec<u8>,
@@ -111,7 +111,7 @@ pub enum CertificateError {
     UnknownIssuer,
     /// A certificate was not valid yet.
     NotYetValid,
-    /// A certificate was not valid any more.
+    /// A certificate had expired.
     Expired,
     /// A certificate lacks an extension that the provider's own have.
     MissingExtension,
@@ -138,8 +138,8 @@ impl fmt::Display for CertificateError {
 
 impl std::error::Error for CertificateError {}
 
-/// A chain of three certificates that a request brings, and that has to end at a root that is known:
-/// the one that signs, the one that has issued it, and the root. For a
+/// A chain of three certificates that a request brings, and that must end at a known root: the one that signs, the one
+/// that has issued it, and the root. For a
 /// [`SignatureScheme`](super::SignatureScheme) of your own. Feature `x509`.
 ///
 /// It is checked by `rustls-webpki`: the signatures (ECDSA with P-256, P-384 or P-521, RSA from 2048 bits,
@@ -204,8 +204,8 @@ impl X509Chain {
         self
     }
 
-    /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third one is
-    /// not read: the root is the one that is known.
+    /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third one is not read:
+    /// the known root takes its place.
     ///
     /// # Errors
     ///

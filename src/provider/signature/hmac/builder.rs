@@ -1,4 +1,4 @@
-//! The builder of an HMAC: where it is, how it is written, and what it covers.
+//! The builder of an HMAC: its place, its encoding, and what it covers.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::provider::signature::timestamp::{TimeFormat, TimeUnit};
 use crate::provider::signature::{Encoding, Hash, Key, SignedContent};
 use crate::provider::{Secret, SecretError};
 
-/// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) says otherwise.
+/// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) sets another one.
 ///
 /// | the header's value | how to describe it |
 /// |---|---|
@@ -65,7 +65,7 @@ pub struct Hmac {
     pub(super) signs_url: bool,
     /// The content has the path, or anything of the query.
     pub(super) signs_path: bool,
-    /// Those whose values are signed.
+    /// The headers whose values are signed.
     pub(super) signed_headers: Vec<HeaderName>,
     pub(super) required_headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) secret_check: Option<SecretCheck>,
@@ -155,13 +155,13 @@ impl Hmac {
         self
     }
 
-    /// How the key is made of the secret. Default: [`Key::Raw`].
+    /// How the key is made from the secret. Default: [`Key::Raw`].
     #[must_use]
     pub fn key(self, key: Key) -> Self {
         self.derive_key(Derivation::By(key))
     }
 
-    /// How the key is made of the secret, in one of the ways that only presets need.
+    /// How the key is made from the secret, in one of the ways that only presets need.
     #[must_use]
     pub(crate) fn derive_key(mut self, key: Derivation) -> Self {
         self.key = key;
@@ -188,8 +188,7 @@ impl Hmac {
         self
     }
 
-    /// A further signature header, such as that of a second key. One matching signature in any of
-    /// them is enough.
+    /// A further signature header, such as one of a second key. One matching signature in any of them is enough.
     #[must_use]
     pub fn and_header(mut self, header: HeaderName) -> Self {
         self.place = match self.place {
@@ -213,8 +212,8 @@ impl Hmac {
         self
     }
 
-    /// There is a header for each key, whose name is that of the signature header, a hyphen and a
-    /// number. One matching signature is enough.
+    /// There is a header for each key: the name of the signature header, a hyphen and a number. One matching signature
+    /// is enough.
     #[must_use]
     pub(crate) fn numbered(mut self) -> Self {
         self.place = match self.place {
@@ -319,8 +318,8 @@ impl Hmac {
         self
     }
 
-    /// Times are dates such as `2023-11-14T22:13:20.123Z`. What is signed is the text as it was
-    /// sent. Default: Unix times.
+    /// Times are dates such as `2023-11-14T22:13:20.123Z`. The signature covers the text as it was sent. Default: Unix
+    /// times.
     #[must_use]
     pub fn timestamp_in_rfc_3339(mut self) -> Self {
         self.time_format = TimeFormat::Rfc3339;

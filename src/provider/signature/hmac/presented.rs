@@ -7,7 +7,7 @@ use super::builder::{Hmac, Place, TimestampSource};
 use crate::provider::signature::encoding::PresentedMac;
 use crate::provider::signature::{SignatureError, first_value, only_value};
 
-/// With more of them, a sender could have a large body hashed over and over.
+/// With more of them, a sender could make the layer hash a large body over and over.
 const MAX_LISTS: usize = 8;
 
 impl Hmac {
@@ -59,7 +59,7 @@ impl Hmac {
         }
     }
 
-    /// The items of a list: signatures, a time, and what is neither.
+    /// The items of a list: signatures, a time, and others.
     pub(super) fn items<'a>(&'a self, list: &'a str) -> Items<'a> {
         Items {
             rest: Some(list),

@@ -31,7 +31,7 @@ impl Hmac {
         Ok(mac.finish())
     }
 
-    /// What the parts of the content are. The URL is that of `url_of`.
+    /// The parts of the content. The URL comes from `url_of`.
     fn values<'a>(
         &self,
         request: &SignedRequest<'a>,
@@ -141,7 +141,7 @@ impl SignatureScheme for Hmac {
         })
     }
 
-    /// Of several lists, that of the first.
+    /// With several lists, from the first one.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,

@@ -24,7 +24,7 @@ const MAX_HEADER: usize = 16 * 1024;
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
 pub(crate) struct Compact<'a> {
-    /// The algorithm that it claims. A scheme compares it with those that it allows.
+    /// The algorithm that it claims. A scheme compares it with its allowed ones.
     pub(crate) algorithm: String,
     pub(crate) key_id: Option<String>,
     /// The certificates that it brings, in DER.
@@ -92,8 +92,8 @@ impl<'a> Compact<'a> {
         [self.header.as_bytes(), b".", self.payload.as_bytes()]
     }
 
-    /// The claims. Read them after the signature: they are built as a document, which may take many times the
-    /// bytes of its text.
+    /// The claims. Read them after the signature: they are built as a document, which may take many times the memory of
+    /// its text.
     pub(crate) fn claims(&self) -> Option<Claims> {
         let claims = serde_json::from_slice(&BASE64URL.decode(self.payload).ok()?).ok()?;
         Some(Claims(claims))
@@ -108,8 +108,8 @@ impl<'a> Compact<'a> {
     }
 }
 
-/// The members of a token's header. It is read before the signature is known, so what is nested in them is not
-/// built as a document.
+/// The members of a token's header. They are read before the signature is known, so nested values are not built as a
+/// document.
 struct Header<'a>(HashMap<String, &'a RawValue>);
 
 impl Header<'_> {
@@ -117,7 +117,7 @@ impl Header<'_> {
         serde_json::from_str(self.0.get(name)?.get()).ok()
     }
 
-    /// The member `x5c`, in which one that is not base64 counts as an empty one. None if it is no list of texts.
+    /// The member `x5c`. A certificate that is not base64 counts as an empty one. `None` if it is not a list of texts.
     #[cfg(feature = "x509")]
     fn certificates(&self) -> Vec<Vec<u8>> {
         let chain = self.0.get("x5c").map(|chain| chain.get());

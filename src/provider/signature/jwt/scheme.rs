@@ -24,12 +24,11 @@ use crate::provider::{Secret, Secrets};
 /// A JSON Web Token (RFC 7519) in a header, described by data.
 ///
 /// The algorithm is the one that is set here: a token that names another is refused, `none` among them.
-/// `exp` must be there, `nbf` and `iat` may, all with 60 seconds of [leeway](Self::leeway). Nothing of the token's
-/// header counts but its algorithm and the id of its key: no address (`jku`, `x5u`) and no key (`jwk`).
+/// `exp` must be there, `nbf` and `iat` may, all with 60 seconds of [leeway](Self::leeway). Only the algorithm and the
+/// key id of the token's header count: no address (`jku`, `x5u`) and no key (`jwk`).
 ///
 /// `iat`, if it is there, is the time of signing, which the [tolerance](crate::Provider::tolerance) bounds as
-/// well: 5 minutes by default. If the provider sends a token again as it is, set a tolerance as long as the
-/// token lives.
+/// well: 5 minutes by default. If the provider sends the same token again, set a tolerance as long as the token lives.
 ///
 /// A token covers the body only if it has a [hash of it](Self::body_hash). Otherwise, whoever has captured
 /// a token can send any body with it until it expires.
@@ -148,7 +147,7 @@ impl Jwt {
     }
 
     /// `exp` may be absent, for tokens whose age is checked by `iat` and the
-    /// [tolerance](crate::Provider::tolerance). Without either, a captured token is valid for ever.
+    /// [tolerance](crate::Provider::tolerance). Without either, a captured token is valid forever.
     #[must_use]
     pub fn without_expiry(mut self) -> Self {
         self.expires = false;

@@ -83,7 +83,7 @@ impl super::key::Key for Key {
     }
 }
 
-/// What is signed of a message. `None` if no key of this kind signs by the algorithm.
+/// The digest of a message to sign. `None` if no key of this kind signs by the algorithm.
 fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
     match algorithm {
         SignatureAlgorithm::EcdsaP256 | SignatureAlgorithm::Es256 => Some(sha256([message])),

@@ -16,7 +16,7 @@ pub(super) struct Key {
 impl Key {
     /// The key of a secret: 32 bytes, or 64 with the private key first, in hex or base64.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
-        // The lengths differ, so that no text is both.
+        // The lengths differ, so no text is both.
         let decoded = match secret.len() {
             64 | 128 => hex::decode(secret).ok()?,
             _ => BASE64.decode(secret).ok()?,

@@ -1,4 +1,4 @@
-//! A public key of any kind, and what is signed with its private one.
+//! A public key of any kind, and signatures with its private one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub enum SignatureAlgorithm {
 #[derive(Clone)]
 pub struct PublicKey {
     key: Arc<dyn Key>,
-    /// The only algorithm of JSON Web Tokens that it is for, if it says so.
+    /// The only algorithm of JSON Web Tokens that it is for, if it names one.
     jws_name: Option<Arc<str>>,
 }
 
@@ -77,8 +77,8 @@ impl PublicKey {
         kinds.into_iter().flatten()
     }
 
-    /// A key in PEM, the line breaks of which may be missing, or its base64 alone. A private one (PKCS #8)
-    /// also signs, in tests.
+    /// A key in PEM, whose line breaks may be missing, or only its base64. A private one (PKCS #8) also signs, in
+    /// tests.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
         const END: &str = "-----END PUBLIC KEY-----";
@@ -149,7 +149,7 @@ impl SignatureAlgorithm {
 
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 impl SignatureAlgorithm {
-    /// The key of a secret. `None` if it is no key of this kind.
+    /// The key of a secret. `None` if it is not a key of this kind.
     pub(crate) fn key_of(self, secret: &[u8]) -> Option<PublicKey> {
         PublicKey::of_secret(secret).find(|key| key.key.is_for(self))
     }
@@ -165,7 +165,7 @@ impl SignatureAlgorithm {
         }
     }
 
-    /// What a secret has to be.
+    /// The expected form of a secret.
     pub(super) fn key_form(self) -> &'static str {
         match self {
             Self::Ed25519 => "it is not an ed25519 key of 32 or 64 bytes in hex or base64",

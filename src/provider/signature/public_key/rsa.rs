@@ -15,7 +15,7 @@ use crate::provider::signature::digests::sha1;
 /// The least size of a fetched key, in bytes: 2048 bits (NIST SP 800-131A).
 const MIN_FETCHED: usize = 256;
 
-/// What comes before the hash in a signature: its algorithm, in DER (RFC 8017, section 9.2).
+/// The prefix of the hash in a signature: its algorithm, in DER (RFC 8017, section 9.2).
 #[cfg(feature = "sha1")]
 const SHA_1: [u8; 15] = *b"\x30\x21\x30\x09\x06\x05\x2b\x0e\x03\x02\x1a\x05\x00\x04\x14";
 const SHA_256: [u8; 19] =
@@ -48,7 +48,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a secret in PEM, be it a public or a private one.
+    /// The key of a secret in PEM, public or private.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(secret).ok()?;
         match RsaPrivateKey::from_pkcs8_pem(text) {
