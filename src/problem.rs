@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What is wrong with an endpoint.
+/// A problem of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Problem {

@@ -1,6 +1,6 @@
 //! Writes acceptances: requests that are kept before their handlers run. With `Keep::accepted` they are written
-//! in batches: what arrives during the statement of one batch shares the next transaction, whose statement runs while the
-//! one before commits. Where Postgres is behind a network or a disk that syncs, that is several times as fast.
+//! in batches: requests that arrive during the statement of one batch share the next transaction, whose statement runs
+//! while the one before commits. If Postgres is behind a network or a disk that syncs, that is several times as fast.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +20,11 @@ const GROUP: usize = 64;
 /// sender should wait for many large bodies of other senders.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many batches of a layer are written at once, with a connection each: one whose statement runs, and those that commit.
+/// How many batches of a layer are written at once, with a connection each: one whose statement runs, and the ones that
+/// commit.
 const BATCHES: usize = 3;
 
-/// A request, and where its sender waits for the result.
+/// A request, and the channel on which its sender waits for the result.
 type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 
 /// The queue of a layer.
@@ -78,9 +79,9 @@ struct Writer {
     receiver: mpsc::UnboundedReceiver<Waiting>,
 }
 
-/// The right of a batch to be written.
+/// The permit of a batch to be written.
 struct Turn {
-    /// Given up before the commit: then the next batch follows, with all that has come meanwhile.
+    /// Given up before the commit: then the next batch follows, with all requests that have come meanwhile.
     statement: Option<OwnedSemaphorePermit>,
     /// Held to the end.
     _batch: OwnedSemaphorePermit,
@@ -110,18 +111,18 @@ impl Writer {
             {
                 group.push(waiting);
             }
-            // A request that has waited for too long has been answered, and is not kept any more.
+            // A request that has waited for too long has been answered, and is no longer kept.
             group.retain(|(_, reply)| !reply.is_closed());
             if !group.is_empty() {
                 let batch = group.drain(..batch_of(&group)).collect();
-                // A panic fails the batch, and not what waits behind it.
+                // A panic fails the batch, and not the requests behind it.
                 spawn_once(NAME, write_batch(self.store.clone(), batch, turn));
             }
         }
     }
 }
 
-/// Writes a batch, and tells each request its result.
+/// Writes a batch, and sends each request its result.
 async fn write_batch(store: Store, batch: Vec<Waiting>, mut turn: Turn) {
     let requests: Vec<_> = batch.iter().map(|(request, _)| request).collect();
     match write(&store, &requests, true, &mut turn.statement).await {
@@ -145,7 +146,7 @@ async fn write_batch(store: Store, batch: Vec<Waiting>, mut turn: Turn) {
     }
 }
 
-/// How many of these, in their order, are written together: one at least.
+/// How many of these, in their order, are written together: at least one.
 fn batch_of(group: &[Waiting]) -> usize {
     let sizes = group
         .iter()
@@ -153,8 +154,8 @@ fn batch_of(group: &[Waiting]) -> usize {
     first_within(GROUP_BYTES, sizes)
 }
 
-/// Writes a request whose handler runs before the answer, whether its endpoint is paused or not. It does not
-/// join the queue, where it would also wait for the transaction before its own.
+/// Writes a request whose handler runs before the answer, whether or not its endpoint is paused. It does not join the
+/// queue, where it would also wait for the transaction before its own.
 pub(super) async fn write_now(
     store: &Store,
     acceptance: Acceptance,
@@ -165,7 +166,7 @@ pub(super) async fn write_now(
     written.await?
 }
 
-/// Writes requests that no sender waits for.
+/// Writes requests for which no sender waits.
 pub(super) async fn write_group(
     store: &Store,
     group: &[Acceptance],

@@ -1,7 +1,8 @@
 //! Deliveries of an endpoint that are taken before there are slots for them. A take costs four round trips and a commit,
 //! for one delivery as for many.
 //!
-//! What is taken ahead begins soon, or is given back: no operator, no other process and no breaker waits for it.
+//! A delivery that is taken ahead begins soon, or is given back: no operator, no other process and no breaker waits for
+//! it.
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use super::kept::MOST_TAKEN;
 use super::served_endpoints::Served;
 use super::taken::Taken;
 
-/// The longest wait for a slot. If the last take is longer ago, the handlers are slow, and nothing is taken ahead: a take
-/// costs little beside them, and what it takes would wait for longer.
+/// The longest wait for a slot. If the last take is longer ago, the handlers are slow, and nothing is taken ahead: a
+/// take costs little beside them, and its deliveries would wait for longer.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
-/// What is taken ahead of an endpoint.
+/// The deliveries of an endpoint that are taken ahead.
 #[derive(Default)]
 pub(super) struct Ahead {
     waiting: Vec<Taken>,
@@ -30,8 +31,8 @@ struct LastTake {
 }
 
 impl Ahead {
-    /// How many to take for so many slots: as many more as have ended since the last take, so that each take is larger
-    /// than the one before. None ahead while attempts fail, since the breaker may open.
+    /// How many to take for so many slots: in addition, as many as have ended since the last take, so each take is
+    /// larger than the one before. None ahead while attempts fail, since the breaker may open.
     pub(super) fn limit(&self, slots: usize, served: &Served) -> usize {
         let ended = match &self.last_take {
             Some(last) if last.at.elapsed() <= LONGEST_WAIT && !served.has_failures() => {
@@ -42,7 +43,7 @@ impl Ahead {
         (slots + ended).min(MOST_TAKEN)
     }
 
-    /// Keeps what a take has taken and there was no slot for. `ended` is how many attempts had ended before it.
+    /// Keeps the deliveries of a take for which there was no slot. `ended` is how many attempts had ended before it.
     pub(super) fn put(&mut self, taken: impl Iterator<Item = Taken>, ended: usize) {
         let at = Instant::now();
         self.last_take = Some(LastTake { at, ended });

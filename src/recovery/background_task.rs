@@ -1,4 +1,4 @@
-//! What a recovery can run beside itself.
+//! The background tasks that a recovery can also run.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Place {
     pub(crate) path: String,
 }
 
-/// Only types of this crate have it: nobody outside can name it.
+/// Only types of this crate implement it: nobody outside can name it.
 pub trait Begin {
     /// Spawns it.
     #[expect(private_interfaces, reason = "nobody outside can call it")]

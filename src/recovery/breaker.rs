@@ -26,11 +26,11 @@ impl Default for Breaker {
     }
 }
 
-/// The most failures in a row that `failed_ids` tells apart (`kept/fail.sql`).
+/// The most failures in a row that `failed_ids` can count (`kept/fail.sql`).
 const MAX_FAILURES: i32 = 1000;
 
 impl Breaker {
-    /// One that can open.
+    /// A breaker that can open.
     pub(super) fn within_bounds(self) -> Self {
         Self {
             failures: self.failures.min(MAX_FAILURES),

@@ -1,4 +1,4 @@
-//! When a delivery becomes dead, and what is told of it. A dead delivery waits for an operator.
+//! When a delivery becomes dead, and how that is reported. A dead delivery waits for an operator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::transaction::{DatabaseError, Store, keyed};
 /// Called with a dead delivery and the reason of its last attempt.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
 
-/// The state after a failed attempt. Without a next one, the delivery is dead: the schedule has ended, or the
-/// handler has said so.
+/// The state after a failed attempt. Without a next one, the delivery is dead: the schedule has ended, or the handler
+/// has decided it.
 pub(super) fn state_after_failure(next_attempt: Option<Duration>) -> KeptState {
     match next_attempt {
         Some(_) => KeptState::Due,
@@ -28,7 +28,7 @@ pub(super) fn state_after_failure(next_attempt: Option<Duration>) -> KeptState {
     }
 }
 
-/// What the dead deliveries of a layer are told to.
+/// Where a layer reports its dead deliveries.
 #[derive(Clone)]
 pub(crate) struct DeadReport {
     pub(crate) provider: Arc<str>,
@@ -38,13 +38,13 @@ pub(crate) struct DeadReport {
 }
 
 impl DeadReport {
-    /// Tells that a delivery is dead, which has been taken so many times.
+    /// Reports a dead delivery, which has been taken so many times.
     pub(crate) async fn send(&self, delivery: &Delivery, reason: &str, takes: i64) {
         self.note(delivery, reason);
         self.call_hook(delivery, reason, takes).await;
     }
 
-    /// Tells the log and the numbers.
+    /// Logs and counts it.
     pub(crate) fn note(&self, delivery: &Delivery, reason: &str) {
         self.counts.dead();
         tracing::error!(
@@ -55,7 +55,8 @@ impl DeadReport {
         );
     }
 
-    /// Tells the hook, if there is one. The write that made the delivery dead has left that to this process for some time.
+    /// Calls the hook, if there is one. The write that made the delivery dead has left that to this process for some
+    /// time.
     pub(crate) async fn call_hook(&self, delivery: &Delivery, reason: &str, takes: i64) {
         let Some(on_dead) = self.hook.clone() else {
             return;
@@ -71,7 +72,7 @@ impl DeadReport {
     }
 }
 
-/// Tells the dead deliveries that the processes which made them dead have not told.
+/// Reports dead deliveries that the processes which made them dead have not reported.
 pub(super) async fn tell_untold(shared: &Shared, stop: &Stop) -> Result<(), DatabaseError> {
     let served = shared.endpoints.all();
     let reports: Vec<(&str, DeadReport)> = served

@@ -38,7 +38,7 @@ impl FailedAttempt {
         }
     }
 
-    /// It says nothing of the handler, so that the other deliveries of the endpoint go on.
+    /// The handler is not the cause, so the other deliveries of the endpoint go on.
     pub(crate) fn without_breaker(self) -> Self {
         Self {
             opens_breaker: false,
@@ -46,8 +46,8 @@ impl FailedAttempt {
         }
     }
 
-    /// Its handler was not called: the failure uses up no attempt of the schedule. It keeps a delivery that is not kept yet,
-    /// so that it is not lost.
+    /// Its handler was not called: the failure uses up no attempt of the schedule. A delivery that is not kept yet is
+    /// kept, so it is not lost.
     pub(crate) fn not_begun(self) -> Self {
         Self {
             has_begun: false,
@@ -67,7 +67,7 @@ impl FailedAttempt {
         self.next == Next::Discard
     }
 
-    /// Whether the handler has said what comes next.
+    /// Whether the handler has decided what comes next.
     pub(super) fn says_what_is_next(&self) -> bool {
         self.next != Next::Scheduled
     }

@@ -1,4 +1,4 @@
-//! Calls functions of the application that are told of something: `on_change` for `problems.rs`, `on_dead` for `dead.rs`.
+//! Calls hooks, the application's functions for reports: `on_change` for `problems.rs`, `on_dead` for `dead.rs`.
 
 use std::thread;
 use std::time::Duration;
@@ -10,17 +10,16 @@ use tokio::time::Instant;
 use crate::panic;
 use crate::stop_signal::Stop;
 
-/// For how long a call is waited for, and for how long calls are made after it was asked to stop.
+/// The longest wait for a call, and the time for calls after a request to stop.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Longer than a call takes, with what is read before it and written after it.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
 
-/// For how long no other process tells the same. Longer than a call is waited for.
+/// How long no other process makes the same report. Longer than the wait for a call.
 pub(super) const TELLING: Duration = Duration::from_secs(60);
 
-/// The time to tell what is to be told. It goes on when it is asked to stop, so that what is there is told, but not for
-/// ever.
+/// Time for hook calls. After a request to stop, pending calls run for 10 s more.
 pub(super) struct Telling<'a> {
     began: Instant,
     stop: &'a Stop,
@@ -41,18 +40,18 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// Calls a function on a thread of its own, where it may block, within the runtime. Returns whether it was called, or was left
-/// to another process, since there is no thread for it.
+/// Calls a function on a thread of its own, where it may block, within the runtime. Returns whether it was called.
+/// Without a free thread, the call is left to another process.
 ///
 /// The end of the runtime does not wait for the thread, as it would for one of `spawn_blocking`.
 ///
-/// One that panics is not called again, nor is one that takes too long: it would be called for ever.
+/// A function that panics or takes too long is not called again: that would go on forever.
 pub(super) async fn call(name: &'static str, hook: impl FnOnce() + Send + 'static) -> bool {
     let (sender, called) = oneshot::channel();
     let runtime = Handle::current();
     let thread = thread::Builder::new().name(name.into()).spawn(move || {
         let _within = runtime.enter();
-        // Nobody waits for it any more once it has taken too long.
+        // Nobody waits for it once it has taken too long.
         let _ = sender.send(panic::catch(hook));
     });
     if let Err(error) = thread {

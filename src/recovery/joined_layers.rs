@@ -1,11 +1,12 @@
-//! The layers that have joined a [`Recovery`](super::Recovery): its watch has them, and they are waited for when it stops.
+//! The layers that have joined a [`Recovery`](super::Recovery): its watch has them, and it waits for them when it
+//! stops.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::activity::{Activity, IsWatched};
 use crate::in_flight::InFlight;
 
-/// A layer, as far as it is watched and waited for.
+/// A layer, for the watch and for the wait at a stop.
 #[derive(Clone)]
 pub(crate) struct JoinedLayer {
     pub(crate) endpoint: Arc<str>,
@@ -14,7 +15,7 @@ pub(crate) struct JoinedLayer {
 }
 
 impl JoinedLayer {
-    /// Waits until nothing is in flight, and writes what was counted.
+    /// Waits until nothing is in flight, and writes the counts.
     pub(crate) async fn drained(&self) {
         self.in_flight.drained().await;
         if let Err(error) = self.activity.write().await {
@@ -27,7 +28,7 @@ impl JoinedLayer {
     }
 }
 
-/// All of a recovery.
+/// All layers of a recovery.
 #[derive(Default)]
 pub(super) struct JoinedLayers {
     layers: Mutex<Vec<JoinedLayer>>,
@@ -56,12 +57,12 @@ impl JoinedLayers {
         layers.iter().map(|layer| layer.activity.clone()).collect()
     }
 
-    /// Forgets layers that are gone, once all that they have counted is written.
+    /// Forgets layers that are gone, once all their counts are written.
     pub(super) fn forget_gone(&self) {
         self.lock().retain(|layer| !layer.activity.is_over());
     }
 
-    /// The watch of the recovery has all layers until the result is dropped. Then each has one of its own again.
+    /// The watch of the recovery has all layers until the result is dropped. Then each has a watch of its own again.
     pub(super) fn watch(&self) -> Watch<'_> {
         self.is_watched.set(true);
         Watch(self)

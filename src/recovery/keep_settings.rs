@@ -1,5 +1,5 @@
-//! `Keep`: the settings of which deliveries a layer keeps, and how. It has no state, so that several layers can have
-//! the same one.
+//! `Keep`: the settings for which deliveries a layer keeps, and how. It has no state, so several layers can have the
+//! same one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::delivery::Delivery;
 ///
 /// | | kept | if the process dies in the handler | the provider hears | costs |
 /// |---|---|---|---|---|
-/// | [`failed`](Self::failed) | what failed, after the rollback | lost, unless the provider retries | the handler's answer | nothing for a success |
+/// | [`failed`](Self::failed) | a failed delivery, after the rollback | lost, unless the provider retries | the handler's answer | nothing for a success |
 /// | [`all`](Self::all) | each delivery, committed before its handler runs | nothing is lost | the handler's answer | one more transaction |
 /// | [`accepted`](Self::accepted) | each delivery | nothing is lost | 200 before the handler runs | one more transaction |
 ///
-/// So much is kept as the [`quota`](Self::quota) allows.
+/// The [`quota`](Self::quota) limits how much is kept.
 ///
-/// It is a value of settings only: layers that are given clones of one share nothing but the [`Recovery`].
+/// It only has settings: layers with clones of one share nothing but the [`Recovery`].
 ///
-/// Of a request, the method, the URI and the body are kept, and these headers: `content-type`,
-/// `content-encoding`, those with the delivery id and the event type, and those that
-/// [`headers`](Self::headers) names. The signature is not kept.
+/// The kept parts of a request are the method, the URI, the body, and these headers: `content-type`,
+/// `content-encoding`, the headers with the delivery id and the event type, and those that [`headers`](Self::headers)
+/// names. The signature is not kept.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct Keep {
     /// How long the request of a processed delivery stays.
     pub(crate) archived_for: Option<Duration>,
     pub(crate) headers: Vec<HeaderName>,
-    /// The largest body that is kept, in bytes, if that is less than what the endpoint takes.
+    /// The largest body that is kept, in bytes, if that is less than the endpoint accepts.
     pub(crate) body_limit: Option<usize>,
     pub(crate) quota: QuotaLimits,
     pub(crate) schedule: Schedule,
@@ -84,20 +84,20 @@ impl Keep {
         }
     }
 
-    /// Keeps deliveries that failed: the handler answered other than success, panicked or took too long,
-    /// or the commit was refused. So is one whose handler could not be called while Postgres was there, since all
-    /// connections were in use, for example.
+    /// Keeps deliveries that failed: the handler did not answer success, panicked or took too long, or the commit was
+    /// refused. A delivery whose handler could not be called although Postgres was there is kept, too, for example
+    /// because all connections were in use.
     ///
-    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The
-    /// sender gets the same response as without, with the outcome `kept`. If the delivery cannot be kept,
+    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The sender gets the
+    /// same response as otherwise, with the outcome `kept`. If the delivery cannot be kept,
     /// the outcome is `failed`. A process that is killed in the handler keeps nothing: the delivery is
     /// lost unless the provider retries. [`all`](Self::all) closes this hole.
     pub fn failed(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Failed)
     }
 
-    /// Keeps all deliveries: the request is committed before the handler runs, and what is kept ends in
-    /// the transaction of the handler.
+    /// Keeps all deliveries: the request is committed before the handler runs, and the kept delivery ends in the
+    /// transaction of the handler.
     ///
     /// The sender still gets the handler's answer. A process that is killed at any moment loses nothing:
     /// another one, or its successor, runs the delivery within about ten seconds. If Postgres cannot keep
@@ -111,8 +111,8 @@ impl Keep {
     /// in the background: at once and in this process, if one of the attempts that
     /// [`Recovery::concurrency`] allows is free.
     ///
-    /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
-    /// without. If the delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
+    /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as usual. If the
+    /// delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
     /// [`body_limit`](Self::body_limit), the answer is a 503. If the provider sends a delivery again before it is processed, it is due at once, with a new schedule if
     /// it was dead.
     pub fn accepted(recovery: &Recovery) -> Self {
@@ -120,8 +120,9 @@ impl Keep {
     }
 
     /// Answers 200 with the outcome `kept` if the handler fails and the delivery is kept, so that the
-    /// provider does not retry it, or disable the webhook. If it is not kept, or Postgres does not say so, the provider
-    /// hears of the failure. If an operator has discarded it meanwhile, the answer is 200 with the outcome `discarded`.
+    /// provider does not retry it, or disable the webhook. If it is not kept, or Postgres does not confirm that, the
+    /// provider hears of the failure. If an operator has discarded it meanwhile, the answer is 200 with the outcome
+    /// `discarded`.
     ///
     /// Default: off.
     pub fn acknowledge(mut self) -> Self {
@@ -133,8 +134,8 @@ impl Keep {
     /// again on purpose: [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), the
     /// requests of all deliveries stay.
     ///
-    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. A change of the time is for
-    /// what is kept from then on. At most 10 years. Default: it does not stay.
+    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. A change of the time applies
+    /// to deliveries that are kept from then on. At most 10 years. Default: it does not stay.
     pub fn processed_for(mut self, time: Duration) -> Self {
         self.archived_for = Some(time.min(MAX_DELAY.saturating_mul(10)));
         self
@@ -146,16 +147,16 @@ impl Keep {
         self
     }
 
-    /// The largest body that is kept, in bytes, if it is to be smaller than the largest that the endpoint takes. A body is
-    /// written within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
+    /// The largest body that is kept, in bytes, if that should be less than the endpoint accepts. A body is written
+    /// within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
     /// A delivery with a larger one fails: it is recorded without its request, with the outcome `failed`. With
     /// [`all`](Self::all) and [`accepted`](Self::accepted), its handler does not run, and the answer is 503. For a
-    /// provider that does not retry, that loses it; lower its [`body_limit`](crate::Provider::body_limit) instead, so that
-    /// the log says at once what is refused.
+    /// provider that does not retry, that loses it; lower its [`body_limit`](crate::Provider::body_limit) instead, and
+    /// the log names each refused request.
     ///
     /// With 0, no request is kept. So `Keep::failed(&recovery).body_limit(0)` only records failures, and needs no
-    /// [`Recovery`] that is spawned:
+    /// spawned [`Recovery`]:
     ///
     /// ```sql
     /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
@@ -172,11 +173,11 @@ impl Keep {
         self
     }
 
-    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies. Deliveries
-    /// that are dead or only recorded count, and processed ones do not.
+    /// The most deliveries, and the most bytes of bodies, that are kept of the endpoint. Deliveries that are dead or
+    /// only recorded count, and processed ones do not.
     ///
-    /// A failure beyond the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a
-    /// delivery beyond it without keeping it, and [`accepted`](Self::accepted) answers 503. A
+    /// A failure over the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a delivery over
+    /// the quota without keeping it, and [`accepted`](Self::accepted) answers 503. A
     /// delivery that is kept or processed already needs no room. The quota is counted every 5 seconds while
     /// deliveries are kept, so somewhat more may be kept.
     ///
@@ -200,8 +201,8 @@ impl Keep {
     /// least 1, at most 1,000). While it is open, one delivery is tried in each `probe_interval`, until one succeeds. The
     /// rest wait without using up attempts.
     ///
-    /// The failures are those of [`Recovery`] and, with [`all`](Self::all), of requests. A request of the
-    /// provider calls the handler as before. Default: 10 failures, 30 seconds.
+    /// Failed attempts of [`Recovery`] count and, with [`all`](Self::all), failed requests. A request of the provider
+    /// calls the handler as before. Default: 10 failures, 30 seconds.
     pub fn breaker(mut self, failures: u32, probe_interval: Duration) -> Self {
         self.breaker = Breaker {
             failures: i32::try_from(failures.max(1)).unwrap_or(i32::MAX),
@@ -217,8 +218,8 @@ impl Keep {
     /// its write was committed, another one with a hook for the endpoint that has spawned [`Recovery`] calls it one or two
     /// minutes later: at least once for each delivery that is still dead by then.
     ///
-    /// It may block, as that of [`Recovery::on_change`] may: a delivery counts as told once it has returned, after 10
-    /// seconds, or if it panics. The answer to a request does not wait for it.
+    /// It may block, like the one of [`Recovery::on_change`]: a delivery counts as reported once the hook has returned,
+    /// after 10 seconds, or if it panics. The answer to a request does not wait for it.
     ///
     /// Default: none.
     pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {

@@ -1,4 +1,4 @@
-//! What a layer that keeps deliveries has for itself. Its settings may be those of another layer, too; the state is not.
+//! The state of a layer that keeps deliveries. Another layer may share its settings, but not its state.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ impl Keeper {
         }
     }
 
-    /// Keeps a request before its handler runs. With [`Keep::accepted`], one that is kept
-    /// already is due now.
+    /// Keeps a request before its handler runs. With [`Keep::accepted`], a delivery that is kept already becomes due
+    /// now.
     pub(crate) async fn accept(
         &self,
         store: &Store,
@@ -46,7 +46,7 @@ impl Keeper {
         }
         let is_processed = store.resend(&again).await?;
         if !is_processed {
-            // It may have been processed since. That has ended what was kept of it, which is kept anew now.
+            // It may have been processed since. That has ended its row, which is now there again.
             store.resolve(&again.delivery).await?;
         }
         self.settings.recovery.notify();
@@ -56,7 +56,7 @@ impl Keeper {
         })
     }
 
-    /// Keeps requests that are made from a provider's list of events. What is kept already stays as it is.
+    /// Keeps requests that are made from a provider's list of events. A delivery that is kept already stays as it is.
     pub(crate) async fn accept_listed(
         &self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! The part of a request that is kept.
+//! The kept part of a request.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::traceparent::{TRACEPARENT, traceparent};
 /// How the columns of `kept_requests` are written.
 pub(super) const FORMAT: i16 = 1;
 
-/// A request as it is kept: without the signature or the token, which is not needed again, and without any
-/// header that the provider or the application has not named.
+/// A request as it is kept: without the signature or the token, which is not needed again, and only with headers that
+/// the provider or the application has named.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptRequest {
     pub(super) method: Method,
@@ -22,12 +22,12 @@ pub(crate) struct KeptRequest {
     /// Lines of `name: value`.
     pub(super) headers: Vec<u8>,
     pub(super) body: Bytes,
-    /// For how long it stays once it is processed, if it stays.
+    /// How long it stays once it is processed, if it stays.
     pub(super) archived_for: Option<Duration>,
 }
 
 impl KeptRequest {
-    /// What is kept of an authentic request.
+    /// The kept part of an authentic request.
     pub(crate) fn new<'a>(
         head: &Parts,
         body: &Bytes,
@@ -38,7 +38,7 @@ impl KeptRequest {
         let has_trace = traceparent(&head.headers).is_some();
         let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
             .into_iter()
-            // For the attempts that follow, to point back to the first.
+            // So that later attempts can point back to the first.
             .chain(has_trace.then_some(&TRACEPARENT))
             .chain(provider.identifying_headers())
             .chain(further_headers);

@@ -1,20 +1,20 @@
-//! Masks what may come from a payload in reasons.
+//! Masks words in reasons that may come from a payload.
 
-/// What stands in place of a quoted text.
+/// The replacement for a quoted text.
 const TEXT: char = '…';
 
-/// A reason of so many characters may be cut off: no shorter one is.
+/// A reason of this length may be cut off: no shorter one is.
 const CUT: usize = 200;
 
-/// What stands in place of digits.
+/// The replacement for digits.
 const DIGITS: char = '#';
 
 /// A reason without quoted texts, addresses and digits. Errors of parsers quote what they did not expect, and
 /// messages quote the values that they are about.
 ///
-/// A quoted text may have quotes in it. So it reaches to the last quote of its kind, or to the end of a reason
-/// that may be cut off: rather too much is masked. An apostrophe within a word begins no quoted text, but one
-/// after a prefix as in `b'..'` does.
+/// A quoted text may have quotes in it. So it reaches to the last quote of its kind, or to the end of a reason that may
+/// be cut off: better to mask too much. An apostrophe within a word does not begin a quoted text, but one after a
+/// prefix does, as in `b'..'`.
 pub(crate) fn masked(reason: &str) -> String {
     let mut masked = String::with_capacity(reason.len());
     let is_whole = reason.chars().count() < CUT;
@@ -51,7 +51,7 @@ pub(crate) fn masked(reason: &str) -> String {
     without_addresses(&masked)
 }
 
-/// Without the words that may be an address of mail.
+/// Without words that may be mail addresses.
 fn without_addresses(text: &str) -> String {
     if !text.contains('@') {
         return text.to_owned();

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
-/// How often a process looks.
+/// How often a process looks for problems.
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long a process that has kept its first delivery waits for another one to recover it.

@@ -1,5 +1,5 @@
-//! A probe: whether the requests to a path reach a layer. One that was put before the routes, or a login in front of it, is no
-//! error at the start, and provider and operator hear of it late.
+//! A probe: whether requests to a path reach a layer. A layer that was put before the routes, or a login in front of
+//! it, causes no error at the start, and provider and operator notice it late.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::router::Router;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// For the logs of whatever answers it instead.
+/// For the logs of whatever else answers it.
 const HEADER: HeaderName = HeaderName::from_static("x-webhook-probe");
 
 /// In the extensions of a probe. No request from outside can have it: extensions do not come over the wire, and the type is
@@ -50,7 +50,7 @@ pub(super) async fn probe(router: Router, places: Vec<Place>) {
             continue;
         };
         let probe = Probe::default();
-        // Where no layer stands, it reaches the application's own handler, or another service's: it must mean nothing.
+        // Without a layer, it reaches the application's own handler, or another service's: it must mean nothing there.
         let mut request = Request::new(Full::new(Bytes::new()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -78,7 +78,7 @@ pub(super) async fn probe(router: Router, places: Vec<Place>) {
     }
 }
 
-/// What has answered instead, as far as the status says.
+/// What has answered instead, judged by the status.
 fn why(status: Option<StatusCode>) -> &'static str {
     match status {
         Some(StatusCode::NOT_FOUND) => "there is no such route; is it nested under another prefix?",

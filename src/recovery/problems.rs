@@ -17,7 +17,7 @@ use crate::transaction::{DatabaseError, Store, Turn};
 /// How long a look is one for all processes, each of which looks every half a minute.
 const TURN: Duration = Duration::from_secs(25);
 
-/// Called with each change.
+/// Called with each change of a problem.
 pub(super) type OnChange = Arc<dyn Fn(&EndpointChange) + Send + Sync>;
 
 /// A problem of an endpoint has begun, or is over.

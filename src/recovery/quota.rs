@@ -1,4 +1,4 @@
-//! The quota: how much is kept of an endpoint at most.
+//! The quota: the most that is kept of an endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +11,13 @@ use crate::background::spawn_once;
 use crate::delivery::Delivery;
 use crate::transaction::{DatabaseError, Store};
 
-/// How often it is counted while deliveries are kept. Until then, more may be kept than the quota says.
+/// How often it is counted while deliveries are kept. Between two counts, more may be kept than the quota allows.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often it is counted while it is full. Refused deliveries must not wait long for room.
 const WHILE_FULL: Duration = Duration::from_secs(1);
 
-/// How many deliveries are kept at most, and how many bytes of bodies.
+/// The most deliveries, and the most bytes of bodies, that are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuotaLimits {
     pub(crate) deliveries: i64,
@@ -39,7 +39,7 @@ impl Default for QuotaLimits {
     }
 }
 
-/// The quota of an endpoint. Clones share what was counted.
+/// The quota of an endpoint. Clones share the count.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
     limits: QuotaLimits,

@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::task::Recovery;
 
-/// What tells one list from another. The position of a list is stored under it.
+/// The identity of a list. Its position is stored under it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReconciledList {
     pub(crate) endpoint: Arc<str>,
-    /// Says for which tenant the list is, if there are tenants.
+    /// Decides the tenant of the list, if there are tenants.
     pub(crate) path: Option<String>,
     pub(crate) name: String,
 }
 
-/// All lists that are held.
+/// All lists that are in use.
 #[derive(Debug, Default)]
 pub(super) struct ReconciledLists(Mutex<Vec<Weak<ReconciledList>>>);
 
 impl Recovery {
-    /// Takes a list, for as long as the result is held. `None` if it is taken: two lists of one name would take
-    /// each other's position for their own, and each would leave out what the other one has looked at.
+    /// Takes a list, for as long as the result is held. `None` if it is taken: two lists of one name would take each
+    /// other's position for their own, and each would skip events that only the other one has looked at.
     pub(crate) fn reconcile(&self, list: ReconciledList) -> Option<Arc<ReconciledList>> {
         // Nothing panics while it holds the lock.
         let lists = &self.shared.reconciled_lists.0;

@@ -1,4 +1,4 @@
-//! The loop of recovery: takes what is due, and runs it through the router.
+//! The loop of recovery: takes due deliveries, and runs them through the router.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(super) struct Runner {
     pub(super) shared: Arc<Shared>,
     pub(super) router: Router,
     pub(super) poll_interval: Duration,
-    /// The attempts that are running.
+    /// The running attempts.
     pub(super) attempts: Mutex<JoinSet<()>>,
 }
 
@@ -64,13 +64,13 @@ pub struct AttemptResult {
     pub outcome: Option<Outcome>,
 }
 
-/// What a look has found.
+/// The result of a look.
 struct Agenda {
-    /// The endpoints of which something is due.
+    /// The endpoints with due deliveries.
     due: Vec<DueEndpoint>,
     looked_at: Instant,
     has_taken: bool,
-    /// Until the next look, if nothing can be taken and there is no news.
+    /// The time to the next look, if nothing can be taken and there is no news.
     wait: Duration,
     /// Of all endpoints. After this time, an attempt has ended, and a slot is free.
     longest_attempt: Duration,
@@ -111,7 +111,7 @@ impl Runner {
         self.shared.liveness.leave().await;
     }
 
-    /// Takes and runs what is due, until it is time for another look or to stop.
+    /// Takes and runs due deliveries, until it is time for another look or to stop.
     async fn work_off(self: &Arc<Self>, agenda: &mut Agenda, turn: &mut u64, stop: &mut Stop) {
         while !agenda.is_over() {
             stop.takes(agenda.longest_attempt + LONGEST_LOOK);
@@ -174,7 +174,7 @@ impl Runner {
         Ok(begins.into_iter().zip(slots).collect())
     }
 
-    /// Begins the attempt at a delivery that was taken.
+    /// Begins the attempt at a taken delivery.
     fn begin(
         self: &Arc<Self>,
         taken: Taken,
@@ -190,7 +190,7 @@ impl Runner {
         });
     }
 
-    /// Gives back what was taken ahead, and has not begun.
+    /// Gives back deliveries that were taken ahead and have not begun.
     fn give_back_ahead(self: &Arc<Self>, endpoint: &mut DueEndpoint) {
         let taken = endpoint.ahead.take_all();
         if taken.is_empty() {
@@ -278,7 +278,7 @@ impl Runner {
         slots
     }
 
-    /// Looks which endpoints have something due.
+    /// Looks which endpoints have due deliveries.
     async fn look(&self) -> Agenda {
         let mut agenda = Agenda {
             due: Vec::new(),

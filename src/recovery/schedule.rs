@@ -1,4 +1,4 @@
-//! The backoff: when a failed delivery runs again. `failed_attempt.rs` decides whether a delay of it counts.
+//! The backoff: when a failed delivery runs again. `failed_attempt.rs` decides whether its delay applies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,8 +44,8 @@ impl Schedule {
         &self.0
     }
 
-    /// The delay after `retries` attempts of the schedule, varied by a fifth so that deliveries
-    /// that failed together are not run together. `None` after the last one.
+    /// The delay after `retries` attempts of the schedule. It varies by a fifth, so deliveries that failed together do
+    /// not run together. `None` after the last one.
     pub(crate) fn delay_after(&self, retries: u32) -> Option<Duration> {
         let index = usize::try_from(retries).ok()?;
         let delay = self.0.get(index)?;

@@ -1,4 +1,4 @@
-//! The endpoints that a recovery serves: those of the layers that hold its handle.
+//! The endpoints that a recovery serves: the endpoints of the layers that hold its handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +11,7 @@ use super::taken::RecoveryAttempt;
 use crate::delivery::Delivery;
 use crate::log_once::LogOnce;
 
-/// How often it is logged that attempts reach no layer.
+/// How often the log says that attempts reach no layer.
 const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);
 
 /// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
@@ -29,7 +29,7 @@ pub(crate) struct Served {
     turn: AtomicU64,
     /// Whether attempts have failed since the last success, as this process knows.
     has_failures: AtomicBool,
-    /// That an attempt of this process has reached no layer.
+    /// When the log last said that an attempt of this process has reached no layer.
     unreached: LogOnce,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct ServedLayer {
     pub(crate) settings: ServedSettings,
 }
 
-/// What may change until the layer makes a service.
+/// Settings that may change until the layer makes a service.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedSettings {
     /// The longest time that an attempt takes.

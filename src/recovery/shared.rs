@@ -1,4 +1,4 @@
-//! What the handles of a recovery share with the layers.
+//! The state that the handles of a recovery share with the layers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,22 +12,22 @@ use super::served_endpoints::Endpoints;
 use crate::background::Background;
 use crate::transaction::Store;
 
-/// Spawns what was added to a recovery.
+/// Spawns a task that was added to a recovery.
 pub(super) type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 
-/// What the handles and the layers share.
+/// The state that the handles and the layers share.
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) liveness: Liveness,
     pub(super) endpoints: Endpoints,
     pub(super) reconciled_lists: ReconciledLists,
     pub(super) joined_layers: JoinedLayers,
-    /// What begins with recovery.
+    /// The tasks that begin with recovery.
     pub(super) others: Mutex<Vec<BeginOther>>,
-    /// One for each attempt that may run at once in the background, of recovery and of all layers.
+    /// A slot for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
     pub(super) concurrency: Mutex<usize>,
-    /// Whether another process runs what this one keeps.
+    /// Whether another process runs the deliveries that this one keeps.
     pub(super) elsewhere: bool,
     pub(super) is_spawned: AtomicBool,
     pub(super) has_kept: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Whether this process runs what it keeps.
+    /// Whether this process runs the deliveries that it keeps.
     pub(super) fn is_spawned(&self) -> bool {
         self.is_spawned.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! How everything that runs beside the requests is stopped: at once, in time, and what was left.
+//! Stops everything that runs beside the requests: all at once, within a limit, and with a list of what was left.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::background::Background;
 /// How long a server may wait for its connections. A sender that falls silent would hold it up forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// What is left of the limit, for the process to give up its place among the others.
+/// The part of the limit in which the process gives up its place among the others.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// How long a hook may go on, and a round of the watch.
@@ -28,13 +28,13 @@ pub struct RecoveryTask {
     pub(super) runner: Background,
     pub(super) watch: Background,
     pub(super) telling: Background,
-    /// What was added by [`with`](crate::Recovery::with).
+    /// The tasks that [`with`](crate::Recovery::with) has added.
     pub(super) others: Vec<Background>,
     pub(super) limit: Duration,
 }
 
-/// What had not ended when a [`RecoveryTask`] was stopped. It is rolled back at the end of the process, and another process
-/// takes over what is kept.
+/// The work that had not ended when a [`RecoveryTask`] was stopped. It is rolled back at the end of the process, and
+/// another process takes over kept deliveries.
 ///
 /// Its `Display` is for a log: `recovery, deliveries of billing`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,8 +46,8 @@ impl Unfinished {
         self.0.is_empty()
     }
 
-    /// What has not: `the server`, which still waits for connections; `recovery`, `watch`, `hooks`, `retention`, `reconciliation`,
-    /// `subscriptions`; and `deliveries of` an endpoint.
+    /// What has not ended: `the server`, which still waits for connections; `recovery`, `watch`, `hooks`, `retention`,
+    /// `reconciliation`, `subscriptions`; and `deliveries of` an endpoint.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -64,8 +64,8 @@ impl fmt::Display for Unfinished {
 }
 
 impl RecoveryTask {
-    /// Stops everything that this handle runs, and waits for the layers that have joined it. For programs that have no server;
-    /// otherwise see [`stop_with`](Self::stop_with).
+    /// Stops everything that this handle runs, and waits for the layers that have joined it. For programs without a
+    /// server; otherwise see [`stop_with`](Self::stop_with).
     pub async fn stop(self) -> Unfinished {
         self.stop_with(std::future::ready(())).await
     }
@@ -74,15 +74,15 @@ impl RecoveryTask {
     /// the [limit](crate::Recovery::stop_limit), which is also logged at WARN. Call it at the signal, and end the process
     /// when it returns:
     ///
-    /// 1. At once, recovery takes nothing more, and gives back what was taken and has not begun. Reconciliation, comparisons
-    ///    of subscriptions and retention are broken off. A call of a hook has ten seconds to end.
-    /// 2. The server has ten seconds to end, or two fifths of the limit if that is less. A sender that falls silent in the
-    ///    midst of its request would hold it up forever.
-    /// 3. Deliveries in flight have the rest of the time. Then what was counted is written, and the process gives up its
+    /// 1. At once, recovery takes nothing more, and gives back taken deliveries that have not begun. Reconciliation,
+    ///    comparisons of subscriptions and retention are broken off. A call of a hook has ten seconds to end.
+    /// 2. The server has ten seconds to end, or two fifths of the limit if that is less. A sender that falls silent in
+    ///    the middle of its request would hold it up forever.
+    /// 3. Deliveries in flight have the rest of the time. Then the counts are written, and the process gives up its
     ///    place among the others, so that none takes it for dead.
     ///
-    /// `server` is a future that ends with the server, such as the handle of its task. It has to be under way already, or
-    /// to stop by itself.
+    /// `server` is a future that ends with the server, such as the handle of its task. The server must be stopping
+    /// already, or stop by itself.
     pub async fn stop_with<F: Future>(self, server: F) -> Unfinished {
         let deadline = Instant::now() + self.limit;
         let goodbye = GOODBYE.min(self.limit / 10);
@@ -127,7 +127,7 @@ impl fmt::Debug for RecoveryTask {
     }
 }
 
-/// What is stopping, each in a task.
+/// The parts that are stopping, each in a task.
 #[derive(Default)]
 struct Stopping {
     names: Vec<String>,

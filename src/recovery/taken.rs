@@ -22,7 +22,8 @@ use crate::transaction::{DatabaseError, Explained, RowKeys, Store};
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    /// The number of the take. It is no count: it begins at the time of the row, and whatever ends an attempt counts it up.
+    /// The number of the take. It is not a count: it begins at the time of the row, and whatever ends an attempt
+    /// increases it.
     pub(crate) takes: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
@@ -41,21 +42,21 @@ struct Inner {
     take: Take,
     /// Whether the layer of the endpoint has taken the attempt.
     reached: AtomicBool,
-    /// What the layer has answered.
+    /// The layer's answer.
     outcome: OnceLock<Outcome>,
-    /// Held to the end of the layer's work, whatever a middleware answers meanwhile.
+    /// Held until the end of the layer's work, whatever a middleware answers meanwhile.
     place: OnceLock<Place>,
 }
 
-/// The place of an attempt that runs.
+/// The place of a running attempt.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Dropped before the slot, since the runner counts those that run when it gets the slot.
+    /// Dropped before the slot, since the runner counts the running attempts when it gets the slot.
     pub(super) _running: Running,
     pub(super) _slot: OwnedSemaphorePermit,
 }
 
-/// What the row of a kept delivery says of it. Its layer knows the name of the provider.
+/// The delivery of a kept row. Its layer knows the name of the provider.
 #[derive(Debug)]
 pub(super) struct StoredDelivery {
     endpoint: Arc<str>,
@@ -95,7 +96,7 @@ fn count(row: &PgRow, column: &str) -> sqlx::Result<u32> {
     Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned())
 }
 
-/// A kept delivery that was taken, and its request.
+/// A taken delivery, and its request.
 pub(super) struct Taken {
     pub(super) attempt: RecoveryAttempt,
     /// How many attempts in a row before this one did not end.
@@ -105,7 +106,7 @@ pub(super) struct Taken {
     pub(super) request: Result<Request<Full<Bytes>>, Unreadable>,
 }
 
-/// Why there is no request of a kept delivery.
+/// Why a kept delivery has no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// It is damaged, or was not read.
@@ -115,7 +116,7 @@ pub(crate) enum Unreadable {
 }
 
 impl Taken {
-    /// Reads deliveries that were taken, and their requests: those of `take.sql`, once it is committed.
+    /// Reads the deliveries that `take.sql` has taken, and their requests, once the take is committed.
     pub(super) async fn read_all(
         rows: &[PgRow],
         served: &Arc<Served>,
@@ -180,13 +181,13 @@ impl Taken {
         self.found_unfinished && self.unfinished_in_a_row > 1
     }
 
-    /// Whether this is the attempt after such a failure. It may kill its process, and with it what runs beside it.
+    /// Whether this is the attempt after such a failure. It may kill its process, and with it other attempts.
     pub(super) fn runs_alone(&self) -> bool {
         !self.found_unfinished && self.unfinished_in_a_row > 1
     }
 }
 
-/// The schema is that of another version of this crate. The delivery is taken again and again.
+/// The schema belongs to another version of this crate. The delivery is taken again and again.
 fn cannot_read(served: &Served, error: &sqlx::Error) {
     tracing::error!(
         endpoint = &*served.endpoint,
@@ -207,7 +208,7 @@ pub(super) fn tenant_of(row: &PgRow) -> sqlx::Result<Option<Tenant>> {
     }))
 }
 
-/// What was read from the request of a row of `kept_deliveries`.
+/// The request of a row of `kept_deliveries`, as it was read.
 pub(super) fn verified_of(row: &PgRow) -> sqlx::Result<VerifiedDelivery> {
     let signed_at: Option<f64> = row.try_get("signed_at")?;
     Ok(VerifiedDelivery {
@@ -280,7 +281,7 @@ impl RecoveryAttempt {
         &self.0.take
     }
 
-    /// Holds the place to the end of the attempt.
+    /// Holds the place until the end of the attempt.
     pub(super) fn hold(&self, place: Place) {
         // It is given one place.
         let _ = self.0.place.set(place);

@@ -91,7 +91,7 @@ pub struct Recovery {
     pub(super) prepare: Option<Prepare>,
     on_change: Option<OnChange>,
     stop_limit: Duration,
-    /// Where layers should answer. `None` without a probe.
+    /// Paths at which layers should answer. `None` without a probe.
     places: Option<Vec<Place>>,
 }
 
@@ -180,7 +180,7 @@ impl Recovery {
         self
     }
 
-    /// Sends no [probe](Self::probe).
+    /// Switches the [probe](Self::probe) off.
     pub fn without_probe(mut self) -> Self {
         self.places = None;
         self

@@ -55,7 +55,7 @@ impl Accepted {
     }
 }
 
-/// Keeps requests of one endpoint, with one statement. Of two with the same key, the first one is new.
+/// Keeps requests of one endpoint, with one statement. If two have the same key, the first one is new.
 pub(crate) async fn accept(
     connection: &mut PgConnection,
     group: &[&Acceptance],
@@ -105,7 +105,7 @@ pub(crate) async fn accept(
             .filter(|(_, accepted)| matches!(accepted, Accepted::New(_)))
             .map(|(one, _)| key(&one.delivery))
             .collect();
-        // What is forgotten from here on waits for this transaction, and deletes what it has kept.
+        // A later `forget` waits for this transaction, and deletes what it has kept.
         sqlx::query(HOLD_DISCARDED)
             .execute(&mut *connection)
             .await?;
@@ -132,7 +132,7 @@ fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) 
 }
 
 impl Store {
-    /// Makes a delivery due that is kept already and was sent again. Returns whether it was processed.
+    /// Makes a kept delivery due that was sent again. Returns whether it was processed.
     pub(crate) async fn resend(&self, acceptance: &Acceptance) -> Result<bool, DatabaseError> {
         let (delivery, request) = (&acceptance.delivery, &acceptance.request);
         let statement = || {
@@ -162,7 +162,7 @@ impl Store {
         Ok(is_known)
     }
 
-    /// Whether an endpoint keeps so many deliveries, or so many bytes.
+    /// Whether an endpoint keeps this many deliveries, or this many bytes.
     pub(crate) async fn is_full(
         &self,
         endpoint: &str,

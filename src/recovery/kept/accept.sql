@@ -1,14 +1,14 @@
--- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. It waits for no
--- transaction that changes a row, such as that of a handler, but for one that inserts a row of the same key.
+-- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. It does not
+-- wait for a transaction that changes a row, such as a handler's, but only for one that inserts a row of the same key.
 --
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
 -- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,
--- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are
--- made of the provider's list of events, $16 for how long they stay once they are processed.
+-- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are made from
+-- the provider's list of events, $16 how long they stay once they are processed.
 --
--- The planner must not see how many there are, nor whether $14 and $15 are true: it would plan again each time, which takes
--- longer than all else. Hence the `select` around each of them. The requests are apart, so that no body is copied with the
--- rest.
+-- The planner must not see how many there are, nor whether $14 and $15 are true: it would plan again each time, which
+-- takes longer than the rest. Hence the `select` around each of them. The requests are separate, so no body is copied
+-- with the rest.
 with new as materialized (
     select
         $1 as endpoint, tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
@@ -39,7 +39,7 @@ known as materialized (
             and kept.tenant = new.tenant
             and kept.delivery_id = new.delivery_id
     union all
-    -- Without this: it is found missing, then it arrives and is discarded, and it runs all the same.
+    -- Without this: it is found missing, then it arrives and is discarded, and it still runs.
     select number
     from new
     join idempotent_webhook.discarded as discarded
@@ -58,7 +58,7 @@ kept as (
         taken_by, to_timestamp(received_at), now(), $16, body_bytes, $15
     from new
     where number not in (select number from processed union all select number from known)
-    -- Two processes do not wait for each other in a circle. Of copies, the first one is written.
+    -- Two processes do not wait for each other in a circle. The first of several copies is written.
     order by tenant, delivery_id, number
     on conflict do nothing
     returning tenant, delivery_id, takes, taken_by

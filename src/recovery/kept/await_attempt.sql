@@ -1,4 +1,4 @@
--- Waits for the attempt at a delivery that is under way, and keeps the next one from it to the end of the transaction.
+-- Waits for the running attempt at a delivery, and holds the next one back until the end of the transaction.
 -- Shared, so that two operations do not take each other for an attempt: they queue for the row. Without this: A
 -- claims, reconciliation keeps it, an operator discards that, and A commits.
 --

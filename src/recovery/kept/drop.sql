@@ -1,5 +1,5 @@
--- Drops a delivery that its handler has discarded: for an attempt that has taken it, the one that was number $4 to take
--- it, unless it was taken or changed since. For a request of the provider, where $4 is `null`, in whichever state it is.
+-- Drops a delivery that its handler has discarded: for the attempt with take number $4, unless the row was taken or
+-- changed since; for a request of the provider ($4 is `null`), in any state.
 delete from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     and state <> 'processed'

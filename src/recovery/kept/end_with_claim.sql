@@ -1,4 +1,4 @@
--- Ends what is kept of a delivery, before the handler runs. What that is, the function in `migrations/0004_claim.sql` says.
+-- Ends the kept row of a delivery, before the handler runs, by the function in `migrations/0004_claim.sql`.
 --
 -- A transaction may hold the row: `claim.sql` has limited the wait, and this restores `lock_timeout` after it.
 --

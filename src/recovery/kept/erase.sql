@@ -1,8 +1,8 @@
 -- Erases the content of deliveries of the endpoints $1 with the tenants $2 and the ids $3: their requests, and the
 -- reasons of failures, which may quote them. Their rows are locked.
 --
--- What was processed leaves the archive. What was not is only recorded from now on, and an attempt that has taken it
--- has no effect on the row.
+-- A processed delivery leaves the archive. Any other is only recorded from now on, and an attempt that has taken it has
+-- no effect on the row.
 with key as materialized (
     select endpoint, tenant, delivery_id
     from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)

@@ -1,6 +1,6 @@
--- The numbers $1 are of dead processes: their last heartbeats are still $2. What these processes have taken is free. A row
--- that is locked is one of a heartbeat at this moment. Without `heartbeat`: 1 takes it, its number is deleted, and 2 takes
--- it while it runs. Without all of this: 1 is killed, and what it has taken is due for ever.
+-- The numbers $1 belong to dead processes: their last heartbeats are still $2. Deliveries that these processes have
+-- taken are free. A locked row belongs to a heartbeat at this moment. Without `heartbeat`: 1 takes it, its number is
+-- deleted, and 2 takes it while it runs. Without all of this: 1 is killed, and its deliveries are due forever.
 delete from idempotent_webhook.processes
 where number in (
     select number

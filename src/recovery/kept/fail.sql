@@ -1,11 +1,11 @@
--- Records that an attempt at a kept delivery has failed: the one that was number $9 to take it. It has no
--- effect if the delivery was taken again, or changed by something else meanwhile. Without this: the handler of 1 fails, 1
+-- Records that an attempt at a kept delivery has failed: the one with take number $9. It has no effect if the delivery
+-- was taken again, or changed by something else meanwhile. Without this: the handler of 1 fails, 1
 -- is silent, 2 takes it, and 1 frees what 2 runs.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
--- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if this
--- is none of them, $11 the time until it is probed, $12 by which side the attempt was, `provider` or `recovery`, $13 for how
--- long it is left to this process to tell a hook that it is dead, or `null` if there is no hook.
+-- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if
+-- this one does not count, $11 the time until it is probed, $12 whose attempt it was, `provider` or `recovery`, $13 how
+-- long it is left to this process to report to a hook that it is dead, or `null` if there is no hook.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
     set attempts = attempts - $8,
@@ -16,7 +16,7 @@ with failed as (
         reason = $5,
         reason_group = idempotent_webhook.reason_group($5),
         taken_by = null,
-        -- Those that did not end, this one not included, still stand if it did not begin.
+        -- Attempts that did not end, without this one, still count if it did not begin.
         unfinished = case $8 when 0 then 0 else unfinished end,
         unreached_at = case $8 when 0 then null else unreached_at end,
         unreached_status = case $8 when 0 then null else unreached_status end,

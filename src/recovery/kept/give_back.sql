@@ -1,7 +1,7 @@
--- Takes back an attempt that was counted and did not begin: the one that was number $4 to take the
--- delivery. The next one is due after $5. $6 is how many attempts of the schedule it was, $7 whether it has
--- reached no layer, $8 what was answered instead. Of those that reach none, each waits twice as long as since the one
--- before it, up to an hour: a backlog whose route is gone costs little, and holds up nothing else.
+-- Takes back an attempt that was counted and did not begin: the one with take number $4. The next one is due after $5.
+-- $6 is how many attempts of the schedule it was, $7 whether it has reached no layer, $8 the answer that came instead.
+-- Attempts that reach no layer wait twice as long each time, up to an hour: a backlog whose route is gone costs little,
+-- and holds up nothing else.
 --
 -- Without `takes = $4`: 1 is silent, 2 takes it, and 1, whose claim is refused, frees what 2 runs.
 update idempotent_webhook.kept_deliveries

@@ -1,6 +1,6 @@
 -- Gives back the deliveries $2 (tenants) and $3 (ids) of the endpoints $1 that were taken ahead, by the takes with the numbers
--- $4, and have not begun. They are due as before, in their old places. One that is locked is left: the attempt of a
--- request is about to end it, or an operator changes it. If neither does, it is free once its number is given up.
+-- $4, and have not begun. They are due as before, in their old places. A locked one is left: the attempt of a request
+-- is about to end it, or an operator changes it. If neither does, it is free once its number is given up.
 --
 -- Without `takes`: 1 takes it ahead and is silent, 2 takes it, and 1 frees what 2 runs.
 with given_back as (

@@ -1,5 +1,5 @@
--- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count, nor what was
--- erased before it had failed.
+-- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. Processed deliveries do not count, nor those that
+-- were erased before they had failed.
 --
 -- Each part has an index. With `state <> 'processed'` instead, the whole archive would be read.
 select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3

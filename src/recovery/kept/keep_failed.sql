@@ -1,22 +1,22 @@
 -- Keeps or records a failed attempt of the provider. Does neither if another attempt has committed the
 -- delivery meanwhile.
 --
--- The state afterwards. Rows: what was kept. Columns: what the handler says comes next.
+-- The state afterwards. Rows: the former state. Columns: the handler's decision about what comes next.
 --
 -- | kept as | nothing | dead | after $8 |
 -- |---|---|---|---|
--- | not at all, recorded, processed | begins anew, as $6 | begins anew, as $6 | begins anew, as $6 |
+-- | not at all, recorded, processed | begins again, as $6 | begins again, as $6 | begins again, as $6 |
 -- | due | stays due | dead | due after $8 |
 -- | dead | stays dead | stays dead | stays dead |
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt,
 -- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
--- $15 time of signing, $16 whether the handler has said what comes next, $17 for how long the request stays
--- once it is processed, $18 for how long it is left to this process to tell a hook that it is dead, or `null` if there is
--- no hook.
+-- $15 time of signing, $16 whether the handler has decided what comes next, $17 how long the request stays once it is
+-- processed, $18 how long it is left to this process to report to a hook that it is dead, or `null` if there is no
+-- hook.
 --
--- `processed` is materialized for Citus. Otherwise, the `select` of the insert runs on the node of the claim, and its
--- `now()` is that node's.
+-- `processed` is materialized for Citus. Otherwise, the `select` of the insert runs on the node of the claim, with the
+-- `now()` of that node.
 with processed as materialized (
     select delivery_id
     from idempotent_webhook.deliveries
@@ -58,7 +58,8 @@ kept as (
             state, takes, taken_by, died_at, untold_at, next_attempt_at
         ) = (
             select
-                -- That of the request that stays. Where a header says the type, a copy of a captured body can have another.
+                -- From the request that stays. If a header has the type, a copy of a captured body can have another
+                -- one.
                 case when begins_anew then excluded.event_type else known.event_type end,
                 case when begins_anew then 0 else known.retries end,
                 case when begins_anew then 0 else known.unfinished end,

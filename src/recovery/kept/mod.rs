@@ -1,11 +1,11 @@
-//! The deliveries that are kept, and all that happens to them.
+//! The kept deliveries, and everything that happens to them.
 //!
 //! | from | event | to | statement |
 //! |---|---|---|---|
 //! | none | a request of the provider is kept before its handler runs | due; taken, if its attempt begins at once | `accept.sql` |
 //! | none | reconciliation finds that it never came | due | `accept.sql` |
 //! | none | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
-//! | recorded, processed | an attempt of the provider failed | due, dead or recorded anew | `keep_failed.sql` |
+//! | recorded, processed | an attempt of the provider failed | due, dead or recorded again | `keep_failed.sql` |
 //! | due | an attempt of the provider failed, and its handler has said that it is dead | dead | `keep_failed.sql` |
 //! | none, due, dead, recorded, processed | the provider sends it again, and is answered before its handler runs | due | `note_resent.sql`, `resend.sql` |
 //! | due, taken | the same | due, taken | `note_resent.sql` |
@@ -27,15 +27,16 @@
 //! | processed | its content is erased | none | `erase.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
-//! *Taken* is a row whose `taken_by` is a number of a living process (`liveness/mod.rs`). What an attempt writes that
-//! has taken a row has an effect only while `takes` is the number of its take. Another take counts it up, and so do
-//! operators and copies. What sets `state` sets each column of the attempts before it, too: `tests/it/recovery/new_life.rs`
-//! asks for it. An attempt of the provider that has taken nothing writes by `keep_failed.sql` and `drop.sql`.
+//! A row is *taken* if its `taken_by` is a number of a living process (`liveness/mod.rs`). An attempt that has taken a
+//! row can change it only while `takes` is the number of its take. Another take increases it, and so do operators and
+//! copies. A statement that sets `state` also resets each column about earlier attempts:
+//! `tests/it/recovery/new_life.rs` asks for it. An attempt of the provider that has taken nothing writes by
+//! `keep_failed.sql` and `drop.sql`.
 //!
-//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for those with a
+//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, except those with a
 //! filter of an operator, in `operator`.
 //!
-//! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
+//! Locks are taken in one order: the lock of the claim, the row of the delivery, the row of its endpoint.
 
 mod accept;
 mod result;
@@ -54,8 +55,8 @@ pub(super) use take::{MOST_TAKEN, Wanted};
 
 use crate::transaction::RowKeys;
 
-/// Reconciliation leaves these deliveries alone from now on. `if_reconciled` is whether that is noted only where there is
-/// reconciliation now.
+/// Reconciliation leaves these deliveries alone from now on. With `if_reconciled`, that is recorded only if the
+/// endpoint is reconciled now.
 pub(super) fn set_aside<'q>(
     keys: &'q RowKeys,
     endpoint: &'q str,

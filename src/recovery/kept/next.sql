@@ -1,6 +1,6 @@
--- Of each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the
--- endpoint is not paused; for how many seconds it has been due; whether the breaker is open; and whether
--- attempts have failed since the last success.
+-- For each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the endpoint is not
+-- paused; how many seconds it has been due; whether the breaker is open; and whether attempts have failed since the
+-- last success.
 select
     served.endpoint,
     case when state.paused_at is null and due.next_attempt_at is not null then

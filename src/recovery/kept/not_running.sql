@@ -1,5 +1,5 @@
--- Of deliveries, those that no attempt works on: the same locks as in `await_attempt.sql`, without a wait. Without this:
--- an operator discards many, is told that it is done, and an attempt at one of them commits.
+-- The deliveries on which no attempt works: the same locks as in `await_attempt.sql`, without a wait. Without this: an
+-- operator discards many, the answer says that it is done, and an attempt at one of them commits.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select tenant, id

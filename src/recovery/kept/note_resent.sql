@@ -1,6 +1,6 @@
--- Notes that the provider has sent a delivery again that is kept, before it hears that this is accepted. It waits for no
--- attempt. For an operation on many deliveries of the same endpoint it waits only while that commits (`operation.rs`), by
--- a lock that all notes of the endpoint share.
+-- Notes that the provider has sent a kept delivery again, before it hears that this is accepted. It waits for no
+-- attempt. For an operation on many deliveries of the same endpoint it waits only while that commits (`operation.rs`),
+-- by a lock that all notes of the endpoint share.
 --
 -- Without this: an attempt runs, an operator begins to discard many, the provider sends the delivery again and hears that it
 -- is accepted, the attempt fails, and the delivery is discarded.

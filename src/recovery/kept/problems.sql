@@ -1,10 +1,10 @@
 -- Notes the problems of all endpoints, in a turn of the task `problems`. Returns those that have begun or ended since the last look.
 -- It writes only these.
 --
--- $1 whether it judges that an endpoint is absent: a process that has just started is in the midst of a deploy. $2 the
+-- $1 whether it judges that an endpoint is absent: a process that has just started is in the middle of a deploy. $2 the
 -- problems that this version of the crate knows.
 --
--- An endpoint that no process has recovered for ten minutes was removed: all but its `unserved` is over.
+-- An endpoint that no process has recovered for ten minutes was removed: all its problems except `unserved` are over.
 with recursive due as (
     (
         select endpoint
@@ -71,7 +71,7 @@ ended as (
         ))
     returning noted.endpoint, noted.problem, noted.subject, noted.since
 ),
--- What has begun and ended before a hook was called.
+-- Problems that began and ended before a hook was called.
 forgotten as (
     delete from idempotent_webhook.problems as noted
     using compared

@@ -1,4 +1,4 @@
--- What was kept of the requests of the deliveries $2 (tenants) and $3 (ids) of the endpoints $1.
+-- The kept requests of the deliveries $2 (tenants) and $3 (ids) of the endpoints $1.
 select key.tenant, key.delivery_id, format, method, uri, headers, body
 from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
 join idempotent_webhook.kept_requests as request

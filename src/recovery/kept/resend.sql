@@ -1,10 +1,10 @@
--- The provider sends a delivery again that is kept: it is due now. One that was dead, only recorded or
--- archived gets a new schedule. It waits for a transaction that changes the row.
+-- The provider sends a kept delivery again: it is due now. A delivery that was dead, only recorded or archived gets a
+-- new schedule. It waits for a transaction that changes the row.
 --
 -- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the
--- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 for how long it stays once it is processed.
+-- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 how long it stays once it is processed.
 with resent as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, first_received_at,
@@ -16,8 +16,8 @@ with resent as (
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    -- Not one whose attempt runs, or is taken over within seconds: this must not wait for it. It is written down by
-    -- `note_resent.sql` that it came.
+    -- Not a delivery whose attempt runs, or is taken over within seconds: this must not wait for it. `note_resent.sql`
+    -- has recorded that it came.
     and not exists (
         select 1
         from idempotent_webhook.kept_deliveries
@@ -34,7 +34,8 @@ with resent as (
         unreached_status = case known.state when 'due' then known.unreached_status end,
         erased = false,
         taken_by = case known.state when 'due' then known.taken_by end,
-        -- Without this: A commits in doubt, it is archived and sent again, and A's failure is written to what is due anew.
+        -- Without this: A commits in doubt, it is archived and sent again, and A's failure is written to the row that
+        -- is due again.
         takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
         processed_version = null,

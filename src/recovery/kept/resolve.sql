@@ -1,5 +1,5 @@
--- Ends a kept delivery that turns out to be processed. Without this, a row that stayed behind is taken, is a
--- duplicate, and is taken again, for ever. Without `exists`: it is accepted, sent again, and gone.
+-- Ends a kept delivery that turns out to be processed. Without this, a row that stayed behind is taken, is a duplicate,
+-- and is taken again, forever. Without `exists`: it is accepted, sent again, and gone.
 --
 -- On Citus, the claims are on other nodes, and such a statement may not add a column to a `timestamptz`: the sum depends
 -- on the time zone of the session. Without a time zone, it is allowed.
@@ -24,6 +24,6 @@ set state = 'processed', taken_by = null, next_attempt_at = null,
     archived_until = (now() at time zone 'utc' + archived_for) at time zone 'utc'
 from processed
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    -- Of one that is only recorded, there is no request that could stay.
+    -- A delivery that is only recorded has no request that could stay.
     and state not in ('processed', 'recorded')
     and archived_for is not null

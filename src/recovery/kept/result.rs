@@ -1,4 +1,4 @@
-//! The result of an attempt, in what is kept of its delivery.
+//! Records the result of an attempt in the kept delivery.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::recovery::served_endpoints::Served;
 use crate::recovery::taken::Take;
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
-/// Whose attempt it was.
+/// Who made the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptBy {
     Provider,
@@ -33,7 +33,7 @@ impl AttemptBy {
     }
 }
 
-/// Why a delivery is dropped that was not processed.
+/// Why an unprocessed delivery is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DroppedAs {
     /// Its handler has discarded it.
@@ -46,7 +46,7 @@ pub(crate) enum DroppedAs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptAs {
     pub(crate) state: KeptState,
-    /// Whether this attempt was the one after which it is dead.
+    /// Whether it is dead after this attempt.
     pub(crate) died: bool,
     /// The number of its last take.
     pub(crate) takes: i64,
@@ -69,11 +69,11 @@ impl KeptAs {
 pub(crate) enum GivenBack {
     /// The layer has not called the handler, or recovery was asked to stop.
     NotBegun,
-    /// It has reached no layer. With what was answered instead, if there was an answer.
+    /// It has reached no layer. With the answer that came instead, if there was one.
     Unreached(Option<StatusCode>),
 }
 
-/// What has become of a delivery during an attempt at it.
+/// What has happened to a delivery during an attempt at it.
 pub(crate) struct Became {
     pub(crate) is_processed: bool,
     pub(crate) is_kept: bool,
@@ -83,8 +83,8 @@ pub(crate) struct Became {
 impl Store {
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
     ///
-    /// Another attempt at the delivery may be running now. Its commit would not end what is kept at the same
-    /// moment. So this waits for that attempt, for at most half of the timeout. `tells` is whether a hook is told of
+    /// Another attempt at the delivery may be running now. Its commit would not end a row that is kept at the same
+    /// moment. So this waits for that attempt, for at most half of the timeout. `tells` is whether a hook is called for
     /// dead deliveries.
     pub(crate) async fn keep_failed(
         &self,
@@ -163,7 +163,7 @@ impl Store {
     }
 
     /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`, which doubles each time
-    /// for an attempt that reached no layer, up to an hour. Returns whether the row was still that of the attempt.
+    /// for an attempt that reached no layer, up to an hour. Returns whether the row still belonged to the attempt.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
@@ -201,7 +201,7 @@ impl Store {
         self.run(statement).await.map(drop)
     }
 
-    /// What has become of a delivery whose row is not that of the attempt any more, which has begun so long ago.
+    /// What has happened to a delivery whose row no longer belongs to the attempt, which began this long ago.
     pub(crate) async fn what_became(
         &self,
         delivery: &Delivery,
@@ -216,13 +216,13 @@ impl Store {
         })
     }
 
-    /// Ends what is kept of a delivery that was processed by another attempt.
+    /// Ends the row of a delivery that another attempt has processed.
     pub(crate) async fn resolve(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
         let statement = || keyed(include_str!("resolve.sql"), delivery);
         self.run(statement).await.map(drop)
     }
 
-    /// Drops what this attempt has taken, if it has taken it. Otherwise, what is kept of the delivery.
+    /// Drops the row that this attempt has taken. If it has taken none, drops the kept row of the delivery.
     pub(crate) async fn drop_kept(
         &self,
         delivery: &Delivery,
@@ -232,7 +232,7 @@ impl Store {
         let key = RowKeys::one(delivery.key_tenant(), delivery.id().as_str());
         let take = take.map(|take| take.takes);
         let drop_row = || keyed(include_str!("drop.sql"), delivery).bind(take);
-        // It would be missing for ever. What is discarded may be on a list that is reconciled later.
+        // It would be missing forever. A discarded delivery may be on a list that is reconciled later.
         let if_reconciled = dropped == DroppedAs::Replay;
         let set_aside = || set_aside(&key, delivery.endpoint(), if_reconciled);
         let dropped = self.run_all(|| [drop_row(), set_aside()]);

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeptState {
-    /// Nothing: its request is not kept, or was erased.
+    /// Nothing happens: its request is not kept, or was erased.
     Recorded,
-    /// It is run again: while its endpoint is paused, once that is resumed.
+    /// It runs again. If its endpoint is paused, that waits until the endpoint is resumed.
     Due,
     /// It waits for an operator.
     Dead,

@@ -1,4 +1,4 @@
-//! Takes deliveries that are due, and reads which are due and which wait.
+//! Takes due deliveries, and reads which are due and which wait.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ const IS_UNSERVED: &str = "
 /// The most deliveries of one take (`take.sql`).
 pub(crate) const MOST_TAKEN: usize = 64;
 
-/// What an attempt of recovery takes.
+/// Which deliveries a take of recovery chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// At most so many, and at most [`MOST_TAKEN`].
     pub(crate) limit: usize,
-    /// What was due then, in Unix seconds, instead of now.
+    /// Deliveries that were due at this time, in Unix seconds, instead of now.
     pub(crate) due_at: Option<f64>,
-    /// Although the breaker is open.
+    /// As a probe, although the breaker is open.
     pub(crate) is_probe: bool,
 }
 
-/// The next delivery of an endpoint, and what holds it back.
+/// The next delivery of an endpoint, and the reasons that hold it back.
 pub(crate) struct Next {
     pub(crate) endpoint: String,
     /// Until a delivery can be taken. `None` if there is none, or the endpoint is paused.
     pub(crate) wait: Option<Duration>,
-    /// For how long it has been due.
+    /// How long it has been due.
     pub(crate) overdue: Duration,
     /// Whether the breaker is open.
     pub(crate) is_open: bool,
@@ -56,7 +56,7 @@ impl FromRow<'_, PgRow> for Next {
 }
 
 impl Store {
-    /// Takes deliveries of an endpoint that are due.
+    /// Takes due deliveries of an endpoint.
     pub(crate) async fn take(
         &self,
         endpoint: &str,
@@ -74,7 +74,7 @@ impl Store {
         self.run(statement).await
     }
 
-    /// What was kept of the requests of these deliveries.
+    /// The kept requests of these deliveries.
     pub(crate) async fn requests(
         &self,
         endpoint: &str,
@@ -131,8 +131,8 @@ impl Store {
         Ok(!self.run(statement).await?.is_empty())
     }
 
-    /// The endpoints of which the last look has found that no process runs what is due, and how many deliveries these
-    /// are, which is at most `limit`.
+    /// The endpoints whose due deliveries no process runs, as the last look has found, and how many deliveries these
+    /// are, at most `limit`.
     pub(crate) async fn unserved(&self, limit: i64) -> Result<Vec<(String, i64)>, DatabaseError> {
         let statement = || sqlx::query(include_str!("unserved.sql")).bind(limit);
         self.read(statement).await

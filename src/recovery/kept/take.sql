@@ -1,17 +1,18 @@
--- Takes the deliveries of the endpoint $1 that are due longest, at most $2 and at most 64. They are
+-- Takes the deliveries of the endpoint $1 that have been due longest, at most $2 and at most 64. They are
 -- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
--- A delivery is taken alone if it may kill its process: the attempt before did not end. Of several that were taken
--- together, any may have killed the process, and most have not begun, so that take is not counted. Without this: A kills
+-- A delivery is taken alone if it may kill its process: the attempt before did not end. If several were taken together,
+-- any of them may have killed the process, and most have not begun, so that take is not counted. Without this: A kills
 -- each process that runs it, and 63 deliveries that wait behind it use up their attempts.
 --
 -- $3 a time instead of now, in Unix seconds, $4 the number under which they are taken, $5 whether it is a probe: the
 -- breaker is open, and `start_probe.sql` has let it through.
 --
--- The inner limit is a number in the text, for the planner to know that it is a small one. The outer one ends the scan:
--- what is not taken is not locked. The bodies of all but the first one are within 16 MiB: they are read at once, by
--- `requests.sql`, after the commit. A body that kills the process which reads it uses up the attempts of its delivery, too.
+-- The inner limit is a number in the text, so the planner knows that it is small. The outer one ends the scan:
+-- deliveries that are not taken are not locked. All bodies after the first one are within 16 MiB in sum: they are read
+-- at once, by `requests.sql`, after the commit. A body that kills the process which reads it uses up the attempts of
+-- its delivery, too.
 with due as (
     select *
     from (
@@ -63,7 +64,7 @@ set attempts = kept.attempts + (not chosen.found_uncounted)::int,
     taken_by = $4,
     taken_with_others = chosen.with_others
 from chosen
--- One whose request is not there has to end, too.
+-- A delivery without a request must end, too.
 left join idempotent_webhook.kept_requests as request
     on request.delivery_id = any (array[chosen.delivery_id])
         and request.endpoint = chosen.endpoint

@@ -1,8 +1,8 @@
--- Takes the change that has waited longest to be told to a hook, of the problems $1, for $2. Another process may take it
--- after that time, if it is not told by then.
+-- Takes, for the time $2, the change of the problems $1 that has waited longest to be reported to a hook. Another
+-- process may take it after that time, if it is not reported by then.
 --
--- Without `telling_until is not null`: a process tells the begin and is killed, the problem is over, and nobody tells that,
--- since nothing is known of the begin.
+-- Without `telling_until is not null`: a process reports the begin and is killed, the problem is over, and nobody
+-- reports that, since there is no record of the begin.
 --
 -- Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
 update idempotent_webhook.problems as noted

@@ -1,5 +1,6 @@
--- Takes the dead delivery of one of the endpoints $1 that has waited longest to be told to a hook, for $2. The process
--- that made it dead should have told it long ago: it was killed, or the answer to its commit was lost.
+-- Takes, for the time $2, the dead delivery of one of the endpoints $1 that has waited longest to be reported to a
+-- hook. The process that made it dead should have reported it long ago: it was killed, or the answer to its commit was
+-- lost.
 with untold as (
     select endpoint, tenant, delivery_id
     from idempotent_webhook.kept_deliveries

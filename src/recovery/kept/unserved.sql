@@ -1,4 +1,4 @@
--- How many deliveries are due of each endpoint that no process recovers, as the last look has found: at most $1.
+-- How many due deliveries each endpoint has that no process recovers, as the last look has found: at most $1.
 select noted.endpoint, (
     select count(*)
     from (

@@ -1,5 +1,5 @@
--- What has become of a delivery during an attempt at it, whose row is not that of the attempt any more: whether it was
--- processed, whether it is kept to be run again, and whether it was discarded since the attempt began, which is $4 ago.
+-- What has happened to a delivery during an attempt whose row it no longer has: whether it was processed, whether it is
+-- kept to run again, and whether it was discarded since the attempt began, $4 ago.
 --
 -- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
 --

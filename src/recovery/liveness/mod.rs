@@ -1,9 +1,9 @@
 //! Whether a process lives. A process that takes deliveries has heartbeats in `processes`, each with another value than the
-//! one before. Nothing else tells whether a delivery that was taken may be taken again: neither how long ago its attempt
+//! one before. Nothing else decides whether a taken delivery may be taken again: neither how long ago its attempt
 //! began, nor a lock.
 //!
-//! Another process judges by a clock of its own that never jumps. It deletes the row of a dead process, and what that has
-//! taken is free:
+//! Another process judges by a clock of its own that never jumps. It deletes the row of a dead process, and the
+//! deliveries that this had taken are free:
 //!
 //! ```text
 //!                    0 s   2 s   4 s   6 s   8 s   10 s  12 s
@@ -13,9 +13,9 @@
 //!                                 |<-- SILENCE -->| deleted
 //! ```
 //!
-//! A delivery is taken under a number, not under the process itself, since a living process can lose what it has taken: the
-//! task of the attempt was dropped, or the answer to the take was lost. A number is replaced after each `TERM`
-//! (`numbers.rs`):
+//! A delivery is taken under a number, not under the process itself, since a living process can lose a delivery that it
+//! has taken: the task of the attempt was dropped, or the answer to the take was lost. A number is replaced after each
+//! `TERM` (`numbers.rs`):
 //!
 //! ```text
 //!           0 s          10 s         20 s                     last attempt ends
@@ -28,8 +28,8 @@
 //!   would see its deliveries as free.
 //! - *in use*: deliveries are taken under it. The first number is used as soon as it is in `processes`: a statement that
 //!   began before takes the same delivery, at worst, and the claim refuses the attempt that took it first.
-//! - *draining*: attempts hold it. It has the heartbeats of its process, as the other numbers have.
-//! - *given up*: its row is deleted with the next heartbeat. What was taken under it and lost is free.
+//! - *draining*: attempts hold it. It has the heartbeats of its process, like the other numbers.
+//! - *given up*: its row is deleted with the next heartbeat. A delivery that was taken under it and lost is free.
 
 mod numbers;
 mod other_processes;
@@ -53,13 +53,14 @@ use crate::transaction::{DatabaseError, begin_own, with_timeout};
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// A process is fresh for this long after a heartbeat: it may take a delivery, since there is time for another heartbeat
-/// before it counts as dead. One that is not fresh judges no other process: Postgres may have been down for all of them.
+/// before it counts as dead. A process that is not fresh judges no other process: Postgres may have been down for all
+/// of them.
 const FRESH: Duration = Duration::from_secs(4);
 
 /// A process counts as dead once its last heartbeat has been the same for this long.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// For how long deliveries are taken under one number.
+/// How long deliveries are taken under one number.
 const TERM: Duration = Duration::from_secs(10);
 
 /// The longest time that a heartbeat takes.
@@ -74,9 +75,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// The longest time that a goodbye takes. Without one, this process counts as dead after `SILENCE`.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A heartbeat that a crash of Postgres loses is followed by the next one before the process counts as dead. A process
-/// that is lost or frozen in the midst of it holds its row for two seconds, and not for as long as Postgres believes in the
-/// connection.
+/// If a crash of Postgres loses a heartbeat, the next one follows before the process counts as dead. A process that is
+/// lost or frozen in the middle of a heartbeat holds its row for two seconds, and not for as long as Postgres believes
+/// in the connection.
 const BEGIN: &str = concat!(
     begin_own!(),
     "; set local synchronous_commit = off; \
@@ -84,11 +85,11 @@ const BEGIN: &str = concat!(
     set local idle_in_transaction_session_timeout = '2s'"
 );
 
-/// The life of this process, and what it has seen of other processes.
+/// The life of this process, and the heartbeats that it has seen of other processes.
 pub(super) struct Liveness {
     pool: PgPool,
-    /// Apart from the pool, whose connections may all be in use for longer than `SILENCE`. Locked by the task that sends a
-    /// heartbeat.
+    /// Not from the pool, whose connections may all be in use for longer than `SILENCE`. Locked by the task that sends
+    /// a heartbeat.
     connection: tokio::sync::Mutex<Option<PgConnection>>,
     state: Mutex<State>,
 }
@@ -111,8 +112,8 @@ impl Liveness {
         }
     }
 
-    /// Waits until it is known of each other process whether it lives. Processes that come meanwhile are not waited for: new
-    /// numbers come all the time.
+    /// Waits until it knows of each other process whether it lives. It does not wait for processes that come meanwhile:
+    /// new numbers come all the time.
     pub(super) async fn wait_until_known(&self) -> Result<(), DatabaseError> {
         let mut waited_for = None;
         loop {
@@ -127,8 +128,8 @@ impl Liveness {
         }
     }
 
-    /// This process takes nothing more for now. The numbers that no attempt holds are given up at once, and the rest once
-    /// their attempts have ended.
+    /// This process takes nothing more for now. It gives up the numbers that no attempt holds at once, and the rest
+    /// once their attempts have ended.
     pub(super) async fn leave(&self) {
         let leaving = async {
             let mut place = self.connection.lock().await;
@@ -323,7 +324,7 @@ impl fmt::Debug for Liveness {
 mod tests {
     use super::*;
 
-    /// The next heartbeat of this process, which reads that of another one. Returns whether it takes that one for dead.
+    /// The next heartbeat of this process, which reads another one's. Returns whether it takes that process for dead.
     fn beat(state: &mut State, other: i64) -> bool {
         let message = state.numbers.message();
         let seen = vec![(1, other)];

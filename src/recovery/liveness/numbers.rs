@@ -20,19 +20,19 @@ impl Taker {
         *self.0
     }
 
-    /// Whether an attempt holds it. No attempt gets one that is draining.
+    /// Whether an attempt holds it. No attempt gets a number that is draining.
     fn is_held(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 }
 
-/// The numbers of this process, by what the time line in `liveness/mod.rs` says of each.
+/// The numbers of this process, by their phase on the time line in `liveness/mod.rs`.
 pub(super) struct Numbers {
     in_use: Taker,
     in_use_since: Instant,
     announced: Taker,
-    /// The one that the next heartbeat announces. It stays until that is answered: a number that was announced and forgotten
-    /// would be taken for one of a dead process.
+    /// The number that the next heartbeat announces. It stays until the heartbeat is answered: a number that was
+    /// announced and forgotten would be taken for one of a dead process.
     next: Option<Taker>,
     draining: Vec<Taker>,
     /// Whether this process takes deliveries. Otherwise it announces no numbers.
@@ -43,7 +43,7 @@ pub(super) struct Numbers {
     heartbeats: i64,
 }
 
-/// What a heartbeat writes.
+/// The content of a heartbeat.
 pub(super) struct Message {
     pub(super) heartbeat: i64,
     pub(super) numbers: Vec<i64>,
@@ -76,7 +76,7 @@ impl Numbers {
         self.are_written.then(|| self.in_use.clone())
     }
 
-    /// Whether no heartbeat is needed any more.
+    /// Whether no further heartbeat is needed.
     pub(super) fn is_over(&self) -> bool {
         !self.is_taking && self.draining.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What this process has seen of the heartbeats of other processes.
+//! The heartbeats of other processes that this process has seen.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ struct Seen {
     heartbeat: i64,
     /// Since when this is the last heartbeat.
     since: Instant,
-    /// Whether there was another one before. Otherwise its process may have been dead for a day.
+    /// Whether there was another heartbeat before. Otherwise its process may have been dead for a day.
     has_changed: bool,
 }
 
@@ -40,7 +40,7 @@ impl OtherProcesses {
         self.0 = heartbeats.into_iter().map(see).collect();
     }
 
-    /// Those of which the last heartbeat has been the same for too long. `sent_at` is before they were read.
+    /// Processes whose heartbeat has not changed for too long. `sent_at` is before the heartbeats were read.
     pub(super) fn silent(&self, heartbeats: &Heartbeats, sent_at: Instant) -> Heartbeats {
         let is_silent = |(number, heartbeat): &&(i64, i64)| {
             self.0.get(number).is_some_and(|seen| {
@@ -51,7 +51,7 @@ impl OtherProcesses {
         heartbeats.iter().filter(is_silent).copied().collect()
     }
 
-    /// Those of which it is not known that they live.
+    /// Processes that are not known to be alive.
     pub(super) fn unknown(&self) -> Vec<i64> {
         let lives = |seen: &Seen| seen.has_changed && seen.since.elapsed() < FRESH;
         let unknown = self.0.iter().filter(|(_, seen)| !lives(seen));

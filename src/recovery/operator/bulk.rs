@@ -13,11 +13,11 @@ use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
 const NOW: &str = "select extract(epoch from now())::float8";
 
-/// How many deliveries are changed in one transaction at most. Each has a lock of its claim meanwhile, and the table of all
-/// locks of Postgres has room for 64 a connection by default.
+/// The most deliveries that one transaction changes. Each holds the lock of its claim meanwhile, and Postgres' table of
+/// locks has room for 64 a connection by default.
 pub(crate) const BATCH: usize = 500;
 
-/// How many keys are chosen at once, in a transaction of their own. They are in memory until it is their turn.
+/// How many keys are chosen at once, in a transaction of their own. They are in memory until their turn.
 const CHOICE: usize = 20_000;
 
 /// The next `$17` keys, after the key with the tenant `$15` and the id `$16`.
@@ -37,13 +37,13 @@ const CHOOSE: &str = concat!(
 "
 );
 
-/// How many deliveries a change of many has changed, and how many it has left.
+/// How many deliveries an operation on many has changed, and how many it has left alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// So many were changed.
+    /// How many were changed.
     pub changed: u64,
-    /// So many were left, since an attempt was working on them.
+    /// How many were left alone, because an attempt was working on them.
     pub running: u64,
 }
 
@@ -78,14 +78,14 @@ impl Chosen {
 
 /// An operation on all deliveries of a filter.
 ///
-/// They are chosen in the order of their keys, which nothing changes, and each once. So the operation comes to an end, even
-/// if the provider goes on sending. No delivery escapes it by failing, being processed or being changed by another operation.
+/// They are chosen in the order of their keys, which nothing changes, and each once. So the operation ends, even if the
+/// provider goes on sending. No delivery escapes it by failing, being processed or being changed by another operation.
 pub(crate) struct Bulk<'a> {
     operation: Operation,
     scope: Scope<'a>,
     /// Its `received_before` is the time of the first choice, if none was given.
     filter: Filter,
-    /// Those that were chosen and are not in a batch yet.
+    /// Chosen deliveries that are not in a batch yet.
     chosen: VecDeque<Chosen>,
     /// The last key that was chosen. The next choice begins after it.
     last: Option<(String, String)>,
@@ -104,7 +104,7 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// The next batch, each of which is to be [applied](Self::apply).
+    /// The next batch. The caller must [apply](Self::apply) each.
     pub(crate) async fn next(&mut self, pool: &PgPool) -> sqlx::Result<Option<RowKeys>> {
         if self.chosen.is_empty() && !self.has_chosen_all {
             self.chosen = in_transaction(pool, async |tx| self.choose(tx).await).await?;

@@ -1,4 +1,4 @@
-//! Which kept deliveries an operator means.
+//! The filter with which an operator chooses kept deliveries.
 
 use std::ops::{Bound, RangeBounds};
 use std::time::{Duration, SystemTime};
@@ -12,14 +12,15 @@ use super::operation::Operation;
 use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
 
-/// A filter that is not given must not cost an index: statements with a filter are planned for it. They may sort what they
-/// find: the order of the primary key alone would have the archive read.
+/// An absent filter must not cost an index: statements with a filter are planned for their values. They may sort their
+/// result: only the order of the primary key would make them read the archive.
 const PLAN_FOR_VALUES: &str = "
     select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_sort', 'on', true)
 ";
 
-/// The delivery is one of the endpoint `$1` in one of the states `$3`, as the table has them. Each state by itself, since each
-/// has its index, with the conditions of that: without them, the archive is read to find what is dead.
+/// The delivery belongs to the endpoint `$1` and has one of the states `$3`, as the table has them. Each state by
+/// itself, since each has its index, with the conditions of the index: without them, the archive is read to find dead
+/// deliveries.
 macro_rules! is_listed {
     () => {
         "kept.endpoint = $1
@@ -33,7 +34,7 @@ macro_rules! is_listed {
 }
 pub(super) use is_listed;
 
-/// The delivery meets the tenant `$2` if it is given, and the other values of a [`Filter`], `$4` to `$13`.
+/// The delivery matches the tenant `$2` if it is given, and the other values of a [`Filter`], `$4` to `$13`.
 macro_rules! meets_filter {
     () => {
         "($2::text is null or kept.tenant = $2)
@@ -51,7 +52,7 @@ macro_rules! meets_filter {
 }
 pub(super) use meets_filter;
 
-/// Which kept deliveries.
+/// Chooses kept deliveries.
 ///
 /// ```
 /// use idempotent_webhook::recovery::{Filter, KeptState};
@@ -70,8 +71,8 @@ pub struct Filter {
     processed_by: Option<String>,
     /// By name, also where ids are not separate by tenant.
     pub(crate) tenants: Option<Vec<String>>,
-    /// Only those that were last received before this time, in Unix seconds by the clock of the database. What fails or is
-    /// processed afterwards is among them.
+    /// Only those that were last received before this time, in Unix seconds by the clock of the database, also if they
+    /// fail or are processed afterwards.
     pub(crate) received_before: Option<f64>,
 }
 
@@ -125,7 +126,7 @@ impl Filter {
     }
 
     /// Only those of this tenant, by its name, also where ids are not
-    /// [separate](crate::TenantSecrets::separate_ids) by tenant. Of several, those of any of them.
+    /// [separate](crate::TenantSecrets::separate_ids) by tenant. Called several times, any of the tenants.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.tenants.get_or_insert_default().push(name.into());
@@ -140,7 +141,7 @@ impl Filter {
     }
 
     /// Only those whose last attempt failed within these times, such as `from..until`. With `..now`, a retry of what
-    /// one has seen leaves out what has failed since.
+    /// you have seen leaves out later failures.
     #[must_use]
     pub fn failed(mut self, times: impl RangeBounds<SystemTime>) -> Self {
         self.failed = Times::of(times);
@@ -154,8 +155,8 @@ impl Filter {
         self
     }
 
-    /// Only those that this [version](crate::IdempotentWebhook::version) of the application processed. Like the
-    /// other filters of processed ones, it is used with [`state`](Self::state) or by
+    /// Only those that this [version](crate::IdempotentWebhook::version) of the application processed. Like the other
+    /// filters for processed deliveries, it needs [`state`](Self::state) or
     /// [`reprocess_all`](crate::Endpoint::reprocess_all).
     #[must_use]
     pub fn processed_by(mut self, version: impl Into<String>) -> Self {
@@ -163,12 +164,12 @@ impl Filter {
         self
     }
 
-    /// Whether only processed deliveries are meant in a list.
+    /// Whether a list has only processed deliveries.
     pub(super) fn is_of_processed(&self) -> bool {
         self.state == Some(KeptState::Processed)
     }
 
-    /// The first thirteen values of a statement on what it says. Without a state, those of these states are meant.
+    /// The first thirteen values of a statement with this filter. Without a state, it means these states.
     fn bind_states<'q>(
         &'q self,
         sql: &'static str,
@@ -196,7 +197,7 @@ impl Filter {
             .bind(self.received_before)
     }
 
-    /// The same for a list or a count. Processed deliveries are meant only if the filter says so.
+    /// The same for a list or a count. It includes processed deliveries only if the filter asks for them.
     pub(super) fn bind_listed<'q>(
         &'q self,
         sql: &'static str,
@@ -210,7 +211,7 @@ impl Filter {
         self.bind_states(sql, scope, states)
     }
 
-    /// The first fourteen values of a statement on what an operation can change.
+    /// The first fourteen values of a statement about deliveries that an operation can change.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,

@@ -13,7 +13,7 @@ use crate::pg_time::from_unix_time;
 use crate::recovery::KeptState;
 use crate::transaction::ShortTx;
 
-/// At most `$16`, in an order of keys, after that of the tenant `$14` and the id `$15`.
+/// At most `$16`, in an order of keys, after the key with the tenant `$14` and the id `$15`.
 macro_rules! list {
     (by $key:literal after $last:literal) => {
         concat!(
@@ -47,11 +47,11 @@ macro_rules! list {
     };
 }
 
-/// By the primary key, which has a page of the archive without the pages after it: most of the table is archive.
+/// By the primary key, which finds a page of the archive without reading later pages: most of the table is archive.
 const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$14, $15");
 
-/// Not in the order of the primary key, so that the planner takes the indexes of the states. Where ids grow with time, what is
-/// due is behind all of the archive, which the planner does not know.
+/// Not in the order of the primary key, so that the planner uses the indexes of the states. If ids grow with time, due
+/// deliveries are behind the whole archive, which the planner does not know.
 const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$15, $14");
 
 #[cfg(feature = "dashboard")]
@@ -84,7 +84,7 @@ pub struct KeptDelivery {
     pub event_type: Option<String>,
     /// Its state.
     pub state: KeptState,
-    /// How many attempts there have been, those of the provider included.
+    /// How many attempts there have been, including the provider's.
     pub attempts: u32,
     /// When the first request of it came.
     pub first_received_at: SystemTime,

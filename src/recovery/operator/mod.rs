@@ -1,5 +1,5 @@
-//! What operators do with kept deliveries. An operation is applied to keys (`operation.rs`): to those of a filter
-//! (`bulk.rs`), or to one.
+//! The operations of operators on kept deliveries. An operation is applied to keys (`operation.rs`): to the keys of a
+//! filter (`bulk.rs`), or to one.
 
 mod bulk;
 mod filter;
@@ -22,7 +22,7 @@ pub(crate) use list::list;
 pub(crate) use newest::{Chosen, newest};
 pub(crate) use operation::{Applied, Operation, Running, in_transaction};
 
-/// Waits for each transaction that changes what is kept of the deliveries, such as that of a reprocess.
+/// Waits for each transaction that changes the rows of the deliveries, such as a reprocess.
 const LOCK_KEPT: &str = "
     select 1
     from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
@@ -72,7 +72,7 @@ pub enum Retried {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Discarded {
-    /// What was kept of it is gone, and it is not run again.
+    /// Its row is gone, and it does not run again.
     Discarded,
     /// It was processed, so there is nothing to discard.
     Processed,
@@ -92,7 +92,7 @@ pub enum Reprocessed {
     NotKept,
 }
 
-/// Which deliveries are in reach: those of an endpoint, or of one tenant of it.
+/// Which deliveries are in reach: all of an endpoint, or those of one tenant.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) endpoint: &'a str,
@@ -109,7 +109,7 @@ pub(crate) enum One {
 }
 
 /// Applies an operation to one delivery, in a transaction that has [begun](in_transaction) for it. An attempt at it that is
-/// under way is waited for, unless it would run again all the same.
+/// under way is waited for, unless the delivery would run again anyway.
 pub(crate) async fn apply_to_one(
     operation: Operation,
     scope: Scope<'_>,
@@ -118,7 +118,7 @@ pub(crate) async fn apply_to_one(
 ) -> sqlx::Result<One> {
     let keys = RowKeys::one(scope.tenant.unwrap_or_default(), delivery_id);
     let running = match operation {
-        // One that was processed meanwhile has nothing to run for.
+        // A delivery that was processed meanwhile must not run.
         Operation::Retry if is_processed(&keys, scope.endpoint, tx).await? => {
             return Ok(One::Processed);
         }
@@ -162,7 +162,7 @@ async fn rows(
     RowKeys::read(&rows)
 }
 
-/// Whether these deliveries are processed: one of them, at least.
+/// Whether at least one of these deliveries is processed.
 pub(crate) async fn is_processed(
     keys: &RowKeys,
     endpoint: &str,
@@ -171,8 +171,8 @@ pub(crate) async fn is_processed(
     Ok(!rows(PROCESSED, keys, endpoint, tx).await?.is_empty())
 }
 
-/// Deletes the claims of processed deliveries, and what is kept of them: they must not run again by themselves.
-/// Returns those that were there.
+/// Deletes the claims of processed deliveries, and their kept rows: they must not run again by themselves. Returns the
+/// ones that were there.
 pub(crate) async fn forget(
     keys: &RowKeys,
     endpoint: &str,
@@ -185,7 +185,7 @@ pub(crate) async fn forget(
     let forgotten = processed.delete_claims(endpoint, None, &mut *tx).await?;
     if !forgotten.is_empty() {
         // Without this: a failure is kept although its commit went through, it is forgotten, and runs again by itself.
-        // It is deleted as what is discarded, so that reconciliation leaves it alone.
+        // It is deleted like a discarded delivery, so reconciliation leaves it alone.
         Operation::Discard.write(&forgotten, endpoint, tx).await?;
     }
     Ok(forgotten)

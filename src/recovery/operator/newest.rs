@@ -1,4 +1,4 @@
-//! The newest deliveries whose requests are there.
+//! The newest deliveries with kept requests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,8 +12,8 @@ use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::transaction::ShortTx;
 
-/// At most `$14`, in the order of [`Chosen`]. No index has it: all that the filter means is read, but once. The request of a
-/// recorded one is not there.
+/// At most `$14`, in the order of [`Chosen`]. No index has this order: everything that the filter matches is read, but
+/// only once. A recorded delivery has no request.
 const NEWEST: &str = concat!(
     "
     select

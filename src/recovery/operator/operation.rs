@@ -8,9 +8,9 @@ use crate::recovery::kept::set_aside;
 use crate::transaction::{RowKeys, ShortTx, begin_own};
 
 /// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
-/// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it. Its statements go by keys,
-/// with any values: to plan each of them anew would take longer than all else. Citus, which has this table, cannot plan what
-/// is for several workers without the values.
+/// delivery waits longer than that for a connection. If its process is lost, Postgres ends it. Its statements use keys,
+/// with any values: planning each of them again would take longer than the rest. Citus, which has this table, cannot
+/// plan a statement for several workers without the values.
 const BEGIN: &str = concat!(
     begin_own!(),
     ";
@@ -22,7 +22,7 @@ const BEGIN: &str = concat!(
     where current_setting('idle_in_transaction_session_timeout') = '0'"
 );
 
-/// The delivery meets the filter, and the operation `$14` can change it.
+/// The delivery matches the filter, and the operation `$14` can change it.
 macro_rules! can_change {
     () => {
         concat!(
@@ -39,8 +39,8 @@ macro_rules! can_change {
 }
 pub(super) use can_change;
 
-/// Waits for each transaction that changes the rows of the tenants `$15` and the ids `$16`, and looks at them again then. In one
-/// order, so that two operations do not wait for each other in a circle.
+/// Waits for each transaction that changes the rows of the tenants `$15` and the ids `$16`, and then looks at them
+/// again. In one order, so that two operations do not wait for each other in a circle.
 const LOCK: &str = concat!(
     "
     select
@@ -62,13 +62,14 @@ const LOCK: &str = concat!(
 "
 );
 
-/// Waits for lists of providers that are being compared with what is kept, before anything waits for this operation.
+/// Waits for lists of providers that are being compared with the kept deliveries, before anything waits for this
+/// operation.
 const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclusive mode";
 
 /// Waits for statements that note that a delivery of the endpoint `$1` came again, and keeps further ones waiting to the end
 /// of the transaction: `note_resent.sql` shares the lock. From here on only writes follow, which wait for nothing for long.
-/// Without this: the provider hears that a copy is accepted, which is not noted yet, and what is discarded is the copy as
-/// well.
+/// Without this: the provider hears that a copy is accepted, which is not noted yet, and the operation discards the
+/// copy as well.
 const HOLD_SENT_AGAIN: &str = "select pg_advisory_xact_lock(hashtextextended($1, 4))";
 
 /// The deliveries of these keys that came again since `$4`.
@@ -82,7 +83,7 @@ const SENT_AGAIN: &str = "
     where again.received_at >= to_timestamp($4)
 ";
 
-/// What an operator can do with kept deliveries.
+/// The operations of an operator on kept deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Retry,
@@ -91,23 +92,23 @@ pub(crate) enum Operation {
     Erase,
 }
 
-/// What becomes of a delivery that an attempt works on.
+/// What happens to a delivery on which an attempt works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Running {
-    /// It is waited for.
+    /// The operation waits for the attempt.
     IsAwaited,
     IsLeft,
-    /// There is none that the row does not tell of: what is processed has ended, and an attempt that is about to commit has
-    /// locked it.
+    /// The row shows every attempt: a processed delivery has none, and an attempt that is about to commit has locked
+    /// the row.
     HoldsRow,
 }
 
-/// What an operation has changed and left.
+/// The deliveries that an operation has changed and left alone.
 #[must_use = "it says what was left"]
 #[derive(Default)]
 pub(crate) struct Applied {
     pub(crate) changed: RowKeys,
-    /// How many were left since an attempt works on them.
+    /// How many were left alone because an attempt works on them.
     pub(crate) running: usize,
 }
 
@@ -139,7 +140,7 @@ impl Operation {
         }
     }
 
-    /// The states of what it can change.
+    /// The states that it can change.
     pub(super) fn states(self) -> &'static [&'static str] {
         match self {
             Self::Retry => &["due", "dead"],
@@ -217,7 +218,7 @@ impl Operation {
             keys.delete_claims(endpoint, None, &mut *tx).await?;
         }
         if self == Self::Discard {
-            // Before the delete, which sees what a list of the provider has kept meanwhile.
+            // Before the delete, which sees deliveries that a list of the provider has kept meanwhile.
             let set_aside = set_aside(keys, endpoint, false);
             set_aside.execute(&mut *tx).await?;
         }

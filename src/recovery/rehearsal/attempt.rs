@@ -17,32 +17,31 @@ pub(crate) struct RehearsalAttempt(Arc<Inner>);
 struct Inner {
     delivery: Delivery,
     read: AsRead,
-    /// That of the layer, once it was reached.
+    /// The layer's endpoint, once it was reached.
     task: OnceLock<AbortHandle>,
     result: OnceLock<Result<RehearsalResult, Refused>>,
     has_ended: Notify,
 }
 
-/// The result of a rehearsal, as the layer has it.
+/// The result of a rehearsal in the layer.
 #[derive(Clone, Debug)]
 pub(crate) enum RehearsalResult {
     /// It would be processed.
     Processed {
         /// A mistake that looks like success, if the layer has seen one.
         suspicion: Option<String>,
-        /// What its handler has written. `None` if Postgres does not count.
+        /// The rows that its handler has written. `None` if Postgres does not count.
         written: Option<RowsByTable>,
     },
     /// It would fail, for this reason.
     Failed(String),
-    /// It has failed for a reason that says nothing of the handler, such as a deadlock.
+    /// It has failed for a reason outside of the handler, such as a deadlock.
     Interrupted(String),
     /// The version has no handler for its type.
     Ignored(String),
-    /// It says nothing of the handler, for this reason. Without a layer that was reached, it says that requests will not
-    /// reach one either.
+    /// It shows nothing about the handler, for this reason. If it reached no layer, requests will not reach one either.
     NotRun { reason: String, is_unreached: bool },
-    /// What is kept of it has changed since it was read.
+    /// Its row has changed since it was read.
     Changed,
 }
 
@@ -62,14 +61,14 @@ impl RehearsalResult {
     }
 }
 
-/// Why an endpoint is not rehearsed whose layer does not say that it may be.
+/// Why an endpoint is not rehearsed whose layer does not allow it.
 pub(crate) const NOT_REHEARSABLE: &str = "its layer is not `rehearsable`, which declares that a rollback undoes the work of its handlers";
 
-/// Why no delivery of the endpoint is to be rehearsed.
+/// Why no delivery of the endpoint may be rehearsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused(pub(crate) String);
 
-/// Aborts what the layer does when it is dropped.
+/// Aborts the layer's work when it is dropped.
 pub(super) struct AbortOnDrop(RehearsalAttempt);
 
 impl Drop for AbortOnDrop {
@@ -96,7 +95,7 @@ impl RehearsalAttempt {
         &self.0.delivery
     }
 
-    /// What was read of it, before it has a lock.
+    /// Its row, as it was read before the lock.
     pub(crate) fn read(&self) -> &AsRead {
         &self.0.read
     }

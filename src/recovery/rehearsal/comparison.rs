@@ -1,13 +1,13 @@
-//! What two versions write for the same deliveries, by their reports.
+//! Compares what two versions write for the same deliveries, by their reports.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::report::{RehearsalReport, RehearsedEffects, RehearsedType};
 use crate::transaction::{RowsByTable, RowsWritten};
 
-/// How the effects of two versions differ, by [`RehearsalReport::compare`].
+/// The difference between the effects of two versions, from [`RehearsalReport::compare`].
 ///
-/// It is printed for a terminal: a line for each event type, below it the tables that differ, and at the end whether it
+/// `Display` is for a terminal: a line for each event type, below it the tables that differ, and at the end whether it
 /// [passes](Self::passed).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -26,15 +26,15 @@ pub struct ComparedType {
     pub event_type: Option<String>,
     /// How many deliveries were compared: both versions would process them, and Postgres has counted what they write.
     pub deliveries: usize,
-    /// How what they write has changed.
+    /// How their writes have changed.
     pub change: EffectsChange,
-    /// What the earlier version writes for them, by table.
+    /// The rows that the earlier version writes for them, by table.
     pub before: BTreeMap<String, RowsWritten>,
-    /// What this version writes for them, by table.
+    /// The rows that this version writes for them, by table.
     pub now: BTreeMap<String, RowsWritten>,
 }
 
-/// How what a version writes for the deliveries of an event type differs from what the earlier one writes.
+/// How the writes of a version for the deliveries of an event type differ from those of the earlier version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EffectsChange {
@@ -47,7 +47,7 @@ pub enum EffectsChange {
     /// In another table, by another statement than before (an update for an insert), or more in one table and fewer in
     /// another.
     Elsewhere,
-    /// Nothing any more.
+    /// Nothing now, but rows before.
     Nothing,
     /// Not known: no delivery was run by both versions, or Postgres has not counted.
     NotKnown,
@@ -57,8 +57,8 @@ impl RehearsalReport {
     /// Compares what the handlers of two versions write. `before` is the report of the earlier version, rehearsed on the same
     /// database.
     ///
-    /// Only deliveries count that both versions would process. They are compared by event type, all rows of a type
-    /// together: that a single delivery writes nothing is no finding, since its handler may have nothing to do.
+    /// Only deliveries that both versions would process count. They are compared by event type, all rows of a type
+    /// together: a single delivery that writes nothing is not a finding, since its handler may have nothing to do.
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::RehearsalReport;
@@ -77,7 +77,7 @@ impl RehearsalReport {
             let earlier = earlier.find(|before| {
                 before.endpoint == now.endpoint && before.event_type == now.event_type
             });
-            // What one of them does not process at all is the matter of its own report. A type that the earlier report
+            // A delivery that one version does not process belongs to its own report. A type that the earlier report
             // does not have is not known.
             let is_processed = !now.effects.is_empty();
             let is_mended = earlier.is_some_and(|before| before.effects.is_empty());
@@ -90,9 +90,10 @@ impl RehearsalReport {
 }
 
 impl RehearsalComparison {
-    /// Whether each type writes as before. One whose effects are [not known](EffectsChange::NotKnown) does not count as such.
+    /// Whether each type writes as before. A type whose effects are [not known](EffectsChange::NotKnown) does not.
     ///
-    /// What fails, or is not rehearsed, is in neither: a deploy needs [`RehearsalReport::passed`] as well.
+    /// Failures, and deliveries that are not rehearsed, are not in it: a deploy needs [`RehearsalReport::passed`] as
+    /// well.
     pub fn passed(&self) -> bool {
         self.types.iter().all(|of| of.change == EffectsChange::Same)
     }
@@ -163,7 +164,7 @@ fn key(effects: &RehearsedEffects) -> (Option<&str>, &str) {
     (effects.tenant.as_deref(), &effects.delivery_id)
 }
 
-/// Adds what one delivery has written.
+/// Adds the rows of one delivery.
 pub(super) fn add(total: &mut RowsByTable, written: &RowsByTable) {
     for (table, rows) in written {
         *total.entry(table.clone()).or_default() += *rows;

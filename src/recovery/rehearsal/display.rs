@@ -7,13 +7,13 @@ use super::comparison::{ComparedType, EffectsChange, RehearsalComparison};
 use super::report::{RehearsalReport, RehearsedDelivery, RehearsedType, name};
 use crate::transaction::{RowsByTable, RowsWritten};
 
-/// How many ids are shown of deliveries that are listed for the same reason.
+/// How many ids are shown for each reason.
 const IDS: usize = 3;
 
 /// How many reasons are shown of a list.
 const REASONS: usize = 10;
 
-/// How much is shown of a reason or an id.
+/// The longest shown part of a reason or an id.
 const MAX_TEXT: usize = 200;
 
 impl fmt::Display for RehearsalReport {
@@ -76,7 +76,7 @@ fn write_type(f: &mut fmt::Formatter<'_>, of: &RehearsedType) -> fmt::Result {
     write_list(f, "suspicious", &of.suspicious)
 }
 
-/// What the handlers of a type have written.
+/// The rows that the handlers of a type have written.
 fn write_effects(f: &mut fmt::Formatter<'_>, of: &RehearsedType) -> fmt::Result {
     match of.written() {
         _ if of.effects.is_empty() => Ok(()),

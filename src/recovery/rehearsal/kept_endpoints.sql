@@ -1,4 +1,4 @@
--- The endpoints of which something can be rehearsed.
+-- The endpoints with deliveries that can be rehearsed.
 select endpoint.name
 from (select distinct endpoint as name from idempotent_webhook.kept_deliveries) as endpoint
 where exists (

@@ -1,4 +1,4 @@
-//! What a rehearsal has found.
+//! The report of a rehearsal.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::delivery::Delivery;
 use crate::recovery::masked;
 use crate::transaction::{RowsByTable, RowsWritten};
 
-/// What [`Recovery::rehearse`](crate::Recovery::rehearse) has found.
+/// The report of [`Recovery::rehearse`](crate::Recovery::rehearse).
 ///
-/// It is printed for a terminal: a line for each event type, below it the deliveries that are listed, by reason, and at the
-/// end whether it [passes](Self::passed), and if not, why.
+/// `Display` is for a terminal: a line for each event type, below it the listed deliveries, by reason, and at the end
+/// whether it [passes](Self::passed), and if not, why.
 ///
-/// With `serde` it is written as JSON and read back, for [`compare`](Self::compare) in the job of another version. In what
-/// is written, quoted texts, digits and addresses of mail are masked in reasons, since they may quote requests. Ids stay.
+/// With `serde` it is written as JSON and read back, for [`compare`](Self::compare) in the job of another version. In
+/// the JSON, quoted texts, digits and mail addresses are masked in reasons, since they may quote requests. Ids stay.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsalReport {
-    /// Each event type of each endpoint of which something was rehearsed, by name.
+    /// Each rehearsed event type of each endpoint, by name.
     pub types: Vec<RehearsedType>,
     /// The endpoints that were not rehearsed, or not to the end.
     pub refused: Vec<RefusedEndpoint>,
@@ -30,7 +30,7 @@ pub struct RehearsalReport {
     pub error: Option<String>,
 }
 
-/// What was rehearsed of an event type of an endpoint.
+/// The rehearsed deliveries of an event type of an endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsedType {
@@ -40,28 +40,28 @@ pub struct RehearsedType {
     pub event_type: Option<String>,
     /// How many were processed before, and would be now.
     pub processed_again: usize,
-    /// Those that were processed before, and would fail now.
+    /// Deliveries that were processed before, and would fail now.
     pub fails_now: Vec<RehearsedDelivery>,
     /// How many were not processed yet, and would be now.
     pub processed_now: usize,
-    /// Those that were not processed yet, and would fail now.
+    /// Deliveries that were not processed yet, and would fail now.
     pub fails_again: Vec<RehearsedDelivery>,
-    /// Those for whose type the new version has no handler.
+    /// Deliveries for whose type the new version has no handler.
     pub ignored_now: Vec<RehearsedDelivery>,
     /// Whether that is [expected](crate::recovery::Rehearsal::expect_ignored).
     pub is_ignored_on_purpose: bool,
-    /// Those of which it says nothing: Postgres was away, another attempt was running, or no layer was reached.
+    /// Deliveries that were not run: Postgres was away, another attempt was running, or no layer was reached.
     pub not_run: Vec<RehearsedDelivery>,
-    /// Those of the ones above that would be processed, and whose handler has done what the layer warns of. One that has
-    /// not taken its transaction may have written past it.
+    /// Deliveries that would be processed, but with a warning of the layer: a handler that has not taken its
+    /// transaction may have written outside of it.
     pub suspicious: Vec<RehearsedDelivery>,
-    /// What the handlers of those that would be processed have written.
+    /// The writes of the deliveries that would be processed.
     pub effects: Vec<RehearsedEffects>,
-    /// How many of those that were not run have reached no layer.
+    /// How many of the deliveries that were not run have reached no layer.
     unreached: usize,
 }
 
-/// What the handler of a delivery has written that would be processed.
+/// The writes of a delivery that would be processed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsedEffects {
@@ -69,9 +69,9 @@ pub struct RehearsedEffects {
     pub delivery_id: String,
     /// The tenant, where there is one.
     pub tenant: Option<String>,
-    /// The rows it has written, by the name of the table with its schema, as Postgres counts them. What triggers and cascades
-    /// write counts, and so does what a savepoint has rolled back. Rows of a partition are those of its partitioned table.
-    /// Temporary tables do not count, nor do those of this crate. `None` if that is not known, since
+    /// The rows it has written, by the name of the table with its schema, as Postgres counts them. Rows of triggers and
+    /// cascades count, and so do rows that a savepoint has rolled back. Rows of a partition count for its partitioned
+    /// table. Temporary tables and the tables of this crate do not count. `None` if it is not known, because
     /// `track_counts` is off.
     pub written: Option<BTreeMap<String, RowsWritten>>,
 }
@@ -102,24 +102,22 @@ pub struct RefusedEndpoint {
 }
 
 impl RehearsalReport {
-    /// Whether the new version may be deployed, as far as a rehearsal can say. That is so if
+    /// Whether the new version may be deployed, as far as a rehearsal can say:
     ///
-    /// - nothing that was processed before would fail now;
-    /// - each endpoint was rehearsed, unless that it is refused is
-    ///   [expected](crate::recovery::Rehearsal::expect_refused);
+    /// - no delivery that was processed before would fail now;
+    /// - each endpoint was rehearsed, unless its refusal is [expected](crate::recovery::Rehearsal::expect_refused);
     /// - no type is ignored, unless that is [expected](crate::recovery::Rehearsal::expect_ignored);
     /// - each delivery has reached the layer of its endpoint;
-    /// - of each type with deliveries that were not run, because Postgres was away or other transactions held what they
-    ///   need, others were run;
+    /// - each type with deliveries that were not run, because Postgres was away or other transactions held their rows,
+    ///   has others that were run;
     /// - no error has ended the rehearsal.
     ///
-    /// Where nothing is kept, as before a first deploy, nothing is against it. The report says in its last lines why it
-    /// has not passed.
+    /// If nothing is kept, as before a first deploy, it passes. The last lines of the report say why it has not passed.
     pub fn passed(&self) -> bool {
         self.objections().is_empty()
     }
 
-    /// Whether something that was processed before would fail now.
+    /// Whether a delivery that was processed before would fail now.
     pub fn has_broken(&self) -> bool {
         self.types.iter().any(|of| !of.fails_now.is_empty())
     }
@@ -129,7 +127,7 @@ impl RehearsalReport {
         self.types.iter().map(RehearsedType::rehearsed).sum()
     }
 
-    /// What is against a deploy.
+    /// The reasons against a deploy.
     pub(super) fn objections(&self) -> Vec<String> {
         let mut objections = Vec::new();
         for of in &self.types {
@@ -161,7 +159,7 @@ impl RehearsalReport {
     }
 }
 
-/// What has been found so far, by endpoint and event type.
+/// The results so far, by endpoint and event type.
 #[derive(Debug)]
 pub(super) struct Findings<'a> {
     rehearsal: &'a Rehearsal,

@@ -26,7 +26,7 @@ pub(crate) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
 
 const KEPT_ENDPOINTS: &str = include_str!("kept_endpoints.sql");
 
-/// How often a delivery is rehearsed again that changes while its rehearsal waits for its lock.
+/// How often a delivery that changes while its rehearsal waits for its lock is rehearsed again.
 const MAX_CHANGES: usize = 5;
 
 /// A delivery that was rehearsed.
@@ -37,10 +37,10 @@ struct Rehearsed {
 }
 
 impl Recovery {
-    /// Runs kept deliveries through `service`, each in a transaction of its own that is rolled back whatever its handler
-    /// answers, and returns what would happen to them now, and what their handlers have written: before a deploy, one knows
-    /// what the new handlers make of the events of the last week. [`RehearsalReport::compare`] finds what they write otherwise
-    /// than those of the version that runs.
+    /// Runs kept deliveries through `service`, each in a transaction of its own that is rolled back whatever its
+    /// handler answers. It returns what would happen to them now, and what their handlers have written: before a
+    /// deploy, you know how the new handlers process the events of the last week. [`RehearsalReport::compare`] finds
+    /// where they write something else than the running version.
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::Rehearsal;
@@ -52,24 +52,24 @@ impl Recovery {
     /// ```
     ///
     /// `service` is the router of the new version, whose layers hold this handle and are
-    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable). An endpoint whose layer is not is refused. There is something
-    /// to rehearse where requests of processed deliveries stay ([`Keep::processed_for`](crate::Keep::processed_for)), or
-    /// deliveries are due or dead.
+    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable). An endpoint whose layer is not rehearsable is refused.
+    /// It rehearses processed deliveries whose requests stay ([`Keep::processed_for`](crate::Keep::processed_for)), and
+    /// due and dead ones.
     ///
-    /// Nothing of a rehearsal is written, counted, measured or told: no row is changed, and no attempt is used up. A handler
-    /// that commits by itself cannot: its transaction refuses that, and its session is read-only after it. Two ways around
-    /// that are found out, logged at ERROR, and end the rehearsal of the endpoint. A rehearsal
-    /// has the locks of a claim, and those of the handler's own statements. So a request for the same delivery waits for at
-    /// most one handler, and is processed once. [Rehearsal](crate::documentation::rehearsal) says what a rehearsal cannot
-    /// see, and how a job of a deploy does it.
+    /// Nothing of a rehearsal is written, counted, measured or reported: no row is changed, and no attempt is used up.
+    /// A handler cannot commit by itself: its transaction refuses that, and its session is read-only after it. Two ways
+    /// around that are detected, logged at ERROR, and end the rehearsal of the endpoint. A rehearsal holds the lock of
+    /// a claim, and the locks of the handler's own statements. So a request for the same delivery waits for at most one
+    /// handler, and is processed once. [Rehearsal](crate::documentation::rehearsal) says what a rehearsal cannot see,
+    /// and has a job for a deploy.
     ///
-    /// The deliveries of one endpoint are run after those of another one. What fails is rehearsed once more before it counts.
-    /// A delivery that is discarded or erased meanwhile is left out.
+    /// Endpoints are rehearsed one after the other. A delivery that fails is rehearsed once more before it counts. A
+    /// delivery that is discarded or erased meanwhile is left out.
     ///
     /// # Errors
     ///
-    /// Any error of Postgres before something was rehearsed. One that comes later ends the rehearsal, and
-    /// [the report](RehearsalReport::error) has it.
+    /// Any error of Postgres before something was rehearsed. A later error ends the rehearsal, and [the
+    /// report](RehearsalReport::error) has it.
     ///
     /// # Cancellation
     ///
@@ -152,7 +152,7 @@ impl Recovery {
         let filters = rehearsal.filters();
         let chosen = newest(store.pool(), scope, &filters, rehearsal.limit).await?;
         let mut chosen = chosen.into_iter();
-        // Dropping it aborts what runs.
+        // Dropping it aborts the running ones.
         let mut running = JoinSet::new();
         loop {
             for chosen in chosen.by_ref().take(at_once - running.len()) {
@@ -179,7 +179,7 @@ impl Recovery {
     }
 }
 
-/// Rehearses one delivery, if what was chosen is still there. What fails is rehearsed once more.
+/// Rehearses one delivery, if it is still there. If it fails, it is rehearsed once more.
 async fn rehearse(
     store: &Store,
     router: &Router,
@@ -271,7 +271,7 @@ async fn rehearse_once(
     }))
 }
 
-/// The result of a rehearsal that has reached no layer, by what the router has answered.
+/// The result of a rehearsal that has reached no layer, by the router's answer.
 fn unreached(status: Option<StatusCode>) -> RehearsalResult {
     RehearsalResult::unreached(match status {
         Some(status) => format!("no layer of its endpoint was reached: the answer was {status}"),

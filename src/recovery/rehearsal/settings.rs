@@ -22,7 +22,7 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// The newest thousand of each endpoint: of the archive, and of what is not processed yet.
+    /// The newest thousand of each endpoint: from the archive, and of deliveries that are not processed yet.
     pub fn new() -> Self {
         Self {
             filters: Vec::new(),
@@ -34,17 +34,17 @@ impl Rehearsal {
         }
     }
 
-    /// Only those of this filter, which means the archive only with
-    /// [`KeptState::Processed`]. Of several, those of any of them.
+    /// Only deliveries that match this filter, which includes the archive only with [`KeptState::Processed`]. Called
+    /// several times, those that match any of the filters.
     pub fn only(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Only these endpoints. Default: each endpoint of which something is kept, or whose layer holds the handle.
+    /// Only these endpoints. Default: each endpoint with kept deliveries, or whose layer holds the handle.
     ///
-    /// An endpoint that is named and has no layer is [refused](crate::recovery::RehearsalReport::refused). One that comes
-    /// later has to be added here: [`expect_refused`](Self::expect_refused) leaves endpoints out by name.
+    /// A named endpoint without a layer is [refused](crate::recovery::RehearsalReport::refused). You must add later
+    /// endpoints here; [`expect_refused`](Self::expect_refused) instead leaves endpoints out by name.
     pub fn endpoints<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter().map(Into::into);
         self.endpoints.get_or_insert_default().extend(names);
@@ -52,8 +52,8 @@ impl Rehearsal {
     }
 
     /// Endpoints that are not rehearsed on purpose: their layer is not [`rehearsable`](crate::IdempotentWebhook::rehearsable),
-    /// or another application has them. If they are refused, the report [passes](crate::recovery::RehearsalReport::passed)
-    /// nevertheless.
+    /// or another application has them. If they are refused, the report still
+    /// [passes](crate::recovery::RehearsalReport::passed).
     pub fn expect_refused<N: Into<String>>(
         mut self,
         endpoints: impl IntoIterator<Item = N>,
@@ -62,8 +62,8 @@ impl Rehearsal {
         self
     }
 
-    /// Event types of an endpoint that the new version has no handler for on purpose. If they are ignored, the report
-    /// [passes](crate::recovery::RehearsalReport::passed) nevertheless.
+    /// Event types of an endpoint for which the new version has no handler on purpose. If they are ignored, the report
+    /// still [passes](crate::recovery::RehearsalReport::passed).
     pub fn expect_ignored<N: Into<String>>(
         mut self,
         endpoint: impl Into<String>,
@@ -78,20 +78,20 @@ impl Rehearsal {
 
     /// How many of each endpoint, the newest first by the time of their first request. Default: 1000.
     ///
-    /// All that the filters mean is looked at for it, a thousand rows at a time, without the bodies.
+    /// To choose them, one statement reads all rows that the filters match, without the bodies.
     pub fn limit(mut self, deliveries: usize) -> Self {
         self.limit = deliveries;
         self
     }
 
-    /// How many run at the same time: at least 1, and at most half as many as the pool has connections. Default: a
-    /// quarter of them.
+    /// How many run at the same time: at least 1, and at most half of the pool's connections. Default: a quarter of
+    /// them.
     pub fn concurrency(mut self, deliveries: usize) -> Self {
         self.concurrency = Some(deliveries);
         self
     }
 
-    /// Those that were named, if any were.
+    /// The named endpoints, if any were named.
     pub(super) fn named(&self) -> Option<&[String]> {
         self.endpoints.as_deref()
     }
