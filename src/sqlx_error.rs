@@ -52,12 +52,13 @@ pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
 }
 
-/// Whether it says nothing of the statement: a conflict, a lock that another transaction holds, or a lost connection.
+/// Whether it says nothing about the statement: a conflict, a lock that another transaction holds, or a lost
+/// connection.
 pub(crate) fn is_of_the_moment(error: &sqlx::Error) -> bool {
     is_conflict(error) || is_lock_timeout(error) || is_connection_lost(error)
 }
 
-/// Whether beginning is worth a retry on another connection: this one is lost, or was left with
+/// Whether to begin again on another connection is worth a try: this one is lost, or was left with
 /// an open transaction.
 pub(crate) fn is_unusable(error: &sqlx::Error) -> bool {
     is_connection_lost(error)

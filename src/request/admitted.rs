@@ -19,12 +19,12 @@ use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, RehearsalAttempt,
 use crate::settings::Settings;
 use crate::verification::{Authentic, identified};
 
-/// An authentic delivery that has to be processed.
+/// An authentic delivery to process.
 pub(super) struct Admitted {
     pub(super) settings: Arc<Settings>,
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Sha256Digest>,
-    /// What it is about, if deliveries of one object run one at a time.
+    /// Its object, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
     /// The event type of a kept delivery, if this process has no handler for it.
@@ -53,7 +53,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// Which attempt at a kept delivery it is.
+    /// The take of a kept delivery, if the attempt is at one.
     pub(super) fn take(&self) -> Option<&Take> {
         match self {
             Self::Received(_) | Self::Rehearsed(_) => None,
@@ -62,7 +62,7 @@ impl Origin {
         }
     }
 
-    /// What the attempt is counted as: one of the request, even if the answer has left before it, or one of recovery.
+    /// Who counts as the maker of the attempt: the request, even if its answer has left before, or recovery.
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,
@@ -116,7 +116,7 @@ impl Admitted {
         };
         let admitted = Self {
             settings: settings.clone(),
-            // A body that was processed is rehearsed as well.
+            // A rehearsal also runs a body that was processed.
             fingerprint: match origin.is_rehearsal() {
                 true => None,
                 false => settings.fingerprint(&delivery, &body),

@@ -1,6 +1,6 @@
-//! Which answer a request gets, as for a duplicate. `decision.rs` decides it; `ending.rs` has the response of an attempt, and
-//! `failure.rs` the status of a failure of the layer. `verification/response.rs` gives each response a status that the provider
-//! takes, and the headers.
+//! The answer to a request, such as to a duplicate. `decision.rs` decides it; `ending.rs` has the response of an
+//! attempt, and `failure.rs` the status of a failure of the layer. `verification/response.rs` gives each response a
+//! status that the provider takes, and the headers.
 
 use bytes::Bytes;
 use http::Response;
@@ -13,7 +13,7 @@ use crate::verification::{Unhandled, Verification, acknowledge, finish};
 
 /// The answer to a request, before it is a response.
 pub(super) enum Answer<B, E> {
-    /// The request is no delivery to be attempted.
+    /// The request is not a delivery to attempt.
     Unhandled(Unhandled),
     /// An empty success.
     Acknowledged(Outcome),
@@ -29,7 +29,7 @@ impl<B, E> Answer<B, E> {
         }
     }
 
-    /// The answer where nothing was written of the attempt.
+    /// The answer if nothing was written about the attempt.
     pub(super) fn unrecorded(ending: Ending<B, E>) -> Self {
         Self::new(decide(ending.how(), Written::NotKept, false), ending)
     }

@@ -19,8 +19,8 @@ use crate::transaction::{
     ClaimRequest, ClaimedTx, DuplicateOf, Left, NotClaimed, PendingClaim, Slot,
 };
 
-/// No take has this number: `idempotent_webhook.claim` refuses it, so that a handler with another driver does not claim what
-/// is only rehearsed.
+/// No take has this number: `idempotent_webhook.claim` refuses it, so a handler with another driver does not claim a
+/// rehearsed delivery.
 const NO_TAKE: i64 = 0;
 
 impl Admitted {
@@ -44,7 +44,7 @@ impl Admitted {
         let handled = self.call_handler(inner, request, &slot).await;
         match slot.close() {
             None => Failure::Outlived.into(),
-            // Whatever the handler has answered: it may have hidden this error.
+            // Whatever the handler answered: it may have hidden this error.
             Some(Left::NotClaimed(not_claimed)) => Ending::after_the_handler(not_claimed),
             Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
             Some(Left::Claim(pending)) => match handled {
@@ -68,8 +68,8 @@ impl Admitted {
         }
     }
 
-    /// The handler says that it has committed the delivery by another driver. If that is so, nothing is left to do, whatever
-    /// has failed after it.
+    /// The handler says that it has committed the delivery by another driver. If it has, nothing is left to do,
+    /// whatever failed later.
     async fn committed_elsewhere<R, E>(
         &self,
         handled: Result<Response<R>, Ending<R, E>>,
@@ -171,14 +171,14 @@ impl Admitted {
 
     fn delivery_for_handler(&self, is_reprocessed: bool) -> Delivery {
         match is_reprocessed {
-            // An operator has it processed again. The delivery of a provider's request does not say so yet.
+            // An operator has it processed again. The delivery of a provider's request does not know that yet.
             true => self.delivery.clone().reprocessed(),
             false => self.delivery.clone(),
         }
     }
 
-    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx, which is to be committed, or the end of
-    /// an attempt that is rolled back.
+    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx to commit, or the ending of an
+    /// attempt to roll back.
     async fn call_handler<S, B, R>(
         &self,
         mut inner: S,
@@ -275,7 +275,7 @@ fn explain<R: 'static, E>(ending: Ending<R, E>, was_extracted: bool) -> Ending<R
 
 fn reason_of<R: 'static>(response: &mut Response<R>, was_extracted: bool) -> Option<FailureReason> {
     let status = response.status();
-    // A success that the test kit has rolled back needs none.
+    // A success that the test kit has rolled back needs no reason.
     if status.is_success() || response.extensions().get::<FailureReason>().is_some() {
         return None;
     }

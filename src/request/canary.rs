@@ -1,4 +1,4 @@
-//! A canary: it is claimed as a delivery is, and rolled back.
+//! A canary: claimed like a delivery, and rolled back.
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::transaction::{ClaimRequest, NotClaimed};
 use crate::verification::Canary;
 
 impl Settings {
-    /// Claims what no delivery is, and rolls back.
+    /// Claims an id that no delivery has, and rolls back.
     pub(super) async fn try_claim(&self, tenant: Option<Tenant>) -> Canary {
         let request = self.claim_of_canary(tenant);
         let deadline = Instant::now() + self.in_flight_timeout;
@@ -24,7 +24,7 @@ impl Settings {
         }
     }
 
-    /// Under an id of its own, so that it waits for nobody, and nobody for it: not a replay of it either.
+    /// Under an id of its own: it waits for nobody and nobody waits for it, not even a replay.
     fn claim_of_canary(&self, tenant: Option<Tenant>) -> ClaimRequest {
         let verification = &self.verification;
         let canary = VerifiedDelivery {

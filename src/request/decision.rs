@@ -1,12 +1,12 @@
-//! What the end of an attempt comes to: its outcome, and who answers the sender. All that depends on it reads it here: the
-//! answer, the log, the metrics, recovery, and the duplicates that wait.
+//! What follows from how an attempt ended: its outcome, and who answers the sender. The answer, the log, the metrics,
+//! recovery and the waiting duplicates all go by this decision.
 
 use crate::outcome::Outcome;
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// It has committed the delivery, and has ended what was kept with the commit.
+    /// It has committed the delivery, and ended the kept row with the commit.
     Processed,
     /// Another attempt had committed the delivery before.
     Duplicate,
@@ -18,7 +18,7 @@ pub(super) enum How {
     Failed,
 }
 
-/// What was written of an attempt.
+/// What was written about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     /// Nothing is kept, as far as is known.
@@ -35,7 +35,7 @@ pub(super) enum Written {
     Committed,
 }
 
-/// What the end of an attempt comes to.
+/// What follows from how an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) outcome: Outcome,
@@ -51,8 +51,8 @@ pub(super) enum Answers {
     Acknowledgement,
 }
 
-/// Decides what the end of an attempt comes to. `acknowledges` is whether the sender does not hear of a failure that is
-/// kept: never without a sender.
+/// Decides what follows from how an attempt ended. `acknowledges` is whether kept failures are hidden from the sender:
+/// never without a sender.
 pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision {
     use Answers::{Acknowledgement, Attempt};
 
@@ -66,7 +66,7 @@ pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision
             true => (Outcome::Kept, Acknowledgement),
             false => (Outcome::Kept, Attempt),
         },
-        // No 2xx for what may be kept no longer.
+        // No 2xx for a delivery that may not be kept any more.
         (How::Failed, Written::Unknown) if !acknowledges => (Outcome::Kept, Attempt),
         (How::InFlight, _) => (Outcome::InFlight, Attempt),
         (How::Failed, _) => (Outcome::Failed, Attempt),
@@ -103,8 +103,8 @@ mod tests {
         }
     }
 
-    /// Each end of an attempt, with the decision where the sender hears of failures, and with `Keep::acknowledge`. What has
-    /// committed, or was committed before, writes nothing that counts.
+    /// Each way to end, with the decision if the sender hears of failures, and with `Keep::acknowledge`. For a delivery
+    /// that is committed, what was written does not matter.
     const TABLE: [(How, Written, Decision, Decision); 15] = {
         use How::*;
         use Written::*;
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// R14: never a 2xx for a failure of which it is not known that it is kept.
+    /// R14: never a 2xx for a failure unless it is known to be kept.
     #[test]
     fn r14_no_failure_is_acknowledged_without_a_reason() {
         for (how, written, ..) in TABLE {
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// The page says of the outcomes of attempts with which statuses they come.
+    /// The page has the statuses of each outcome of an attempt.
     #[test]
     fn handle_3_the_page_of_answers_has_each_decision_and_no_other() {
         let decided: BTreeSet<(&str, &str)> = TABLE

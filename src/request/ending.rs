@@ -1,4 +1,4 @@
-//! How an attempt ended: what of it is decided on (`decision.rs`), the failure that is recorded, and the response.
+//! How an attempt ended: the input of the decision (`decision.rs`), the recorded failure, and the response.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::recovery::FailedAttempt;
 use crate::transaction::{CommitError, DuplicateOf, NotClaimed};
 use crate::verification::{LATER, Verification, acknowledge, fail, plain, succeed, unavailable};
 
-/// How an attempt ended, with the answer of its own.
+/// How an attempt ended, with its own answer.
 pub(super) enum Ending<B, E> {
     /// The handler's response, committed.
     Processed(Response<B>),
@@ -77,8 +77,8 @@ impl<B, E> From<NotClaimed> for Ending<B, E> {
 }
 
 impl<B, E> Ending<B, E> {
-    /// The handler was called, and the delivery could not be claimed after that. This is an attempt: it has done what
-    /// needs no claim, and does it again the next time.
+    /// The handler was called, and then the delivery could not be claimed. This is an attempt: the handler has done its
+    /// work before the claim, and does it again the next time.
     pub(super) fn after_the_handler(not_claimed: NotClaimed) -> Self {
         match not_claimed {
             NotClaimed::Failed(error) => Self::Failed(Failure::LateClaim(error)),
@@ -99,7 +99,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// The failure that is recorded. `None` if there is none, and a delivery that is not kept yet is not kept for this end.
+    /// The failure to record. `None` if there is none: then a delivery that is not kept yet stays so.
     pub(super) fn failure(&self) -> Option<FailedAttempt> {
         let scheduled =
             |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);
@@ -140,7 +140,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// Whether it has failed for a reason that says nothing of the handler, such as a deadlock.
+    /// Whether the cause of the failure says nothing about the handler, such as a deadlock.
     pub(super) fn is_of_the_moment(&self) -> bool {
         match self {
             Self::RolledBack(response) => {

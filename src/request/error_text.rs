@@ -1,4 +1,4 @@
-//! The text of a response that is no success. An extractor says in it why it has refused a request.
+//! The text of an error response. In it, an extractor says why it has refused a request.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ const MAX_CHARS: usize = 200;
 /// The longest character of UTF-8, in bytes.
 const MAX_CHAR_LEN: usize = 4;
 
-/// The beginning of the body, if it is a text and ready at once. The sender gets the whole body.
+/// The beginning of the body, if it is text and ready at once. The sender gets the whole body.
 ///
-/// It reads only bodies that stay the same for the sender: axum's and `Full<Bytes>`. A bound on the type of
-/// all bodies would not give back what was read.
+/// It reads only bodies that stay the same for the sender: axum's and `Full<Bytes>`. With only a bound on the body
+/// type, what was read could not be put back.
 pub(super) fn error_text<B: 'static>(response: &mut Response<B>) -> Option<String> {
     if !is_text(response.headers()) {
         return None;
@@ -131,7 +131,7 @@ mod axum_body {
             self.first.is_none() && self.rest.is_end_stream()
         }
 
-        /// With that of the first frame: the server makes the content length of it.
+        /// Includes the first frame: the server computes the content length from it.
         fn size_hint(&self) -> SizeHint {
             let rest = self.rest.size_hint();
             let data = self

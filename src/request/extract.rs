@@ -1,4 +1,4 @@
-//! What axum handlers take of a claim.
+//! The extractors of axum handlers for a claim.
 
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
@@ -39,7 +39,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
     }
 }
 
-/// A 503, which the layer replaces by what it knows.
+/// A 503. The layer replaces it, since it knows more.
 impl IntoResponse for BeginError {
     fn into_response(self) -> Response {
         let status = StatusCode::SERVICE_UNAVAILABLE;

@@ -22,11 +22,11 @@ pub(super) enum Failure {
     LateClaim(DatabaseError),
     /// It could not be kept before its first attempt.
     Acceptance(DatabaseError),
-    /// The same: its body is larger than what is kept.
+    /// The same: its body is too large to be kept.
     TooLargeToKeep {
         limit: usize,
     },
-    /// It was kept, and this process has no handler for its type.
+    /// It was kept, and this process has no handler for its event type.
     NoHandler(String),
     /// No more deliveries of the endpoint may be kept.
     QuotaExhausted,
@@ -43,9 +43,9 @@ pub(super) enum Failure {
     Commit(CommitError),
     /// The handler says that it has committed the delivery by another driver, and there is no claim.
     NotCommitted,
-    /// It is a rehearsal, and the layer is not for that.
+    /// It is a rehearsal, and the layer does not support rehearsals.
     NotRehearsable,
-    /// It is a rehearsal of another endpoint than that of the layer.
+    /// It is a rehearsal for another endpoint than the layer's.
     OtherEndpoint(Arc<str>),
     /// The handler says that it has committed a rehearsal by another driver.
     RehearsalCommitted,
@@ -103,8 +103,8 @@ impl Failure {
         )
     }
 
-    /// Whether a delivery that is not kept yet is kept by this failure, although its handler was not called. Not where
-    /// Postgres could not write that either.
+    /// Whether this failure keeps a delivery that is not kept yet, although its handler was not called. Not if Postgres
+    /// could not write that either.
     pub(super) fn keeps_what_did_not_begin(&self) -> bool {
         match self {
             Self::Claim(error) => error.leaves_postgres_usable(),

@@ -29,8 +29,8 @@ impl Admitted {
         self.enter_one(key, DuplicateOf::Id).await
     }
 
-    /// Waits for all that this process works on and that this attempt must not run beside. `id` is the guard of the
-    /// delivery, if there is one already.
+    /// Waits for the attempts of this process that this one must not run beside. `id` is the guard of the delivery, if
+    /// there is one already.
     pub(super) async fn enter(&self, id: Option<InFlightGuard>) -> Result<Guards, NotClaimed> {
         let id = match id {
             Some(id) => id,
@@ -80,7 +80,7 @@ impl Admitted {
         };
         match self.enter_until(key, deadline).await {
             Entered::First(guard) => Ok(guard),
-            // Nothing says that an object is processed.
+            // An object is never "processed".
             Entered::Processed | Entered::TimedOut => {
                 let store = &self.settings.store;
                 Err(store.why_not_locked(&self.claim_request()).await)
@@ -88,8 +88,8 @@ impl Admitted {
         }
     }
 
-    /// The longest wait for its object, if it is shorter than that for the delivery: an attempt in the background holds a
-    /// place that deliveries of other objects could have.
+    /// The longest wait for its object, if it is shorter than the wait for the delivery: an attempt in the background
+    /// holds a place that deliveries of other objects could use.
     pub(super) fn object_wait(&self) -> Option<Duration> {
         (!self.origin.is_request()).then_some(BACKGROUND_WAIT)
     }
@@ -101,10 +101,11 @@ impl Admitted {
 }
 
 impl Guards {
-    /// Lets the waiting duplicates go on: with the answer if the delivery is processed. Otherwise
-    /// one of them becomes the next attempt.
+    /// Wakes the waiting duplicates. If the delivery is processed, they get its answer. Otherwise one of them becomes
+    /// the next attempt.
     pub(super) fn release(self, how: How, outcome: Outcome) {
-        // Where a body was processed under another id, this id was not; where an id was, this body may not have been.
+        // If a body was processed under another id, this id was not. If this id was processed, this body may not have
+        // been.
         let is_processed = matches!(outcome, Outcome::Processed | Outcome::Duplicate);
         if is_processed && how != How::Replayed {
             self.id.processed();

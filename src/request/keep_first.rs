@@ -14,7 +14,7 @@ use crate::transaction::{DatabaseError, DuplicateOf};
 /// How a delivery is kept before its handler runs.
 pub(super) struct KeepFirst {
     keeper: Arc<Keeper>,
-    /// Whether the answer also leaves before.
+    /// Whether the answer also leaves before the handler runs.
     pub(super) is_answered_first: bool,
 }
 
@@ -23,7 +23,7 @@ impl KeepFirst {
     pub(super) fn of<B>(admitted: &Admitted, request: &Request<B>) -> Option<Self> {
         let keeper = admitted.settings.keeper.as_ref()?;
         let what = keeper.settings.what;
-        // The test kit's attempt leaves nothing behind, and what is kept already is.
+        // The test kit's attempt leaves nothing behind, and a kept delivery is kept already.
         let is_received = matches!(admitted.origin, Origin::Received(_));
         if what == What::Failed || !is_received || RollBack::is_wanted(request) {
             return None;

@@ -1,4 +1,4 @@
-//! The way of an authentic delivery, in one task: it is kept first if the layer does that, then one attempt is made,
+//! The path of an authentic delivery, in one task: it is kept first if the layer does that, then one attempt is made,
 //! and its result is recorded.
 
 use http::{Request, Response};
@@ -20,7 +20,7 @@ use crate::verification;
 
 /// Processes a delivery to its end, even if the sender hangs up meanwhile.
 ///
-/// Only the wait for an attempt at the same delivery is outside of the task: it ends with its sender, and nothing is
+/// Only the wait for an attempt at the same delivery is outside of the task: it ends if its sender hangs up. Nothing is
 /// lost by that, since the other attempt decides.
 pub(super) async fn process<S, B, R>(
     admitted: Admitted,
@@ -44,7 +44,7 @@ where
         },
         _ => None,
     };
-    // Before the task: whatever becomes of this future, the task records the result.
+    // Before the task: whatever happens to this future, the task records the result.
     if let Origin::Recovered(attempt) = &admitted.origin {
         attempt.reach();
     }
@@ -134,8 +134,8 @@ impl Admitted {
         self.conclude(ending, guards).await
     }
 
-    /// Records how an attempt ended, decides what that comes to, and logs it: a failure as one, although the provider may
-    /// not hear of it. Recovery and the duplicates that wait go by the same decision.
+    /// Records how an attempt ended, decides what follows, and logs it. A failure is logged as one, even if the
+    /// provider does not hear of it. Recovery and the waiting duplicates go by the same decision.
     async fn conclude<R, E>(&self, ending: Ending<R, E>, guards: Option<Guards>) -> Answer<R, E> {
         let how = ending.how();
         let written = self.record(how, ending.failure()).await;

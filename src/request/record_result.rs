@@ -1,4 +1,4 @@
-//! Records the result of an attempt in what is kept of its delivery.
+//! Records the result of an attempt in the kept row of its delivery.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long it is tried. After that the delivery is free once this process has given up the number under which it
-/// was taken, as if the attempt had not ended.
+/// For how long the layer tries. After that the delivery is free once this process has given up the number under which
+/// it was taken, as if the attempt had not ended.
 const WRITE_FOR: Duration = Duration::from_secs(60);
 
 impl Admitted {
-    /// Records how an attempt ended in what is kept of its delivery.
+    /// Records in the kept row of a delivery how an attempt ended.
     pub(super) async fn record(&self, how: How, failed: Option<FailedAttempt>) -> Written {
         if how == How::Processed {
             self.close_breaker();
@@ -41,7 +41,7 @@ impl Admitted {
         })
     }
 
-    /// Whether the provider does not hear of a failure that is kept.
+    /// Whether kept failures are hidden from the provider.
     pub(super) fn acknowledges(&self) -> bool {
         let keeper = self.settings.keeper.as_ref();
         self.origin.is_request() && keeper.is_some_and(|keeper| keeper.settings.acknowledge)
@@ -133,14 +133,14 @@ impl Admitted {
                     }
                 }
             };
-            // It is free later if the time is over.
+            // After that time, the delivery gets free later.
             let _ = tokio::time::timeout(WRITE_FOR, written).await;
             drop(task);
         };
         spawn_once("result", again.in_current_span());
     }
 
-    /// Closes the breaker after a success. That costs nothing unless this process knows of failures.
+    /// Closes the breaker after a success. It costs nothing unless this process knows of failures.
     fn close_breaker(&self) {
         let Some(keeper) = &self.settings.keeper else {
             return;
@@ -192,7 +192,7 @@ impl Admitted {
         };
         keeper.quota.note_kept(store, endpoint);
         if kept.state == KeptState::Recorded {
-            // With 0, no request is meant to be kept.
+            // With 0, no request should be kept.
             if let Some(limit @ 1..) = keep.body_limit {
                 telemetry::request_not_kept(limit);
             }
@@ -207,7 +207,7 @@ impl Admitted {
         Ok(Written::Kept)
     }
 
-    /// Ends what is kept of a delivery whose body was processed under another id.
+    /// Ends the kept row of a delivery whose body was processed under another id.
     async fn drop_replay(&self) -> Result<Written, DatabaseError> {
         if self.settings.keeper.is_some() {
             self.settings
@@ -220,7 +220,7 @@ impl Admitted {
 }
 
 /// Records that an attempt at a kept delivery has failed or, without a failure, that it did not begin. Returns whether
-/// the delivery is kept: the row is still that of this attempt.
+/// the delivery is kept: whether the row still belongs to this attempt.
 async fn write(
     settings: &Settings,
     delivery: &Delivery,
@@ -251,7 +251,7 @@ async fn write(
     Ok(kept.is_some())
 }
 
-/// Tells that a delivery is dead. The answer to a provider does not wait for the hook.
+/// Reports that a delivery is dead. The answer to a provider does not wait for the hook.
 async fn tell_dead(
     settings: &Settings,
     keep: &Keep,

@@ -1,5 +1,5 @@
-//! The way of a rehearsal: an attempt that ends before its commit. It is neither recorded nor counted, and what it has
-//! found is told to the rehearsal alone. The rollback is in `transaction/commit.rs`.
+//! The path of a rehearsal: an attempt that ends before its commit. It is neither recorded nor counted, and only the
+//! rehearsal gets its result. The rollback is in `transaction/commit.rs`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::settings::Settings;
 use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError, RowsByTable};
 
-/// In the extensions of the response of a handler that would be committed: what it has written.
+/// In the extensions of a response that would be committed: what the handler has written.
 #[derive(Clone, Debug)]
 struct Effects(Option<RowsByTable>);
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
-/// It has a task of its own, as an attempt has: a middleware that gives up before the handler ends does not end it. It is
+/// Like an attempt, it has a task of its own: a middleware that gives up before the handler does not end it. It is
 /// aborted with the rehearsal. Then its connection is closed, and nothing is lost.
 pub(super) async fn rehearse<S, B, R>(
     settings: Arc<Settings>,
@@ -79,7 +79,7 @@ where
     let verification = &settings.verification;
     let delivery = rehearsal.delivery().clone();
     if *delivery.endpoint() != *verification.endpoint {
-        // Not taken for a request of it, which would be counted as one without a signature.
+        // Not treated as a request of the provider: it would count as one without a signature.
         return Err(Failure::OtherEndpoint(verification.endpoint.clone()).into());
     }
     if !settings.is_rehearsable {

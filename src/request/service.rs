@@ -53,8 +53,8 @@ impl<S: fmt::Debug> fmt::Debug for IdempotentWebhookService<S> {
     }
 }
 
-/// The body types must be made from `Bytes`: that of a request from the buffered bytes, that of a
-/// response from the layer's own short texts. axum's `Body` and `http_body_util::Full<Bytes>` are.
+/// The body types must convert from `Bytes`: the layer makes the request's body from the buffered bytes, and the
+/// response's body from its own short texts. axum's `Body` and `http_body_util::Full<Bytes>` are.
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for IdempotentWebhookService<S>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
@@ -79,7 +79,7 @@ where
             return ResponseFuture::new(ready(Ok(Response::new(Bytes::new().into()))));
         }
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
-            // A handler that may leave its transaction unused: what it writes elsewhere would not be rolled back.
+            // A handler that may leave its transaction unused: its writes elsewhere would not be rolled back.
             return ResponseFuture::new(ready(Ok(RollBack::skipped())));
         }
         // The service that was polled ready is the one to call.
@@ -114,7 +114,7 @@ where
     }
 }
 
-/// Verifies a request. One of recovery was verified when it was kept.
+/// Verifies a request. Requests of recovery were verified when they were kept.
 async fn admit<B, R, E>(
     settings: &Arc<Settings>,
     request: Request<B>,
@@ -131,7 +131,7 @@ where
         return Err(Failure::Nested.into());
     }
     let verification = &settings.verification;
-    // An attempt at a delivery of another endpoint is none here: its request is verified like one from outside.
+    // An attempt of another endpoint does not count here: its request is verified like one from outside.
     let kept = attempt.and_then(|attempt| {
         let provider = verification.provider.shared_name();
         let delivery = attempt.delivery_for(&verification.endpoint, provider)?;

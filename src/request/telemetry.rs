@@ -1,4 +1,4 @@
-//! The telemetry of a request: its log event, and what is counted of it.
+//! The telemetry of a request: its log event and its counts.
 
 use tracing::{Span, debug, error, info, warn};
 
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 use crate::verification::Unhandled;
 
-/// Logs that a delivery was received. If the process is killed in the handler, only this event tells of it.
+/// Logs that a delivery was received. If the process is killed in the handler, this event is the only trace.
 pub(super) fn received() {
     debug!("webhook received");
 }
@@ -25,7 +25,7 @@ pub(super) fn request(settings: &Settings, outcome: Outcome) {
     Span::current().record("outcome", outcome.as_str());
 }
 
-/// Counts the outcome of an attempt at a kept delivery, which is no request.
+/// Counts the outcome of an attempt at a kept delivery. It is not a request.
 pub(super) fn attempt(settings: &Settings, outcome: Outcome) {
     settings.counts.attempt(outcome);
     Span::current().record("outcome", outcome.as_str());

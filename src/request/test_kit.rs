@@ -1,10 +1,10 @@
-//! What the test kit asks of the layer. It asks for a rollback in place of a commit, by which
+//! What the test kit asks of the layer: a rollback in place of a commit, by which
 //! `assert_idempotent` finds writes that are not part of the transaction.
 
 use bytes::Bytes;
 use http::{Request, Response};
 
-/// In the extensions of a request whose success is to be rolled back. Only the test kit can put it
+/// In the extensions of a request whose success the layer must roll back. Only the test kit can put it
 /// there: extensions do not come over the wire, and the type is private.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RollBack;
@@ -33,7 +33,7 @@ impl RollBack {
         request.extensions().get::<Self>().is_some()
     }
 
-    /// The response to one that is not handled.
+    /// The response to a request that is not handled.
     pub(super) fn skipped<B: From<Bytes>>() -> Response<B> {
         let mut response = Response::new(B::from(Bytes::new()));
         response.extensions_mut().insert(Skipped);

@@ -1,4 +1,4 @@
-//! Work that a handler wants done after the commit.
+//! Work of a handler for after the commit.
 
 use std::any::Any;
 use std::fmt;

@@ -1,5 +1,6 @@
--- Whether a kept delivery is as it was read, now that a rehearsal has its lock: it may have been processed, discarded, erased
--- or run again meanwhile. A statement of its own, which sees what the lock was waited for.
+-- Whether a kept delivery is still as it was read, now that a rehearsal has its lock: it may have been processed,
+-- discarded, erased or run again meanwhile. A statement of its own, so it sees what was committed during the wait for
+-- the lock.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 state, $5 number of its last take, $6 the handler's `enable_seqscan`.
 select exists (

@@ -4,8 +4,8 @@
 /// delivery that waits for one row of the transaction waits for all of it.
 pub(crate) const DELETED_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many of the first bodies go into one transaction, by their sizes: as many as have at most so many bytes together, and
-/// one at least.
+/// How many of the first bodies go into one transaction: as many as have at most this many bytes together, and at least
+/// one.
 pub(crate) fn first_within(limit: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     let fit = sizes.into_iter().take_while(|size| {

@@ -1,4 +1,4 @@
-//! The claim of a delivery: one atomic insert or, for a rehearsal, its lock alone.
+//! The claim of a delivery: one atomic insert or, for a rehearsal, only its lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const AS_READ: &str = include_str!("as_read.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
-/// Ends what is kept of the delivery, in the transaction of the claim: a rollback undoes both.
+/// Ends the kept row of the delivery, in the transaction of the claim: a rollback undoes both.
 const END_KEPT: &str = include_str!("../recovery/kept/end_with_claim.sql");
 
 /// How often a claim is repeated after a serialization failure or a deadlock.
@@ -37,18 +37,17 @@ pub(crate) struct ClaimRequest {
     pub(crate) delivery: Delivery,
     /// The digest of its event type and body, if the replay guard is on: another delivery with it is a duplicate.
     pub(crate) fingerprint: Option<Sha256Digest>,
-    /// What it is about, if deliveries of one object are processed one at a time.
+    /// Its object, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
-    /// The longest wait for other deliveries of the object in Postgres. Without it, they are waited for as long as for the
-    /// claim.
+    /// The longest wait for other deliveries of the object in Postgres. Without it, the limit is that of the claim.
     pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
     /// The number of its take, if it is a kept delivery that was taken. The claim is refused if another attempt has taken it
     /// since.
     pub(crate) take: Option<i64>,
-    /// What was read of the kept delivery if it is rehearsed: rolled back whatever its handler answers. A rehearsal takes the
-    /// lock of the claim and writes nothing, so that a delivery that was processed is rehearsed as well.
+    /// For a rehearsal, which is rolled back whatever its handler answers: what was read of the kept delivery. A
+    /// rehearsal takes the lock of the claim and writes nothing, so it also runs a delivery that was processed.
     pub(crate) rehearsed: Option<AsRead>,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
@@ -71,8 +70,9 @@ pub(crate) enum NotClaimed {
     InFlight,
     /// The same for another delivery of its object.
     ObjectInFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since: of a rehearsal, since it was read. Or, with a
-    /// late claim, whether an operator has it processed again is not what its handler was told.
+    /// It was kept, and was discarded, forgotten or taken by another attempt since (for a rehearsal: since it was
+    /// read). Or, with a late claim, an operator has it processed again, and its handler does not know that, or the
+    /// other way round.
     Superseded,
     Failed(DatabaseError),
 }
@@ -93,7 +93,7 @@ impl From<DatabaseError> for NotClaimed {
     }
 }
 
-/// By what a delivery is a duplicate of one that was processed.
+/// What a duplicate has in common with a processed delivery.
 #[derive(Debug)]
 pub(crate) enum DuplicateOf {
     Id,
@@ -103,7 +103,7 @@ pub(crate) enum DuplicateOf {
     },
 }
 
-/// What limits the statements of a claim, and what its handler gets.
+/// The limits of a claim's statements, and the settings that its handler gets.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     /// The end of the wait for other attempts.
@@ -112,7 +112,7 @@ struct Limits<'a> {
     lock_timeout: &'a str,
     /// The longest time between two statements.
     idle_timeout: &'a str,
-    /// That of the pool's connections, which the handler gets.
+    /// The setting of the pool's connections, which the handler gets.
     enable_seqscan: &'a str,
 }
 
@@ -121,7 +121,7 @@ struct Begun {
     id: TransactionId,
     /// Whether an operator has the delivery processed again.
     is_reprocessed: bool,
-    /// Of a rehearsal, what its session had written before. `None` if Postgres does not count.
+    /// For a rehearsal: what its session had written before. `None` if Postgres does not count.
     written_before: Option<RowsByTable>,
 }
 
@@ -140,8 +140,8 @@ impl Store {
                 ended => return ended,
             };
             if error.is_conflict() && conflicts < MAX_CONFLICTS {
-                // In `repeatable read` and `serializable`, a claim fails if the one that it has
-                // waited for was committed. With a new snapshot it is a duplicate.
+                // In `repeatable read` and `serializable`, a claim fails if the claim that it waited for was committed.
+                // With a new snapshot it is a duplicate.
                 conflicts += 1;
             } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
                 // Any error of Postgres may come from the connection, which was left with another role or setting. Nothing
@@ -175,9 +175,9 @@ impl Store {
             Err(not_claimed) => not_claimed,
         };
         match &not_claimed {
-            // The rollback releases the lock of the claim, and undoes the row of the claim if the body is that of another
-            // delivery. It is sent while the connection returns to the pool. Nothing has to wait for it: the copies in the
-            // queue for the lock are duplicates, too.
+            // The rollback releases the lock of the claim, and undoes the row of the claim if another delivery had the
+            // body. It is sent while the connection returns to the pool. Nothing waits for it: the copies in the queue
+            // for the lock are duplicates, too.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
@@ -198,7 +198,7 @@ impl Store {
         Err(not_claimed)
     }
 
-    /// Why the lock of its object was not had in time. If the delivery was processed meanwhile, it is a duplicate.
+    /// Why it did not get the lock of its object in time. If the delivery was processed meanwhile, it is a duplicate.
     pub(crate) async fn why_not_locked(&self, request: &ClaimRequest) -> NotClaimed {
         match self.look_up(request).await {
             Ok(Known {
@@ -210,8 +210,8 @@ impl Store {
         }
     }
 
-    /// Claims the delivery in a transaction. It may not be the one that was begun on the connection: the registration of the
-    /// window and the wait for an object begin a new one.
+    /// Claims the delivery in a transaction. That may be another one than was begun on the connection: the registration
+    /// of the window and the wait for an object begin a new one.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,
@@ -295,7 +295,7 @@ impl Store {
         })
     }
 
-    /// Inserts the claim and its fingerprint, and ends what is kept of the delivery.
+    /// Inserts the claim and its fingerprint, and ends the kept row of the delivery.
     async fn insert(
         &self,
         connection: &mut TxConnection,
@@ -358,8 +358,8 @@ impl Store {
         })
     }
 
-    /// Ends what is kept of the delivery. Returns whether an operator has it processed again, or `None` if there
-    /// is nothing to end: another attempt has taken it since, for example.
+    /// Ends the kept row of the delivery. Returns whether an operator has it processed again, or `None` if there is no
+    /// row to end: another attempt has taken it since, for example.
     async fn end_kept(
         &self,
         connection: &mut TxConnection,

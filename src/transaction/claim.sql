@@ -8,7 +8,7 @@
 --     lock of the delivery, if it is free: that is all
 --     lock_timeout := $6    for the queue
 --     lock of the delivery, after a wait
---     has_waited   := true  the kept rows are read again: this statement does not see what was kept meanwhile
+--     has_waited   := true  the kept rows are read again: this statement does not see rows kept meanwhile
 --     lock_timeout := $7    for the insert
 --
 -- The insert waits for a transaction that deletes or inserts the row by itself. The handler's statements get
@@ -16,12 +16,13 @@
 --
 -- All attempts at a delivery queue for the lock, which is held to the end of the transaction. Most find it free. Without
 -- the queue, an attempt would wait for the transaction that has inserted the row, then for the next one that inserts it
--- after a failure, with a new `lock_timeout` each time. Each wait has a limit, so that a session whose client has given up
--- does not wait on with the lock. Separate statements for the lock and the settings would cost more. The outer `select`
+-- after a failure, with a new `lock_timeout` each time. Each wait has a limit, or a session whose client has given up
+-- would wait on with the lock. Separate statements for the lock and the settings would cost more. The outer `select`
 -- is for Citus, where the `insert` runs on a worker, in another transaction.
 --
 -- Without `on conflict do nothing` on the key: A commits, B claims and commits: two effects. Without the lock: A claims,
--- an operator discards what was kept meanwhile, and A commits. Without the idle limit, a host that is lost blocks it.
+-- an operator discards the row that was kept meanwhile, and A commits. Without the idle limit, a host that is lost
+-- blocks it.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 event type, $5 digest, $6 `lock_timeout` for the queue, $7 for other waits, and $8
 -- for the handler, $9 the longest time of the transaction without a statement, $10 the handler's `enable_seqscan`.

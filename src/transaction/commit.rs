@@ -1,4 +1,4 @@
-//! The commit of a delivery, and its rollback. Which of the two, `request/attempt.rs` decides.
+//! The commit of a delivery, and its rollback. `request/attempt.rs` decides which.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ use crate::random::random;
 /// broken off, sqlx takes the answers to earlier statements for those to later ones.
 ///
 /// One message with this query and the commit would save a round trip, but no CPU time: a message of two
-/// statements cannot be prepared, so the query would be parsed and planned each time. It would also commit what
-/// sqlx is out of step with.
+/// statements cannot be prepared, so the query would be parsed and planned each time. It would also commit when sqlx is
+/// out of step.
 const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
 
 /// Checks what is deferred to the commit.
 const CHECK_CONSTRAINTS: &str = "set constraints all immediate";
 
-/// Ends whatever transaction a rehearsal is in, and what a session would keep behind a PgBouncer. Returns whether the
+/// Ends whatever transaction a rehearsal is in, and what the session would keep behind PgBouncer. Returns whether the
 /// transaction of the claim was committed.
 fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
@@ -64,7 +64,7 @@ pub(crate) enum CommitError {
     Database(DatabaseError),
 }
 
-/// Why a rehearsal is not one of a delivery that would be processed.
+/// Why a rehearsed delivery would not be processed.
 #[derive(Debug)]
 pub(crate) enum RehearsalError {
     /// A commit would have failed.
@@ -74,7 +74,7 @@ pub(crate) enum RehearsalError {
 }
 
 impl CommitError {
-    /// Why not, by whether the transaction was the claim's.
+    /// The reason, by whether the transaction was the claim's.
     fn of(is_the_claims: Result<bool, DatabaseError>) -> Result<(), Self> {
         match is_the_claims? {
             true => Ok(()),
@@ -103,7 +103,7 @@ impl ClaimedTx {
             ..
         } = self;
         let committed = with_timeout(timeout, async {
-            // What the handler has left running may end well. It is cancelled only once this is given up.
+            // Statements that the handler has left running may end well. They are cancelled only once this is given up.
             read_pending(&mut connection).await?;
             let is_the_claims = connection.is_in(id).await?;
             if is_the_claims {
@@ -126,9 +126,9 @@ impl ClaimedTx {
         }
     }
 
-    /// Does what precedes a commit, and rolls back: what the commit would refuse is refused, except what Postgres sees at
-    /// the commit only, such as a conflict of serializable transactions. Returns what the handler has written, which is not
-    /// known if Postgres does not count.
+    /// Does what precedes a commit, and rolls back. It finds what a commit would refuse, except what Postgres only sees
+    /// at the commit, such as a conflict of serializable transactions. Returns what the handler has written, unless
+    /// Postgres does not count.
     pub(crate) async fn rehearse_commit(mut self) -> Result<Option<RowsByTable>, RehearsalError> {
         let timeout = self.timeout;
         let before = self.written_before.take();
@@ -139,7 +139,7 @@ impl ClaimedTx {
             }
             let checked = sqlx::raw_sql(CHECK_CONSTRAINTS).execute(&mut **connection);
             with_timeout(timeout, checked).await?;
-            // After the triggers that wait for the commit.
+            // After the deferred triggers.
             let after = with_timeout(timeout, written::read(connection)).await?;
             let both = before.zip(after);
             Ok(both.map(|(before, after)| written::between(&before, after)))
@@ -150,7 +150,7 @@ impl ClaimedTx {
     /// Rolls back a rehearsal whose handler has failed.
     pub(crate) async fn rehearse_rollback(self) -> Result<(), RehearsalError> {
         match self.end_rehearsal(async |_| Ok(())).await {
-            // Its handler has failed, as it says.
+            // The handler's response says that it has failed.
             Err(RehearsalError::NotCommitted(CommitError::Aborted)) => Ok(()),
             ended => ended,
         }
@@ -190,7 +190,7 @@ impl ClaimedTx {
         }
     }
 
-    /// Rolls back and waits for it, so that the next attempt can claim the delivery at once.
+    /// Rolls back and waits for that: then the next attempt can claim the delivery at once.
     pub(crate) async fn roll_back(self) {
         self.connection.roll_back(self.timeout).await;
     }
@@ -242,7 +242,7 @@ impl TxConnection {
     /// than that of the claim.
     pub(super) async fn roll_back(mut self, timeout: Duration) {
         if self.is_of_rehearsal {
-            // Of a transaction that there is not: nothing of it is committed.
+            // There is no such transaction: nothing of it is committed.
             let none = TransactionId("0".into());
             self.end_rehearsal(&none, timeout).await;
             return;

@@ -23,9 +23,10 @@ pub(super) struct TxConnection {
     pool: PgPool,
     /// Held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
-    /// The transaction, while a handler has it: what still runs in it when the handler is given up may be cancelled.
+    /// The transaction, while a handler has it: if the handler is given up, statements that still run in it may be
+    /// cancelled.
     of_handler: Option<TransactionId>,
-    /// Its session is one that only a rehearsal may have.
+    /// Only a rehearsal may have its session.
     pub(super) is_of_rehearsal: bool,
 }
 
@@ -86,7 +87,7 @@ impl TxConnection {
         self.of_handler = Some(id.clone());
     }
 
-    /// What follows is not cancelled: it is the commit.
+    /// From here on nothing is cancelled: the commit follows.
     pub(super) fn take_from_handler(&mut self) {
         self.of_handler = None;
     }
@@ -102,7 +103,7 @@ impl TxConnection {
     /// Returns the connection to the pool. Its transaction must have ended.
     ///
     /// The pool pings a connection that returns, and sqlx 0.9.0 waits for the answer without a limit. A peer that falls
-    /// silent after the commit would take its place of the pool for ever.
+    /// silent after the commit would occupy its place in the pool forever.
     pub(super) fn release(mut self) {
         let Some(mut connection) = self.connection.take() else {
             return;
@@ -123,16 +124,16 @@ impl TxConnection {
     }
 }
 
-/// A connection of the pool. If there is none in time, the error tells whether all of them are in use, or
-/// Postgres does not answer. sqlx's own timeout, which may be shorter, does not tell.
+/// A connection of the pool. If there is none in time, the error says whether all of them are in use, or Postgres does
+/// not answer. sqlx's own timeout, which may be shorter, does not say.
 async fn acquire(
     pool: &PgPool,
     deadline: Instant,
 ) -> Result<PoolConnection<Postgres>, DatabaseError> {
     // An idle one, without the pool's ping: the `begin` that follows is the test. This skips a `before_acquire` of the
-    // pool, which nothing can ask for. A pool that does not ping may have a test of its own there, which only its
-    // `acquire` runs. This overtakes no task that waits: the semaphore of the pool hands a place that becomes free to the
-    // first of them.
+    // pool: sqlx does not say whether there is one. A pool that does not ping may have a test of its own there, which
+    // only its `acquire` runs. This overtakes no task that waits: the semaphore of the pool hands a place that becomes
+    // free to the first of them.
     if pool.options().get_test_before_acquire()
         && let Some(connection) = pool.try_acquire()
     {
@@ -142,11 +143,11 @@ async fn acquire(
     if is_in_use(pool) && fills(given_up, pool) {
         return Err(DatabaseError::GivenUp(given_up));
     }
-    // Otherwise this opens or tests a connection itself, which then counts as one in use.
+    // Otherwise this opens or tests a connection, which then counts as in use.
     let waits_for_others = is_in_use(pool);
     // Boxed because it is by far the largest future of a request.
     let mut acquiring = Box::pin(pool.acquire());
-    // Of the shorter limit, so that the cause is known when it is over.
+    // With the shorter limit, the cause is known when it is over.
     let now = Instant::now();
     let limit = deadline.saturating_duration_since(now);
     let half = now + limit.min(pool.options().get_acquire_timeout()) / 2;

@@ -73,8 +73,8 @@ use crate::extract_error::ExtractError;
 ///   transaction`): a `commit` by itself, the rest if further statements follow.
 /// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or
 ///   `transaction` on it, ignores that this failed or was cancelled, and continues with the very
-///   same reference; likewise with a savepoint of sqlx's in which it makes another one. Such a
-///   function has to return the error.
+///   same reference; likewise with a savepoint of sqlx's in which it makes another one. Such a function must return the
+///   error.
 /// - A savepoint of sqlx's own whose `commit` is cancelled after another one of the same depth
 ///   was rolled back: sqlx then rolls back to that one.
 ///
@@ -121,8 +121,8 @@ impl DedupeTx {
     /// Runs `work` after the commit, in a background task and in the order of these calls.
     ///
     /// It runs **at most once**: only if the commit was confirmed, and not at all if the process
-    /// ends before that, or if the confirmation is lost. Where that is not enough, write a job in
-    /// the transaction and do the work from there.
+    /// ends before that, or if the confirmation is lost. If that is not enough, write a job in the transaction and do
+    /// the work from there.
     ///
     /// The timeout of each piece of work is
     /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). An error, a panic or a
@@ -144,7 +144,7 @@ impl DedupeTx {
     }
 
     /// Records `version` as seen for `subject`, and returns how it compares with the highest
-    /// version seen before. It detects stale events, because dedupe does not put events in order.
+    /// version seen before. It detects stale events: deduplication does not put events in order.
     ///
     /// The subject is what the events are about, such as `sub_123`. The version is a number that
     /// the provider raises with each event: a sequence number, or the time of the event. A
@@ -153,7 +153,7 @@ impl DedupeTx {
     ///
     /// **Process an event that is the [`Same`](Recency::Same).** A provider's time is often in
     /// whole seconds, like Stripe's `created`, and two updates within a second then have the same
-    /// version. Their order is unknown. Where it matters, use a version that changes with each
+    /// version. Their order is unknown. If it matters, use a version that changes with each
     /// event, or fetch the object from the provider's API.
     ///
     /// The record is part of the transaction: a rollback removes it. Until the end of the
@@ -188,8 +188,8 @@ impl DedupeTx {
         recency::advance(self, &delivery, subject, version).await
     }
 
-    /// Makes a savepoint. What is done through it can be rolled back without the rest, for example
-    /// after a statement that may fail. End it with [`commit`](Savepoint::commit) or
+    /// Makes a savepoint. Its writes can be rolled back without the rest, for example after a statement that may fail.
+    /// End it with [`commit`](Savepoint::commit) or
     /// [`rollback`](Savepoint::rollback): one that is dropped is rolled back.
     ///
     /// Put a timeout around the statements, not around `begin` itself: see
@@ -258,7 +258,7 @@ impl DedupeTx {
     }
 }
 
-/// Is implemented by nothing, so that the compiler explains how a `DedupeTx` ends.
+/// No type implements it, so the compiler explains how a `DedupeTx` ends.
 ///
 /// ```compile_fail,E0277
 /// # use idempotent_webhook::DedupeTx;

@@ -1,9 +1,9 @@
 //! Connections that were given up before Postgres had answered.
 //!
 //! Postgres does not look at its client while a statement runs or waits for a lock, or while a commit waits for a standby: a
-//! session goes on although its connection is closed. If each timeout closed one, the pool would open another for it, until
-//! no application could connect to that server any more. So such a connection stays open, and keeps its place of the pool, until
-//! Postgres has answered.
+//! session goes on although its connection is closed. If each timeout closed a connection, the pool would open another
+//! one for it, until no application could connect to that server any more. So such a connection stays open, and keeps
+//! its place in the pool, until Postgres has answered.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,18 +22,19 @@ use super::connection::TransactionId;
 use super::pg_error::{DatabaseError, read_pending, with_timeout};
 use crate::database_name::DatabaseName;
 
-/// How long a statement may run on after it was given up. Then its place counts, and a statement of a handler is cancelled.
+/// How long a statement may run on after it was given up. After that its place counts as lost, and a handler's
+/// statement is cancelled.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long a connection may be without an answer before Postgres is asked whether anything still runs, and how often it is
-/// asked.
+/// How long a connection may be without an answer before the crate asks Postgres whether anything still runs, and how
+/// often it asks.
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long a connection keeps its place if Postgres cannot be asked either. Then a network has fallen silent, or a host is
-/// lost, and nobody can tell whether Postgres works on.
+/// How long a connection keeps its place if Postgres cannot be asked either. Then a network has fallen silent, or a
+/// host is lost, and nobody knows whether Postgres works on.
 const SILENCE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// How long an answer to that question is good for other connections.
+/// How long other connections may use an answer to that question.
 const ANSWER_IS_FRESH: Duration = Duration::from_secs(1);
 
 /// How long a connection beside the pool may take, all in all.
@@ -63,27 +64,28 @@ const ANYTHING_RUNS: &str = "
     )
 ";
 
-/// The databases, by their roles, of which something was given up once. A static, since the pools of a process need not share anything else.
+/// The databases, by role, that have ever had a connection given up. A static, since the pools of a process need not
+/// share anything else.
 static DATABASES: Mutex<Vec<Arc<Database>>> = Mutex::new(Vec::new());
 
 /// How many places there are in all, so that a delivery takes no lock while all is well.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
 
-/// What was given up of a database. Only one connection beside the pools asks and cancels.
+/// The given up connections of a database. Only one connection beside the pools asks and cancels.
 struct Database {
     name: DatabaseName,
     /// One role may not cancel what another one runs.
     role: String,
     places: Mutex<Vec<Place>>,
     to_cancel: Mutex<Vec<TransactionId>>,
-    /// When Postgres was asked whether anything runs, and what it said. Held by who uses the connection.
+    /// When Postgres was asked whether anything runs, and what it said. Held by the user of the connection.
     beside: tokio::sync::Mutex<Option<(Instant, Runs)>>,
 }
 
-/// What a connection that was given up takes away.
+/// The places that given up connections occupy.
 #[derive(Clone)]
 struct Place {
-    /// Those of its pool, by which this is known.
+    /// The options of its pool, which identify it.
     of_pool: Arc<PgConnectOptions>,
     /// The limit on the connections of deliveries, if it holds one of them.
     of_limit: Option<Arc<Semaphore>>,
@@ -165,7 +167,7 @@ pub(super) fn keep_place(
     }
 }
 
-/// How many places of a pool are those of connections that were given up.
+/// How many places of a pool belong to connections that were given up.
 pub(super) fn of_pool(pool: &PgPool) -> usize {
     let options = pool.connect_options();
     count(pool, |place| Arc::ptr_eq(&place.of_pool, &options))
@@ -226,7 +228,8 @@ impl GivenUp {
         if timeout(GRACE, read_pending(connection)).await.is_ok() {
             return;
         }
-        // Those that are answered within a moment count for nothing: who needs a place may wait for theirs.
+        // Connections that get their answer within a moment do not count: a caller that needs a place may wait for
+        // theirs.
         let database = Database::of(&self.pool);
         let place = Place {
             of_pool: self.pool.connect_options(),
@@ -283,8 +286,8 @@ impl Database {
         database
     }
 
-    /// Has Postgres cancel what runs in a transaction, with what others want to be cancelled. It is known by its number, not by
-    /// that of its session, which may have another one by now.
+    /// Has Postgres cancel what runs in a transaction, together with what other callers want to cancel. The transaction
+    /// is found by its own number, not by the session's, which may run another one by now.
     async fn cancel(&self, pool: &PgPool, id: TransactionId) {
         lock(&self.to_cancel).push(id);
         let _beside = self.beside.lock().await;

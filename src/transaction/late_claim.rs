@@ -44,8 +44,8 @@ use crate::extract_error::ExtractError;
 /// ```
 ///
 /// With the feature `axum` it is an extractor. Without it, [`LateClaim::take`] takes it out of the request. If a
-/// handler answers 2xx without `begin`, the layer claims the delivery then, and commits the claim alone. As a
-/// [`DedupeTx`], it must not outlive the handler: one that is moved into a task is answered with 500.
+/// handler answers 2xx without `begin`, the layer claims the delivery then, and commits only the claim. Like a
+/// [`DedupeTx`], it must not outlive the handler: if it is moved into a task, the layer answers 500.
 #[must_use = "`begin` claims the delivery"]
 pub struct LateClaim {
     slot: Slot,
@@ -121,14 +121,14 @@ impl LateClaim {
     /// Tells the layer that the handler has claimed the delivery by the SQL function
     /// [`claim`](crate::documentation::drivers#the-claim), in a transaction of another driver, and has committed that.
     ///
-    /// The layer looks for the claim before it acknowledges: if it is not there, the sender gets a 500. So a commit that
-    /// the driver has taken for a success, and Postgres has not, loses no event. If the function returned `false`, drop the
-    /// `LateClaim`, and answer 200. If the handler fails after its commit, that is logged, and the sender gets a 200 as for
-    /// a duplicate.
+    /// The layer looks for the claim before it acknowledges: if it is not there, the sender gets a 500. So no event is
+    /// lost if the driver takes a commit for a success although Postgres has rolled back. If the function returned
+    /// `false`, drop the `LateClaim`, and answer 200. If the handler fails after its commit, that is logged, and the
+    /// sender gets a 200 as for a duplicate.
     ///
     /// With [`assert_idempotent`](crate::testing::assert_idempotent), such a layer needs
-    /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction): what is committed cannot be
-    /// rolled back.
+    /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction): a commit cannot be rolled
+    /// back.
     pub fn committed(mut self) {
         if let Some(pending) = self.pending.take() {
             self.slot.put_back(Left::Committed(pending));
@@ -162,11 +162,11 @@ pub enum BeginError {
     /// Another attempt was still working on it, or on its [object](crate::IdempotentWebhook::serialize_by), when the
     /// wait was over.
     InFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since the handler was called. Or an operator
-    /// has it [processed again](crate::Delivery::is_reprocessed) since, which the handler was not told.
+    /// It was kept, and was discarded, forgotten or taken by another attempt since the handler was called. Or an
+    /// operator has it [processed again](crate::Delivery::is_reprocessed) since, which the handler does not know.
     ///
-    /// A request of the provider is not part of what is kept after a failure: if that is discarded while the handler
-    /// of the provider's next copy runs, the copy is processed all the same.
+    /// A new request of the provider is independent of a row that was kept after a failure: if the row is discarded
+    /// while the handler of the provider's next copy runs, the copy is still processed.
     Superseded,
     /// Postgres could not be reached, or has refused the claim. The log has the error.
     Database,

@@ -1,8 +1,8 @@
--- Locks the object. Returns whether that is a lock of the session, after which the caller begins anew.
+-- Locks the object. Returns whether that is a lock of the session. Then the caller begins again.
 --
 -- The `case` goes from top to bottom:
 --
---     idle limit   := $5    a process that is frozen before `claim.sql` does not hold the object for ever
+--     idle limit   := $5    a process that is frozen before `claim.sql` does not hold the object forever
 --     lock of the transaction, if it is free: `false`, that is all
 --     lock_timeout := $4
 --     lock of the session, after a wait: `true`

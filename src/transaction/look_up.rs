@@ -1,4 +1,4 @@
-//! What is known of a delivery before its handler runs, if it is claimed late.
+//! What is known about a delivery before its handler runs, with a late claim.
 
 use sqlx::Row;
 
@@ -9,7 +9,7 @@ use super::store::{MAX_CONNECTIONS, Store};
 
 const LOOK_UP: &str = include_str!("look_up.sql");
 
-/// What is known of a delivery that is not claimed.
+/// What is known about a delivery that is not claimed.
 pub(crate) struct Known {
     /// If it was processed before.
     pub(crate) duplicate_of: Option<DuplicateOf>,
@@ -35,7 +35,7 @@ impl Store {
 
     async fn try_look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
-        // The claim may be one of another driver.
+        // Another driver may have made the claim.
         self.ensure_registered(delivery).await?;
         let mut tx = self.begin_short().await?;
         let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);

@@ -1,4 +1,4 @@
--- What is known of a delivery before its handler runs, if it is claimed late: whether it was processed, and whether
+-- What is known about a delivery before its handler runs, with a late claim: whether it was processed, and whether
 -- an operator has it processed again.
 --
 -- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.

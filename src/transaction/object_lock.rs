@@ -1,5 +1,5 @@
-//! `serialize_by`: the lock of an object, whose deliveries are processed one at a time over all processes. Those of one process
-//! have waited for each other before, in `request/guards.rs`, where none holds a connection.
+//! `serialize_by`: the lock of an object, whose deliveries are processed one at a time over all processes. The
+//! deliveries of one process have waited for each other before, in `request/guards.rs`, without a connection.
 
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
@@ -14,9 +14,9 @@ use crate::pg_time::millis;
 const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const KEEP_OBJECT: &str = include_str!("keep_object.sql");
 
-/// Begins the transaction again: with another snapshot, in the same session. The settings end with the one before. The limit
-/// of idle transactions is set in the same message: a host that is lost after this must not hold the object. That of a claim
-/// is as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
+/// Begins the transaction again: with another snapshot, in the same session. The settings of the old one end with it.
+/// The limit of idle transactions is set in the same message: a host that is lost after this must not hold the object.
+/// The transaction of a claim begins as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
 fn begin_again(idle_timeout: &str, is_claim: bool) -> AssertSqlSafe<String> {
     let setting = match is_claim {
         true => "; set local enable_seqscan = off",

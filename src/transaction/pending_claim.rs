@@ -1,4 +1,4 @@
-//! The claim of a delivery whose handler runs before it.
+//! The claim of a delivery whose handler runs first.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::slot::ClaimedTx;
 use super::store::Store;
 use crate::metrics::{Metrics, Stage};
 
-/// What a claim needs that the handler makes, or the layer after it.
+/// What the claim needs, whether the handler makes it, or the layer after the handler.
 pub(crate) struct PendingClaim {
     store: Store,
     request: ClaimRequest,
     /// Whether the handler, or a middleware or extractor on its behalf, has taken it out of the request.
     pub(crate) was_extracted: bool,
-    /// What the handler was told: whether an operator has it processed again.
+    /// What the handler knows: whether an operator has it processed again.
     is_reprocessed: bool,
     /// The longest wait for another attempt.
     wait: Duration,
@@ -53,8 +53,8 @@ impl PendingClaim {
         self.request.take
     }
 
-    /// Claims the delivery for the handler. It waits for half of the handler's time that is left, so that a wait in
-    /// vain is not taken for a handler that is too slow.
+    /// Claims the delivery for the handler. It waits for half of the handler's remaining time, so a wait without
+    /// success is not taken for a handler that is too slow.
     pub(super) async fn begin(&self) -> Result<ClaimedTx, NotClaimed> {
         let time = self.called_at.elapsed();
         self.measure(Stage::BeforeClaim, time);
@@ -88,7 +88,8 @@ impl PendingClaim {
         self.measure(Stage::Claim, started.elapsed());
         let mut tx = claimed?;
         tx.was_extracted = self.was_extracted;
-        // Without this: B commits, an operator has it processed again, and A, which was told that it is new, commits.
+        // Without this: B commits, an operator has it processed again, and A, whose handler believes that it is new,
+        // commits.
         if tx.is_reprocessed != self.is_reprocessed {
             tx.roll_back().await;
             return Err(NotClaimed::Superseded);

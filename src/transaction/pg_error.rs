@@ -30,11 +30,12 @@ pub(crate) enum DatabaseError {
     TimedOut,
     /// No connection within the timeout, and why none can be opened.
     Unreachable(String),
-    /// No connection within the timeout: all of the pool are in use, which has so many.
+    /// No connection within the timeout: all connections of the pool, which has this many, are in use.
     PoolInUse(u32),
-    /// The same for those that deliveries may hold.
+    /// The same for the connections that deliveries may hold.
     LimitReached(usize),
-    /// No connection becomes free before Postgres lets go of one that was given up, of which there are so many.
+    /// No connection becomes free before Postgres lets go of one of the connections that were given up, which are this
+    /// many.
     GivenUp(usize),
     Sqlx(sqlx::Error),
     /// The error of a transaction that several writes have shared.
@@ -77,7 +78,7 @@ impl DatabaseError {
         self.sqlx().is_none_or(is_of_the_moment)
     }
 
-    /// Whether Postgres refuses the values of the statement, on whatever connection.
+    /// Whether Postgres refuses the values of the statement, whatever the connection.
     pub(crate) fn is_about_the_data(&self) -> bool {
         self.sqlx()
             .and_then(sqlx::Error::as_database_error)
@@ -149,7 +150,7 @@ impl fmt::Display for Explained<'_> {
     }
 }
 
-/// What to do about an error of one of the crate's own statements, to be written behind it. Empty if that is not known.
+/// What to do about an error of one of the crate's own statements, as text to append to it. Empty if unknown.
 pub(crate) fn hint(error: &sqlx::Error) -> &'static str {
     if is_not_migrated(error) {
         "; has `idempotent_webhook::migrate` been run?"

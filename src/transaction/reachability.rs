@@ -1,5 +1,5 @@
-//! Why Postgres cannot be reached. The pool does not say: it takes a refusal for a start of the server, and tries again
-//! until the time is over.
+//! Why Postgres cannot be reached. The pool does not say: it takes a refusal for a server that is starting, and tries
+//! again until the time is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a look may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The databases to which a connection takes long. A static, since the pools of a process need not share anything else.
+/// The databases to which a connection takes long. A static, since the pools of a process need share nothing else.
 static SLOW: Mutex<Vec<Slow>> = Mutex::new(Vec::new());
 
 /// Whether there is one, so that a delivery takes no lock while all is well.
@@ -31,7 +31,7 @@ struct Slow {
     looked_at: Option<Instant>,
     /// Why the last look has failed.
     cause: Option<String>,
-    /// Whether a transaction could not begin for want of a connection.
+    /// Whether a transaction could not begin because there was no connection.
     is_away: bool,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn is_there(pool: &PgPool) {
     }
 }
 
-/// Does something with what is known of a database.
+/// Does something with what is known about a database.
 fn with<T>(database: &DatabaseName, work: impl FnOnce(&mut Slow) -> T) -> T {
     let mut all = lock();
     IS_ONE_SLOW.store(true, Ordering::Relaxed);

@@ -15,7 +15,7 @@ const MAX_SUBJECT: usize = 255;
 pub enum Recency {
     /// Higher than any seen before, or the first one.
     Newer,
-    /// Equal to the highest. It may be a new event all the same: if the version is a time, several
+    /// Equal to the highest. It may still be a new event: if the version is a time, several
     /// events may share it.
     Same,
     /// Lower than the highest: the event is stale.

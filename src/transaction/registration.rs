@@ -14,8 +14,8 @@ use super::store::{BEGIN_CLAIM, Registration, Store};
 use crate::delivery::Delivery;
 use crate::pg_time::millis;
 
-/// Makes room for this process's registration. Another window of the endpoint is deleted if no process has
-/// registered it for a day. By then a rolling deploy is over.
+/// Makes room for this process's registration: deletes another window of the endpoint if no process has registered it
+/// for a day. By then a rolling deploy is over.
 const DELETE_OUTDATED: &str = "
     delete from idempotent_webhook.redelivery_windows
     where endpoint = $1
@@ -71,8 +71,7 @@ impl PoolSettings {
         })
     }
 
-    /// The limit for a transaction whose handler may be idle for `longest`, or that of the pool if it is
-    /// lower.
+    /// The limit for a transaction whose handler may be idle for `longest`, or the pool's limit if it is lower.
     pub(super) fn idle_timeout(&self, longest: Duration) -> String {
         let limit = longest.as_millis().clamp(1, MAX_IDLE);
         let limit = match self.idle_millis {

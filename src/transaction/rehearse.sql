@@ -1,7 +1,7 @@
--- Takes the lock of a claim, for a transaction that is rolled back whatever happens in it. It writes nothing: a delivery
--- that was processed is run as well, and no other session waits for a row of this crate.
+-- Takes the lock of a claim, for a transaction that is rolled back whatever happens in it. It writes nothing: it also
+-- runs a delivery that was processed, and no other session waits for a row of this crate.
 --
--- The lock is that of `claim.sql`. The `case` goes from top to bottom:
+-- The lock is the one of `claim.sql`. The `case` goes from top to bottom:
 --
 --     idle limit   := $6
 --     lock_timeout := $4    for the queue

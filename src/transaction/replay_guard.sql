@@ -3,7 +3,7 @@
 -- The `case` of the id goes from top to bottom, before the row is inserted:
 --
 --     lock_timeout := $5    for the queue
---     lock of the body, after a wait: all attempts with it queue, as those at a delivery do
+--     lock of the body, after a wait: all attempts with it queue, like attempts at one delivery
 --     lock_timeout := $6    for the insert
 --
 -- After that, `lock_timeout` is $7.

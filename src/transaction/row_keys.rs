@@ -2,12 +2,12 @@
 //!
 //! # How a statement looks for rows by their keys
 //!
-//! Postgres keeps the plan of a prepared statement, also one that it has made while a table was empty. Then it costs no more
-//! to read all rows of the table, or of an endpoint, than to look up each key. So such a statement leaves no other way than
-//! the primary key:
+//! Postgres keeps the plan of a prepared statement, even if it was made while a table was empty. Then it costs no more
+//! to read all rows of the table, or of an endpoint, than to look up each key. So such a statement leaves the planner
+//! only the primary key:
 //!
 //! - It runs in a transaction that [`begin_own!`](super::short_tx::begin_own) begins.
-//! - It compares all columns of the key with the columns of its list of keys, and none of them with a value.
+//! - It compares all columns of the key with the columns of its list of keys, never with a value.
 //! - It compares the first one with `= any (array[key.endpoint])` instead of `=`. By `=`, Postgres may also read the whole
 //!   index in its order and compare it with the list.
 //! - It has no condition that implies the condition of a partial index. It says `state not in ('recorded', 'due', 'dead')`,
@@ -27,7 +27,7 @@ use sqlx::{PgConnection, Postgres, Row};
 use crate::delivery::Delivery;
 use crate::pg_time::interval;
 
-/// Guarded bodies have their digest in the delivery as well.
+/// With the replay guard, the digest of the body is in the delivery as well.
 const DELETE_BODIES: &str = "
     with guarded as materialized (
         select key.endpoint, key.tenant, key.delivery_id, claim.digest
@@ -121,8 +121,8 @@ impl RowKeys {
         statement.bind(tenants).bind(keys)
     }
 
-    /// Deletes the claims of these deliveries, with their bodies. With an age, those that are older.
-    /// Returns those that were there.
+    /// Deletes the claims of these deliveries, with their bodies. With an age, only the older ones. Returns those that
+    /// were there.
     pub(crate) async fn delete_claims(
         &self,
         endpoint: &str,

@@ -47,9 +47,8 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 
 /// A savepoint in the transaction of a delivery, see [`DedupeTx::begin`](crate::DedupeTx::begin).
 ///
-/// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. It
-/// ends with [`commit`](Self::commit) or [`rollback`](Self::rollback). What it has committed is
-/// kept if the delivery commits.
+/// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. It ends with
+/// [`commit`](Self::commit) or [`rollback`](Self::rollback). Its committed writes stay if the delivery commits.
 ///
 /// Dropping it rolls it back as well, along with the next statement. If the handler then answers
 /// success, that is logged at WARN: it is easy to forget the commit. After a cancelled statement,

@@ -15,9 +15,9 @@ use super::pg_error::{DatabaseError, Manager};
 /// At `read committed`, whatever the default: at a higher level, concurrent changes of one row would fail. `not deferrable`
 /// is as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
 ///
-/// Postgres keeps the plan of a prepared statement, also one that it has made while a table was empty: to read all of it,
-/// or all of an index, or to sort what it finds, cost nothing then. With these settings it looks each key up, and reads lists
-/// in the order of their index, from the first plan on. Where a statement has no other way, it still reads all, and sorts.
+/// Postgres keeps the plan of a prepared statement, even if it was made while a table was empty, when it cost nothing
+/// to read the whole table or index, or to sort. With these settings it looks each key up, and reads lists in the order
+/// of their index, from the first plan on. If a statement has no other way, it still reads all, and sorts.
 /// The estimate of such a plan is so high that Postgres would compile it: hence the last setting.
 macro_rules! begin_own {
     () => {
@@ -35,8 +35,8 @@ pub(crate) use begin_own;
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: a session
-/// would wait on although its connection is closed, with all locks that it has. The session of a host that is lost ends
-/// as soon.
+/// would wait on although its connection is closed, with all locks that it has. The session of a lost host ends as
+/// soon.
 const BEGIN_LIMITED: &str = concat!(
     begin_own!(),
     "; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '2min'"
@@ -53,7 +53,7 @@ pub(crate) struct ShortTx(TxConnection);
 impl ShortTx {
     /// Does `work` in a transaction at `read committed` that no delivery waits for, and commits, unless it is an error.
     ///
-    /// This is limited, so that a peer that falls silent does not keep a place of the pool.
+    /// This has a time limit, or a peer that falls silent would keep a place of the pool.
     pub(crate) async fn run<T>(
         pool: &PgPool,
         work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -61,7 +61,7 @@ impl ShortTx {
         Self::run_after(BEGIN_LIMITED, pool, work).await
     }
 
-    /// The same after another statement that begins it.
+    /// The same, begun with another statement.
     pub(crate) async fn run_after<T>(
         begin: &'static str,
         pool: &PgPool,
@@ -86,7 +86,7 @@ impl ShortTx {
             .unwrap_or_else(|_| Err(DatabaseError::TimedOut.into()))
     }
 
-    /// Begins with this statement. The caller limits what follows.
+    /// Begins with this statement. The caller sets the time limit of what follows.
     pub(crate) async fn begin(
         pool: &PgPool,
         begin: SqlStr,

@@ -24,7 +24,7 @@ pub(crate) struct ClaimedTx {
     pub(crate) was_extracted: bool,
     /// Whether an operator has it run again although it was processed.
     pub(crate) is_reprocessed: bool,
-    /// Of a rehearsal, what its session had written before the handler. `None` if Postgres does not count.
+    /// For a rehearsal: what its session had written before the handler. `None` if Postgres does not count.
     pub(super) written_before: Option<RowsByTable>,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
     pub(super) dropped_savepoint: Arc<AtomicBool>,
@@ -144,8 +144,8 @@ impl Slot {
         self.lock().is_closed
     }
 
-    /// Puts back what the handler has taken, or what has become of it. Once the slot is closed, this drops it: then the
-    /// connection of a transaction is closed, and Postgres rolls back.
+    /// Puts back what the handler has taken, or what it has made of it. Once the slot is closed, this drops it: then
+    /// the connection of a transaction is closed, and Postgres rolls back.
     pub(super) fn put_back(&self, left: Left) {
         let mut content = self.lock();
         if !content.is_closed {
@@ -153,7 +153,8 @@ impl Slot {
         }
     }
 
-    /// Takes for good what the handler has left. `None` if something of it still has the transaction or the claim.
+    /// Takes for good what the handler has left. `None` if the handler still has the transaction or the claim
+    /// somewhere.
     pub(crate) fn close(&self) -> Option<Left> {
         let mut content = self.lock();
         content.is_closed = true;

@@ -22,8 +22,8 @@ use crate::pg_time::millis;
 /// what was done in it before. `not deferrable` is the default, but setting it is an error once the
 /// transaction has run a query.
 ///
-/// Without `enable_seqscan`, Postgres would read all that is kept at each claim, if it has planned `claim.sql` while nothing
-/// was kept. `claim.sql` gives the handler its own setting back.
+/// With `enable_seqscan` on, each claim would read all kept rows if Postgres has planned `claim.sql` while nothing was
+/// kept. `claim.sql` gives the handler its own setting back.
 pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seqscan = off";
 
 /// Begins the transaction of a rehearsal. The transactions after it are read-only, whatever the handler does to end this
@@ -37,7 +37,7 @@ const BEGIN_REHEARSAL: &str = "
     begin read write not deferrable
 ";
 
-/// On how many connections a step is tried, if it may have failed because of the connection.
+/// How many connections a step tries, if it may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
 
 /// Where deliveries are claimed. Clones share the connection limit and the registration.
@@ -67,8 +67,8 @@ impl Limit {
         }
     }
 
-    /// Leaves a fifth of the pool, and at least one connection, to handlers that take another one
-    /// while they hold that of their claim.
+    /// Leaves a fifth of the pool, and at least one connection, to handlers that take a second one besides that of
+    /// their claim.
     fn of_pool(pool: &PgPool) -> Self {
         let connections = usize::try_from(pool.options().get_max_connections());
         let connections = connections.unwrap_or(usize::MAX);
@@ -112,7 +112,7 @@ impl Store {
         self.limit = Limit::new(connections);
     }
 
-    /// Claims of both hold at most as many as the other may.
+    /// Claims of both together hold at most as many as the other may.
     pub(crate) fn share_connections(&mut self, other: &Self) {
         self.limit = other.limit.clone();
     }
@@ -152,8 +152,8 @@ impl Store {
 
     /// Runs statements in one short transaction, apart from that of a delivery. Returns the rows of the last one.
     ///
-    /// There is a second try if the connection was lost, or was left in a state in which a statement fails. There is none
-    /// after the commit was sent: the statements could take effect twice.
+    /// It tries again if the connection was lost, or was left in a state in which a statement fails. But not after the
+    /// commit was sent: the statements could take effect twice.
     pub(crate) async fn run_all<'q, I>(
         &self,
         statements: impl Fn() -> I,
@@ -209,8 +209,7 @@ impl Store {
     /// Begins a short transaction, with its settings.
     fn short_begin(&self) -> String {
         let wait = millis(self.longest_wait());
-        // A host that is lost in the midst of it must not hold its locks for as long as Postgres believes in the
-        // connection.
+        // A host that is lost in the middle of it must not hold its locks until Postgres notices.
         let idle = self.timeout.as_millis().max(1);
         format!(
             "{}; set local lock_timeout = {wait}; \

@@ -40,7 +40,7 @@ pub(crate) struct Turn {
     lasts: Duration,
     /// The longest time from one turn to the next.
     longest: Duration,
-    /// A random number, so that each turn is of a process of its own.
+    /// A random number, so each turn belongs to a process of its own.
     process: i64,
 }
 

@@ -24,7 +24,8 @@ pub struct RowsWritten {
 pub(crate) type RowsByTable = BTreeMap<String, RowsWritten>;
 
 impl RowsWritten {
-    /// What was added to an earlier count. A `truncate` takes rows out of the count that were written just before it.
+    /// What was added since an earlier count. A `truncate` takes rows out of the count that were written just before
+    /// it.
     fn since(self, before: Self) -> Self {
         Self {
             inserted: self.inserted.saturating_sub(before.inserted),
@@ -42,8 +43,8 @@ impl AddAssign for RowsWritten {
     }
 }
 
-/// What the session of a transaction has written so far, which includes what came shortly before the transaction. `None` if
-/// Postgres does not count.
+/// What the session of a transaction has written so far, including shortly before the transaction. `None` if Postgres
+/// does not count.
 pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<RowsByTable>> {
     // In one message: a handler may have deallocated what was prepared.
     let row = sqlx::raw_sql(WRITTEN).fetch_one(connection).await?;

@@ -1,11 +1,12 @@
--- What a session has written in the current transaction, by table, and in those before it that Postgres has not counted
+-- What a session has written, by table: in the current transaction, and in earlier ones that Postgres has not counted
 -- elsewhere yet. `null` if Postgres does not count.
 --
--- The numbers are those of `pg_stat_xact_user_tables`. That view looks at each index, and a join needs a plan in each session
--- of a rehearsal, so this reads `pg_class` alone. Its first 16384 numbers are those of Postgres' own tables.
+-- The numbers are the same as in `pg_stat_xact_user_tables`. That view looks at each index, and a join needs a plan in
+-- each session of a rehearsal, so this reads `pg_class` alone. Its first 16384 numbers are those of Postgres' own
+-- tables.
 --
--- Rows of a partition are those of its partitioned table, so that a month that begins changes nothing. The tables of this
--- schema are left out, and temporary ones.
+-- Rows of a partition count for its partitioned table, so a new partition each month changes nothing. The tables of
+-- this schema are left out, and temporary ones.
 select case when current_setting('track_counts')::boolean then (
     select coalesce(json_object_agg(name, rows), '{}')::text
     from (

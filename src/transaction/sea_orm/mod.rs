@@ -29,12 +29,12 @@ pub use savepoint::SeaOrmSavepoint;
 /// `&impl ConnectionTrait`. It also implements [`TransactionTrait`]: `begin` and `transaction` make
 /// a savepoint, a [`SeaOrmSavepoint`].
 ///
-/// It has no `commit` and no `rollback`: the status of the response decides, as ever.
+/// It has no `commit` and no `rollback`: the status of the response decides, as always.
 ///
 /// # Differences from SeaORM's own transaction
 ///
-/// - While a savepoint is open, statements run through it. Those through what it was made from
-///   panic before anything is sent, and so does a second savepoint beside it.
+/// - While a savepoint is open, statements must run through it. A statement through its parent panics before anything
+///   is sent, and so does a second savepoint beside it.
 /// - A savepoint has neither an isolation level nor an access mode. A `begin` that asks for one is
 ///   [refused](DbErr::BackendNotSupported), and nothing is sent.
 /// - There is no `StreamTrait`, and no callback for metrics. `ConnectOptions` does not apply,
@@ -88,8 +88,8 @@ impl DedupeTx {
     /// For several statements, `let db = tx.sea_orm()`, and pass `&db`. Statements wait for each
     /// other: there is one connection.
     ///
-    /// **What is given SeaORM's own `DatabaseConnection` is not part of the transaction**, and may
-    /// happen twice: `.exec(&database)`, `.one(&database)`, `database.begin()`.
+    /// **Calls with SeaORM's own `DatabaseConnection` are not part of the transaction**, and may happen twice:
+    /// `.exec(&database)`, `.one(&database)`, `database.begin()`.
     ///
     /// Return errors with `?`. A statement that fails aborts the transaction, whatever the handler
     /// makes of the error: if it answers success, the layer answers 500. One that may fail, like an
@@ -210,7 +210,7 @@ impl<'t> TransactionTrait for SeaOrmTx<'t> {
         &self,
         options: TransactionOptions,
     ) -> Result<SeaOrmSavepoint<'t>, DbErr> {
-        // The third option is one of SQLite.
+        // The third option is for SQLite.
         self.begin_with_config(options.isolation_level, options.access_mode)
             .await
     }
@@ -258,7 +258,7 @@ fn query(statement: Statement) -> Query<'static, Postgres, SqlxValues> {
     sqlx::query_with(AssertSqlSafe(statement.sql), SqlxValues(values))
 }
 
-// The same as of SeaORM's own connections, so that `DbErr::sql_err` recognises them.
+// As with SeaORM's own connections, so `DbErr::sql_err` recognises them.
 
 fn exec_error(error: sqlx::Error) -> DbErr {
     DbErr::Exec(RuntimeErr::SqlxError(Arc::new(error)))

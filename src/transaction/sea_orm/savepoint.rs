@@ -14,10 +14,9 @@ use crate::transaction::savepoint::Savepoint;
 
 /// What `begin` of a [`SeaOrmTx`] makes: a savepoint in the transaction of a delivery.
 ///
-/// It ends with `commit` or `rollback` of [`TransactionSession`]. What it has committed is kept if
-/// the delivery commits. Dropping it rolls it back, along with the next statement. If its last
-/// statement had succeeded, and the handler answers success, that is logged at WARN: it is easy to
-/// forget the commit.
+/// It ends with `commit` or `rollback` of [`TransactionSession`]. Its committed writes stay if the delivery commits.
+/// Dropping it rolls it back, along with the next statement. If its last statement had succeeded, and the handler
+/// answers success, that is logged at WARN: it is easy to forget the commit.
 ///
 /// What applies to a [`Savepoint`] that is cancelled applies to it, too.
 #[must_use = "a savepoint that is dropped is rolled back"]
@@ -87,8 +86,8 @@ impl TransactionSession for SeaOrmSavepoint<'_> {
 
 impl Drop for SeaOrmSavepoint<'_> {
     fn drop(&mut self) {
-        // If a statement has the lock, or is next to have it, the savepoint stays open. Then that statement is
-        // refused, and so is the delivery's commit.
+        // If a statement has the lock, or is next to get it, the savepoint stays open. Then that statement is refused,
+        // and so is the delivery's commit.
         if self.open
             && let Ok(mut session) = self.within.session.try_lock()
         {
