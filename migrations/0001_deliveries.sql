@@ -13,9 +13,9 @@ create table idempotent_webhook.deliveries (
     primary key (delivery_id, endpoint, tenant)
 );
 
--- All rows are in it. Without the condition, Postgres could look a key up in it, by its endpoint alone: while the table is
--- empty, that costs no more. Only a statement with the same condition is planned with it. The same holds for the other
--- indexes on a time below.
+-- All rows are in it. Without the condition, Postgres could look a key up in it, only by its endpoint: while the table
+-- is empty, that costs no more. Only a statement with the same condition is planned with it. The same is true for the
+-- other indexes on a time below.
 create index deliveries_received
     on idempotent_webhook.deliveries (endpoint, received_at)
     where received_at > '-infinity';

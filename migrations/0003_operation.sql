@@ -1,5 +1,5 @@
--- What came in and with which outcome: a counter for each endpoint, hour, outcome and version, to which
--- each process adds its numbers every few seconds.
+-- What came in and with which outcome: a counter for each endpoint, hour, outcome and version. Each process adds its
+-- numbers every few seconds.
 create table idempotent_webhook.activity (
     endpoint text collate "C" not null,
     -- In UTC.
@@ -7,11 +7,10 @@ create table idempotent_webhook.activity (
     -- `request`: a request of the provider. `recovery`: an attempt at a kept delivery. `handler`: a call of
     -- the handler. `reconciliation`: a delivery that never came, with the outcome `missed`. `ignored`: an event
     -- that was ignored. `secret`: an authentic delivery, where there are several secrets.
-    -- `version`: an authentic delivery whose payload has another version than is expected.
+    -- `version`: an authentic delivery whose payload has an unexpected version.
     source text collate "C" not null,
-    -- Of a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`. Of an event that was
-    -- ignored: its type, or `*`. Of a secret: its place, `0` to `9`, or `*`.
-    -- Of a version: its name, or `*`.
+    -- For a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`. For an ignored event: its
+    -- type, or `*`. For a secret: its place, `0` to `9`, or `*`. For a version: its name, or `*`.
     outcome text collate "C" not null,
     -- That of the application, or an empty text.
     version text collate "C" not null default '',
@@ -24,10 +23,10 @@ create table idempotent_webhook.activity (
 -- When events of each type came, for endpoints with a table of types: what is new, and what has stopped.
 create table idempotent_webhook.event_types (
     endpoint text collate "C" not null,
-    -- A name of the table that has a handler, or the type of an event that is ignored and that no name matches. `*` stands
-    -- for the types beyond a bound.
+    -- A name of the table that has a handler, or the type of an ignored event that no name matches. `*` stands for the
+    -- types beyond a bound.
     event_type text collate "C" not null,
-    -- Of `*`: since it came for the first time in a week.
+    -- For `*`: since it came for the first time in a week.
     first_at timestamptz not null default now(),
     -- To the minute.
     last_at timestamptz not null default now(),
@@ -36,8 +35,8 @@ create table idempotent_webhook.event_types (
     minutes integer not null default 1,
     -- Whether it had a handler when it came last.
     is_handled boolean not null default false,
-    -- When it came last, by the clock of the endpoint: that goes on with each minute in which a type came that has a handler, so
-    -- that nights, weekends and outages of the whole endpoint take no time. 0 if it had no handler.
+    -- When it came last, by the clock of the endpoint, which counts only minutes in which a type with a handler came:
+    -- nights, weekends and outages of the whole endpoint take no time. 0 if it had no handler.
     clock integer not null default 0,
     -- The longest time between two of them, by that clock.
     longest_pause integer not null default 0,
@@ -45,7 +44,7 @@ create table idempotent_webhook.event_types (
 -- With room for updates in place: a row is updated each minute.
 ) with (fillfactor = 50);
 
--- Why requests were rejected, likewise.
+-- Why requests were rejected, in the same way.
 create table idempotent_webhook.rejections (
     endpoint text collate "C" not null,
     -- In UTC.
@@ -54,7 +53,7 @@ create table idempotent_webhook.rejections (
     cause text collate "C" not null,
     count bigint not null,
     last_at timestamptz not null,
-    -- Of the last one. Nothing in it was chosen by a sender that is not authentic.
+    -- Of the last one. It contains nothing that an unauthenticated sender has chosen.
     reason text not null,
     primary key (endpoint, hour, cause)
 ) with (fillfactor = 50);
@@ -69,7 +68,7 @@ create table idempotent_webhook.endpoint_settings (
     told_at timestamptz not null,
     -- The versions that had the row before, the last one first.
     former_versions text[] collate "C" not null default '{}',
-    -- Since when the layer ignores what its table has no name for.
+    -- Since when the layer ignores types that its table has no name for.
     ignores_since timestamptz not null default now(),
     -- Since when the table lacks a name that it had.
     names_since timestamptz not null default now()
@@ -83,7 +82,7 @@ create table idempotent_webhook.reconciliations (
     path text collate "C" not null,
     -- The name of the list.
     source text collate "C" not null,
-    -- Events before this time are left alone: what was processed of them is not recorded.
+    -- Events before this time are left alone: it is not recorded which of them were processed.
     begins_at timestamptz not null,
     -- All events before this time are reconciled.
     reconciled_until timestamptz,
@@ -109,13 +108,13 @@ create table idempotent_webhook.reconciliations (
 -- `turns`: if it is overdue by an hour, no process compares it any more.
 create table idempotent_webhook.subscriptions (
     endpoint text collate "C" not null,
-    -- That which the provider is to call, without a query.
+    -- The address that the provider should call, without a query.
     address text collate "C" not null,
     -- The name of the list.
     source text collate "C" not null,
-    -- That of the application whose processes compare, or an empty text.
+    -- The version of the application whose processes compare, or an empty text.
     version text collate "C" not null default '',
-    -- Those that have compared before, the last one first.
+    -- The versions that have compared before, the last one first.
     former_versions text[] collate "C" not null default '{}',
     compared_at timestamptz,
     -- In words, one for each difference that is an error. `null` before the first comparison.
@@ -127,7 +126,7 @@ create table idempotent_webhook.subscriptions (
     check ((failure is null) = (failed_at is null))
 );
 
--- Missing deliveries that their provider was asked to send again, and since when.
+-- Missing deliveries that the provider was asked to send again, and since when.
 create table idempotent_webhook.redelivery_requests (
     endpoint text collate "C" not null,
     tenant text collate "C" not null,
@@ -136,7 +135,7 @@ create table idempotent_webhook.redelivery_requests (
     primary key (endpoint, tenant, delivery_id)
 );
 
--- Before when deliveries of an endpoint may have been deleted. No row if none was.
+-- Deliveries of an endpoint from before this time may have been deleted. No row if none was.
 create table idempotent_webhook.pruned (
     endpoint text collate "C" not null primary key,
     before timestamptz not null
@@ -171,20 +170,20 @@ create table idempotent_webhook.operator_actions (
     tenant text collate "C",
     -- `null` if the action is not for a single delivery.
     delivery_id text collate "C",
-    -- In words, for an action on many deliveries. Without the reason, which may quote a request: this row is there for
-    -- longer than the deliveries.
+    -- In words, for an action on many deliveries. Without the reason, which may quote a request: this row stays longer
+    -- than the deliveries.
     selection text,
-    -- That of the reason, for an action on all that failed for one.
+    -- The group of the reason, for an action on all that failed for one.
     reason_group uuid,
     began_at timestamptz not null default now(),
-    -- With each batch, so that an action whose process was killed can be told.
+    -- Set with each batch: it shows an action whose process was killed.
     active_at timestamptz not null default now(),
     ended_at timestamptz,
     cancelled_at timestamptz,
     cancelled_by text,
     -- How many deliveries it has changed.
     changed bigint not null default 0,
-    -- How many it has left, since an attempt was working on them.
+    -- How many it has left alone, as an attempt was working on them.
     running bigint not null default 0,
     -- Why it failed, or why it changed nothing.
     note text
@@ -194,7 +193,7 @@ create index operator_actions_of_delivery
     on idempotent_webhook.operator_actions (delivery_id, endpoint)
     where delivery_id is not null;
 
--- The deliveries that an action has made due, to tell what has come of them.
+-- The deliveries that an action has made due, to show what became of them.
 create table idempotent_webhook.operator_action_deliveries (
     action bigint not null
         references idempotent_webhook.operator_actions on delete cascade,

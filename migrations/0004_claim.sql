@@ -1,19 +1,19 @@
--- Ends what is kept of a delivery, before its handler runs, in the transaction of its claim, with which it is committed or
--- rolled back: for the claim of the layer (`src/recovery/kept/end_with_claim.sql`) and for the function below. Returns
--- whether an operator has it processed again, or `null` if there is nothing to end.
+-- Ends the kept row of a delivery, before its handler runs, in the transaction of its claim, and is committed or rolled
+-- back with it: for the claim of the layer (`src/recovery/kept/end_with_claim.sql`) and for the function below. Returns
+-- whether an operator has it processed again, or `null` if there is no row to end.
 --
--- `take` is the number of the take, or `null` for an attempt of the provider. `version` is that of the application, or an
+-- `take` is the number of the take, or `null` for an attempt of the provider. `version` is the application's, or an
 -- empty text.
 --
--- Without `takes = take`: A is taken by 1, which is silent, 2 takes it, and 1 claims and ends what 2 has taken. Without the
--- end in the transaction of the claim: retention selects the claim, it is reprocessed and commits in doubt, the claim is
--- deleted as old, and what is still due runs again: two effects.
+-- Without `takes = take`: 1 takes A and is silent, 2 takes A, and 1 claims and ends the row that 2 has taken. Without
+-- the end in the transaction of the claim: retention selects the claim, the delivery is reprocessed and its commit is
+-- in doubt, the claim is deleted as old, and the row, still due, runs again: two effects.
 create function idempotent_webhook.end_kept(
     endpoint text, tenant text, delivery_id text, take bigint, version text
 )
     returns boolean
     language plpgsql
-    -- Its plans outlive the time in which nothing was kept.
+    -- Its plans may be from a time in which nothing was kept.
     set enable_seqscan = off
 as $$
 declare
@@ -28,7 +28,8 @@ begin
     if found then
         return is_reprocessed;
     end if;
-    -- A statement of its own, which sees what the one before has waited for: a copy may have made the row due.
+    -- A statement of its own, so it sees what was committed while the one before waited: a copy may have made the row
+    -- due.
     update idempotent_webhook.kept_deliveries as kept
     set state = 'processed', taken_by = null, next_attempt_at = null, unfinished = 0, unreached_at = null,
         unreached_status = null, processed_at = now(), processed_version = nullif(end_kept.version, ''),
@@ -36,7 +37,7 @@ begin
     where kept.endpoint = end_kept.endpoint and kept.tenant = end_kept.tenant
         and kept.delivery_id = end_kept.delivery_id
         and kept.archived_for is not null
-        -- There is no request that could stay.
+        -- No request is there that could stay.
         and kept.state <> 'recorded'
         and (end_kept.take is null or kept.state = 'due' and kept.takes = end_kept.take)
     returning kept.reprocessed into is_reprocessed;
@@ -44,14 +45,14 @@ begin
 end
 $$;
 
--- The claim, for handlers with another driver than sqlx, or in another language. Called first in a transaction of
--- the caller's own, whose writes are committed together with it. Returns whether the delivery is to be processed
--- now: `false` says that it was processed before.
+-- The claim, for handlers with another driver than sqlx, or in another language. Call it first in a transaction of your
+-- own, whose writes are committed together with it. Returns whether to process the delivery now: `false` says that it
+-- was processed before.
 --
--- It takes the same lock and writes the same row as the layer's own claim (`src/transaction/claim.sql`), and ends what
--- is kept in the same way. While another attempt works on the delivery it waits, for as long as `lock_timeout` allows.
+-- It takes the same lock and writes the same row as the layer's own claim (`src/transaction/claim.sql`), and ends the
+-- kept row in the same way. While another attempt works on the delivery it waits, for as long as `lock_timeout` allows.
 --
--- `take` is the number of the take if the attempt is one at a kept delivery. It fails if the delivery was discarded,
+-- `take` is the number of the take, if the delivery was kept and taken. It fails if the delivery was discarded,
 -- forgotten or taken by another attempt since, and at once if it is 0, the number of a rehearsal. `false` would be taken for a duplicate, although nothing was processed.
 create function idempotent_webhook.claim(
     endpoint text, tenant text, delivery_id text, event_type text, take bigint default null
@@ -63,7 +64,7 @@ as $$
 declare
     has_ended boolean := false;
 begin
-    -- An id that is empty would make one delivery of many. `null` is refused as well.
+    -- An empty id would make one delivery of many. `null` is refused as well.
     if (
         octet_length(claim.endpoint) between 1 and 255
         and octet_length(claim.delivery_id) between 1 and 255
@@ -100,9 +101,9 @@ begin
         raise exception 'the delivery was discarded, forgotten or taken by another attempt'
             using errcode = 'object_not_in_prerequisite_state';
     end if;
-    -- Retention keeps the deliveries of an endpoint that has no window. A layer with the endpoint registers the one of
-    -- its provider, and deletes this one, which is that of no preset. No transaction waits for one that
-    -- writes it at this moment.
+    -- Retention keeps the deliveries of an endpoint that has no window. A layer with the endpoint registers its
+    -- provider's window, and deletes this one, which differs from every preset's. If another transaction is writing it
+    -- at this moment, this one does not wait.
     if not exists (
         select 1 from idempotent_webhook.redelivery_windows as known where known.endpoint = claim.endpoint
     ) and pg_try_advisory_xact_lock(hashtextextended(claim.endpoint, 3)) then

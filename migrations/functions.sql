@@ -27,7 +27,7 @@ create or replace function idempotent_webhook.event_type_problems(endpoints text
             from idempotent_webhook.endpoint_settings as each
             where each.endpoint = any(endpoints)
         ),
-        -- The names of each table, read once and not for each type that came.
+        -- The names of each table, read only once and not for each type.
         named as materialized (
             select told.endpoint, told.has_actions, list.is_handled, element #>> '{}' as name
             from told
@@ -93,7 +93,7 @@ create or replace function idempotent_webhook.event_type_problems(endpoints text
                 unnamed.endpoint, unnamed.event_type, unnamed.is_verified,
                 row_number() over (
                     partition by unnamed.endpoint
-                    -- By its order of magnitude, so that the ten change seldom.
+                    -- By order of magnitude: then the ten seldom change.
                     order by
                         unnamed.event_type = '*', floor(log(unnamed.minutes)) desc, unnamed.first_at, unnamed.event_type
                 ) as number
@@ -185,7 +185,7 @@ create or replace function idempotent_webhook.endpoint_problems(endpoints text[]
                     from idempotent_webhook.endpoint_settings as told
                     where told.endpoint = known.endpoint
                 )),
-                -- By the expectation of now: once that was corrected, it is over.
+                -- By the present expectation: once that is corrected, the problem is over.
                 ('other version', (
                     select case when jsonb_typeof(told.settings -> 'expected_versions') = 'array' then exists (
                         select
@@ -210,7 +210,7 @@ create or replace function idempotent_webhook.endpoint_problems(endpoints text[]
                     where list.endpoint = known.endpoint
                         and (list.failure is not null or turn.next_at < now() - interval '1 hour')
                 )),
-                -- Not of an address that no process compares any more.
+                -- Not for an address that no process compares any more.
                 ('subscription differs', exists (
                     select
                     from idempotent_webhook.subscriptions as compared
@@ -220,7 +220,7 @@ create or replace function idempotent_webhook.endpoint_problems(endpoints text[]
                         and turn.task = 'subscription'
                         and turn.next_at > now() - interval '1 hour'
                 )),
-                -- An API that fails for some hours is the provider's matter. A wrong key stays wrong.
+                -- If an API fails for some hours, that is up to the provider. A wrong key stays wrong.
                 ('not compared', exists (
                     select
                     from idempotent_webhook.subscriptions as compared

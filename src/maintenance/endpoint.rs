@@ -11,7 +11,7 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 ///
 /// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set `acquire_timeout`
 /// in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` with
-/// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: where it is dropped, its connection is
+/// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: if the future is dropped, its connection is
 /// closed. After a timeout, look up whether the change was made.
 ///
 /// A change waits for an attempt that is under way, for another change, and for retention, for as long as the
@@ -20,13 +20,13 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 ///
 /// # Many deliveries
 ///
-/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change what had come before they began, by the clock of the
-/// database, and each delivery once. What a provider sends again meanwhile is left out, also if it was kept before, and if an
-/// attempt ran when it came. What an attempt works on at that moment is left as it is and counted: [`Changes`] has both
-/// numbers. So if both are zero, there was nothing.
+/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change each delivery once, and only deliveries that came
+/// before they began, by the clock of the database. They leave out a delivery that the provider sends again meanwhile,
+/// even if it was kept before or an attempt was running when it came. They leave alone, and count, a delivery that an
+/// attempt is working on: [`Changes`] has both numbers. So if both are zero, there was nothing to do.
 ///
-/// They use one connection, and work in batches, each in a transaction of its own. If one is cancelled or fails, what its
-/// finished batches have changed stays changed. Begin it again for the rest.
+/// They use one connection, and work in batches, each in a transaction of its own. If one of them is cancelled or
+/// fails, its finished batches stay done. Call it again for the rest.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -64,10 +64,10 @@ impl Endpoint {
         self
     }
 
-    /// The deliveries that are not processed yet, by delivery id: those that are kept, and those
-    /// whose failure is recorded. At most `limit`, and only those `after` the last one of the page before. With a
-    /// filter of [`KeptState::Processed`](crate::recovery::KeptState::Processed), those whose requests stay
-    /// after they were processed: by tenant where ids are separate by tenant, and by delivery id.
+    /// The deliveries that are not processed yet, in the order of their ids: kept ones, and those with a recorded
+    /// failure. At most `limit`, and only those `after` the last one of the page before. With a filter of
+    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), it lists the processed deliveries whose
+    /// requests stay, in the order of tenants if ids are separate by tenant, and then of ids.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;
@@ -112,8 +112,8 @@ impl Endpoint {
         })
     }
 
-    /// Has all kept deliveries of a filter run again now, with a new schedule. [Many deliveries](Self#many-deliveries) says
-    /// which. One whose attempt was taken by a process that lives counts as running.
+    /// Has all kept deliveries of a filter run again now, with a new schedule. [Many deliveries](Self#many-deliveries)
+    /// says which. A delivery that a living process has taken counts as running.
     ///
     /// # Errors
     ///
@@ -122,10 +122,10 @@ impl Endpoint {
         self.all(Operation::Retry, filter).await
     }
 
-    /// Deletes a kept delivery that should not be processed. An attempt that is under way is waited for.
+    /// Deletes a kept delivery that should not be processed. It waits for a running attempt.
     ///
-    /// One that was to be [reprocessed](Self::reprocess) stays forgotten: if the provider sends it again, it is
-    /// processed again.
+    /// If the delivery was to be [reprocessed](Self::reprocess), it stays forgotten: if the provider sends it again, it
+    /// is processed again.
     ///
     /// # Errors
     ///
@@ -148,16 +148,16 @@ impl Endpoint {
         self.all(Operation::Discard, filter).await
     }
 
-    /// Erases the content that is kept of a delivery: its request, and the reasons of its failures, which may quote it.
-    /// Returns whether there was any. An attempt that is under way is waited for, but for a
-    /// [late claim](crate::IdempotentWebhook::late_claim) before its `begin`, which is refused. If it is one of a request of
-    /// the provider and fails, that request is kept anew: look again once it has ended.
+    /// Erases the kept content of a delivery: its request, and the reasons of its failures, which may quote it. Returns
+    /// whether there was any. It waits for a running attempt, except a [late
+    /// claim](crate::IdempotentWebhook::late_claim) before its `begin`, which is refused. If that attempt belongs to a
+    /// request of the provider and fails, its request is kept again: look again once it has ended.
     ///
     /// **It cannot run again.** If it was not processed, it is only [recorded](crate::recovery::KeptState::Recorded) from
-    /// now on, with its times and statuses, and counts as one that has failed until it is discarded or deleted. If it was
-    /// processed, it leaves the archive, and its id stays known, unless it was to be [reprocessed](Self::reprocess). A
-    /// request that the provider sends later is a new one. [Personal data](crate::documentation::personal_data) says what
-    /// else is stored.
+    /// now on, with its times and statuses, and counts as one that has failed until it is discarded or deleted. If it
+    /// was processed, it leaves the archive, and its id stays known, unless it was to be
+    /// [reprocessed](Self::reprocess). A request that the provider sends later is a new one. [Personal
+    /// data](crate::documentation::personal_data) says what else is stored.
     ///
     /// # Errors
     ///
@@ -167,9 +167,10 @@ impl Endpoint {
         Ok(matches!(erased, One::Changed))
     }
 
-    /// Erases the content of all deliveries of a filter: those of a [tenant](Filter::tenant), for example, or those that
-    /// are [dead](crate::recovery::KeptState::Dead). Without a [state](Filter::state) it takes those that were processed,
-    /// too. [Many deliveries](Self#many-deliveries) says which: also one that fails, or is processed, while this is under way.
+    /// Erases the content of all deliveries of a filter, for example of a [tenant](Filter::tenant), or all
+    /// [dead](crate::recovery::KeptState::Dead) ones. Without a [state](Filter::state), processed deliveries are
+    /// included. [Many deliveries](Self#many-deliveries) says which: also a delivery that fails, or is processed, while
+    /// this runs.
     ///
     /// # Errors
     ///
@@ -178,9 +179,9 @@ impl Endpoint {
         self.all(Operation::Erase, filter).await
     }
 
-    /// Has a processed delivery run again, whose request stays
-    /// ([`Keep::processed_for`](crate::Keep::processed_for)): its claim is forgotten, and it is due now with
-    /// a new schedule.
+    /// Has a processed delivery run again, if its request is still there
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)): its claim is forgotten, and it is due now with a new
+    /// schedule.
     ///
     /// This is for repairs: the handler had a bug, and is fixed. Undo its effects first, or have the
     /// handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed). A row with a unique
@@ -199,8 +200,8 @@ impl Endpoint {
     }
 
     /// The same for all processed deliveries of a filter, such as those that were processed
-    /// [since](Filter::processed) a deploy. [Many deliveries](Self#many-deliveries) says which: what is processed while this is
-    /// under way is left out.
+    /// [since](Filter::processed) a deploy. [Many deliveries](Self#many-deliveries) says which: deliveries that are
+    /// processed while this runs are left out.
     ///
     /// ```no_run
     /// use std::time::{Duration, SystemTime};
@@ -223,9 +224,9 @@ impl Endpoint {
         self.all(Operation::Reprocess, filter).await
     }
 
-    /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
-    /// before, but with [`Keep::accepted`](crate::Keep::accepted) they are only kept. The
-    /// name need not be known: an endpoint can be paused before its first delivery.
+    /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as before, but with
+    /// [`Keep::accepted`](crate::Keep::accepted) they are only kept. An endpoint can be paused before its first
+    /// delivery.
     ///
     /// # Errors
     ///

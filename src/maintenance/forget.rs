@@ -13,9 +13,8 @@ impl Endpoint {
     /// provider resend it. The handler's
     /// [idempotency keys](crate::Delivery::idempotency_key) are the same as the first time.
     ///
-    /// What is kept of the delivery goes as well. If its request stays
-    /// ([`Keep::processed_for`](crate::Keep::processed_for)), [`reprocess`](Self::reprocess) needs no
-    /// provider.
+    /// Its kept row goes as well. If its request stays ([`Keep::processed_for`](crate::Keep::processed_for)),
+    /// [`reprocess`](Self::reprocess) needs no provider.
     ///
     /// It is logged at INFO, with the endpoint and the delivery id.
     ///

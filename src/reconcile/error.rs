@@ -13,15 +13,15 @@ use crate::transaction::{DatabaseError, hint};
 pub enum ReconcileError {
     /// The layer keeps no deliveries ([`keep`](crate::IdempotentWebhook::keep)), so nothing would run them.
     NothingKept,
-    /// The text is no path of a route.
+    /// The text is not the path of a route.
     Path(String),
-    /// The list does not give what the provider's delivery id is made of. A webhook that still arrives would
-    /// be another delivery.
+    /// The list lacks a header or the body that the provider's delivery id is made of. A webhook that still arrives
+    /// would be another delivery.
     Identity(String),
     /// This process reconciles a list of this name at the endpoint already.
     ///
-    /// Another list needs a name of its own, such as `StripeEvents::named` gives it.
-    /// Another use of the same list takes a clone of its [`Reconcile`](crate::Reconcile).
+    /// Another list needs a name of its own: see `StripeEvents::named`. Another use of the same list takes a clone of
+    /// its [`Reconcile`](crate::Reconcile).
     NameTaken(String),
     /// The path belongs to no tenant, or its secrets could not be looked up.
     Tenant(BoxError),

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::event_types::{EventTypes, WantedEvents};
 use crate::source_error::SourceError;
 
-/// A list of the events that a provider has, by its API.
+/// A list of a provider's events, read by its API.
 ///
 /// This is one for an API of your own:
 ///
@@ -44,17 +44,17 @@ use crate::source_error::SourceError;
 /// }
 /// ```
 pub trait EventSource: Send + Sync + 'static {
-    /// The name of the list, such as `stripe`. Lists of one endpoint need different names, unless they are of
-    /// different tenants. A name must not change: the position of the list is stored under it. So it must not
-    /// depend on a key, which is rotated.
+    /// The name of the list, such as `stripe`. Lists of one endpoint need different names, unless they belong to
+    /// different tenants. A name must not change: the position of the list is stored under it. So it must not depend on
+    /// a key, which you rotate.
     fn name(&self) -> String;
 
-    /// The headers of the webhook that the list gives. Default: none.
+    /// The headers of the webhook that the list contains. Default: none.
     fn headers(&self) -> Vec<HeaderName> {
         Vec::new()
     }
 
-    /// Whether the list gives the bodies of the webhooks. If it does not, missing deliveries are asked for
+    /// Whether the list contains the bodies of the webhooks. If not, the provider is asked to send missing deliveries
     /// again: [`redeliver`](Self::redeliver). Default: `true`.
     fn has_bodies(&self) -> bool {
         true
@@ -66,16 +66,16 @@ pub trait EventSource: Send + Sync + 'static {
         None
     }
 
-    /// A page of the events of a time, in any order. Events of other times are left out, so a list
-    /// that has no filter by time may give them.
+    /// A page of the events of a time, in any order. Events of other times are ignored, so a list without a filter by
+    /// time may return them.
     ///
-    /// It is given up after 2 minutes. It may be called again for the same page.
+    /// A call is given up after 2 minutes. There may be another one for the same page.
     fn page(
         &self,
         query: &PageQuery,
     ) -> impl Future<Output = Result<EventPage, SourceError>> + Send;
 
-    /// Asks the provider to send a webhook again, by what the list has given for that
+    /// Asks the provider to send a webhook again, by the text that the list has given for that
     /// ([`ListedEvent::to_redeliver`]). Default: an error.
     fn redeliver(&self, redelivery: &str) -> impl Future<Output = Result<(), SourceError>> + Send {
         let _ = redelivery;
@@ -94,7 +94,7 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    /// Events of this time and after it.
+    /// The list should have events of this time and later.
     pub fn since(&self) -> SystemTime {
         self.since
     }
@@ -105,24 +105,24 @@ impl PageQuery {
         since.unwrap_or_default().as_secs()
     }
 
-    /// Events of this time and before it. Younger ones may still be under way.
+    /// The list should have events of this time and earlier. The webhooks of later events may still be under way.
     pub fn until(&self) -> SystemTime {
         self.until
     }
 
-    /// The event types and groups, such as `invoice.*`, that the layer is for, if it ignores others by
+    /// The event types and groups that the layer handles, such as `invoice.*`, if it ignores others by
     /// [`only`](crate::IdempotentWebhook::only) or `Events`. Others need not be listed.
     pub fn event_types(&self) -> Option<&[String]> {
         self.events.as_ref()?.types().map(EventTypes::names)
     }
 
-    /// Whether the layer expects payloads of this version: it does if it expects none in particular, by
-    /// [`expect_version`](crate::Provider::expect_version).
+    /// Whether the layer expects payloads of this version. Without [`expect_version`](crate::Provider::expect_version),
+    /// it expects any.
     pub fn expects_version(&self, version: &str) -> bool {
         self.versions.is_empty() || self.versions.iter().any(|known| **known == *version)
     }
 
-    /// What the page before has given as the next one. `None` for the first page.
+    /// The `next` of the page before. `None` for the first page.
     pub fn cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
@@ -136,8 +136,8 @@ pub struct EventPage {
 }
 
 impl EventPage {
-    /// A page. `next` is how [`EventSource::page`] finds the next one, `None` if this is the last. Another
-    /// process may go on with it. No two pages of a list have the same.
+    /// A page. [`EventSource::page`] finds the next one by `next`; `None` if this is the last. Another process may
+    /// continue with it. No two pages of a list may have the same `next`.
     pub fn new(events: impl IntoIterator<Item = ListedEvent>, next: Option<String>) -> Self {
         Self {
             events: events.into_iter().collect(),
@@ -146,7 +146,7 @@ impl EventPage {
     }
 }
 
-/// An event as a provider's list has it.
+/// An event in a provider's list.
 #[derive(Clone, Debug)]
 pub struct ListedEvent {
     pub(crate) occurred_at: SystemTime,
@@ -156,7 +156,7 @@ pub struct ListedEvent {
     pub(crate) unusable: Option<String>,
 }
 
-/// What can be run of an event.
+/// How an event can be run.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Body(Bytes),
@@ -169,7 +169,7 @@ impl ListedEvent {
         Self::with(occurred_at, Content::Body(body.into()))
     }
 
-    /// An event that can only be asked for again: [`EventSource::redeliver`] gets this text. The time is that
+    /// An event that only the provider can send again: [`EventSource::redeliver`] gets this text. The time is the time
     /// of the last attempt to deliver it.
     pub fn to_redeliver(attempted_at: SystemTime, redelivery: impl Into<String>) -> Self {
         Self::with(attempted_at, Content::Redelivery(redelivery.into()))
@@ -192,16 +192,16 @@ impl ListedEvent {
         self
     }
 
-    /// What qualifies its type, such as `opened` for GitHub's `pull_request`, where the list has no body that says it.
-    /// Without it, an event is asked for if the layer has a handler for any action of its type.
+    /// The action that qualifies its type, such as `opened` for GitHub's `pull_request`, if the list has no body that
+    /// says it. Without it, the provider is asked for an event if the layer has a handler for any action of its type.
     #[must_use]
     pub fn event_action(mut self, action: impl Into<String>) -> Self {
         self.action = Some(action.into());
         self
     }
 
-    /// The event cannot be run, for this reason: its body is not that of the webhook, for example. If it is
-    /// missing, that is told to the operator.
+    /// The event cannot be run, for this reason: its body differs from the webhook's, for example. If it is missing,
+    /// the operator is told the reason.
     #[must_use]
     pub fn unusable(mut self, reason: impl Into<String>) -> Self {
         self.unusable = Some(reason.into());

@@ -18,7 +18,7 @@ use crate::event_types::Wanted;
 use crate::recovery::{Acceptance, Accepted};
 use crate::source_error::{SourceError, caught};
 
-/// The longest time to ask for a webhook.
+/// The time limit of a request for a webhook.
 const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many deliveries are kept in one transaction.
@@ -34,14 +34,14 @@ pub(super) struct Listed {
 /// The answer to a request to send a webhook again.
 enum Redelivered {
     Asked,
-    /// It is not sent again, however often one asks.
+    /// The provider will not send it again, however often it is asked.
     Refused(SourceError),
     /// It is the turn of another process.
     LostTurn,
 }
 
 impl<S: EventSource> Rounds<'_, S> {
-    /// The events of the round's time of which nothing is known. Those that cannot be run say why.
+    /// The unknown events of the round's time. If one cannot be run, it says why.
     pub(super) async fn missing(
         &self,
         events: Vec<ListedEvent>,
@@ -129,7 +129,7 @@ impl<S: EventSource> Rounds<'_, S> {
                 let wanted = events.check(event_type, Some(&qualified));
                 matches!(wanted, Wanted::Ignored(_))
             }
-            // It may have one that is wanted.
+            // Its action may be a wanted one.
             (Content::Redelivery(_), None) => events.ignore_all_of(event_type),
         }
     }
@@ -180,7 +180,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps the missing deliveries, or asks for them. Returns whether this process had its turn to the end.
+    /// Keeps the missing deliveries, or asks for them. Returns whether this process kept its turn to the end.
     pub(super) async fn bring_back(
         &self,
         missing: Vec<Listed>,

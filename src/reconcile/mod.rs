@@ -15,7 +15,7 @@ pub use event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 pub use round::{MissingDelivery, Reconciled};
 pub use task::ReconcileTask;
 
-// Those that are built in. Nothing here needs them.
+// The built-in lists. Nothing here needs them.
 #[cfg(feature = "reqwest")]
 pub use crate::provider_api::{
     ChargebeeEvents, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,

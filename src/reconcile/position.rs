@@ -38,7 +38,7 @@ pub(super) struct Begun {
     pub(super) untold: u64,
 }
 
-/// A delivery of which nothing is known.
+/// A delivery that is not known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unknown {
     pub(super) place: usize,

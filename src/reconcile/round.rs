@@ -19,7 +19,7 @@ use crate::source_error::{SourceError, caught};
 /// The longest time for a page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
-/// A longer wait that a list asks for is cut to this.
+/// If a list asks for a longer wait, the round waits for this time.
 const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// How often a round waits for a page, or for a redelivery, before it fails.
@@ -42,7 +42,7 @@ pub(super) enum Ended {
     NotNow(Duration),
 }
 
-/// What a round of [`Reconcile`] has done.
+/// The result of a round of [`Reconcile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reconciled {

@@ -21,9 +21,9 @@ const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
 /// Finds deliveries that never came, by the provider's own list of events, and has them run.
 ///
 /// No webhook arrives while DNS is wrong, the provider has switched the endpoint off, or all requests are
-/// rejected after a rotation of secrets. The provider still lists the events. What is neither processed nor
-/// kept nor discarded is kept now, and [`Recovery`](crate::Recovery) runs it through the same route and the
-/// same claim as a webhook: one that arrives after all is a duplicate.
+/// rejected after a rotation of secrets. The provider still lists the events. A delivery that is neither processed nor
+/// kept nor discarded is kept now, and [`Recovery`](crate::Recovery) runs it through the same route and the same claim
+/// as a webhook: if the webhook arrives after all, it is a duplicate.
 ///
 /// ```no_run
 /// use idempotent_webhook::reconcile::StripeEvents;
@@ -39,15 +39,15 @@ const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
 /// # }
 /// ```
 ///
-/// Spawn one in every process: one of them reconciles a list at a time, and another one goes on where a
-/// process was killed. [`dry_run`](Self::dry_run) lists what is missing, and touches nothing.
+/// Spawn one in every process: one of them reconciles a list at a time, and if it is killed, another one continues.
+/// [`dry_run`](Self::dry_run) lists missing deliveries, and touches nothing.
 ///
 /// Events that the provider had before the endpoint's first recorded delivery are left alone: they may have
 /// been processed before this crate was there. [`since`](Self::since) changes that.
 ///
-/// A clone is for another use of the same, such as a [`dry_run`](Self::dry_run) of an operator's tool beside the
-/// background task. Two lists of one endpoint, such as those of two accounts that send to one route, need
-/// different [names](EventSource::name): the second one is refused otherwise.
+/// A clone is for another use of the same list, such as a [`dry_run`](Self::dry_run) of an operator's tool beside the
+/// background task. Two lists of one endpoint, such as for two accounts that send to one route, need different
+/// [names](EventSource::name): otherwise the second one is refused.
 #[derive(Clone)]
 #[must_use = "nothing is reconciled until it is spawned or run"]
 pub struct Reconcile<S> {
@@ -63,21 +63,21 @@ pub struct Reconcile<S> {
 }
 
 impl<S: EventSource> Reconcile<S> {
-    /// Reconciles the deliveries of a layer with a list of the provider. `path` is that of the layer's
-    /// route, such as `/webhooks/stripe`: what is missing runs as a request to it. With
-    /// [`TenantSecrets`](crate::TenantSecrets) it says for which tenant.
+    /// Reconciles the deliveries of a layer with a list of the provider. `path` is the path of the layer's route, such
+    /// as `/webhooks/stripe`: missing deliveries run as requests to it. With [`TenantSecrets`](crate::TenantSecrets) it
+    /// selects the tenant.
     ///
     /// Take the layer once it is complete: a later setting of a clone is not seen. `Events::layer` may come before or
     /// after.
     ///
-    /// The first round of a new endpoint looks at nothing before itself, so it does not ask the provider. To try the key,
-    /// use [`dry_run`](Self::dry_run) with [`since`](Self::since).
+    /// The first round of a new endpoint looks at nothing before its own time, so it does not ask the provider. To try
+    /// the key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
     ///
     /// # Errors
     ///
-    /// [`ReconcileError`] if the layer keeps nothing, if `path` is no path, if the list does not give what
-    /// the provider's delivery id is made of, or if there is another `Reconcile` of a list of this name at the
-    /// endpoint, with tenants at the same path.
+    /// [`ReconcileError`] if the layer keeps nothing, if `path` is not a path, if the list lacks a header or the body
+    /// that the provider's delivery id is made of, or if there is another `Reconcile` for a list of this name at the
+    /// endpoint (with tenants: at the same path).
     pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
         let settings = layer.settings().clone();
         let Some(keeper) = &settings.keeper else {
@@ -116,8 +116,8 @@ impl<S: EventSource> Reconcile<S> {
         })
     }
 
-    /// The time from one round to the next, over all processes. At least a second. Where it differs between them,
-    /// as during a deploy, the shortest counts. Default: 15 minutes.
+    /// The time from one round to the next, over all processes. At least a second. If they differ, as during a deploy,
+    /// the shortest counts. Default: 15 minutes.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval.max(Duration::from_secs(1));
         self
@@ -129,15 +129,16 @@ impl<S: EventSource> Reconcile<S> {
     /// No round looks at events from before the deliveries that [`Retention`](crate::Retention) has left:
     /// they could be unknown because they were deleted. Default: 7 days.
     ///
-    /// Nor further than the list [goes back](EventSource::goes_back). If no round was made for longer, the time between
-    /// is a [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals with it.
+    /// Nor does it look further than the list [goes back](EventSource::goes_back). If there was no round for longer,
+    /// the time between is a [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals
+    /// with it.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
         self
     }
 
-    /// How old an event has to be, since the webhook of a younger one may still be under way. Set it to
-    /// longer than handlers take. Default: 10 minutes.
+    /// How old an event must be: the webhook of a younger one may still be under way. Set it to longer than handlers
+    /// take. Default: 10 minutes.
     ///
     /// A round overlaps the one before by this time, and by at least a minute, since the provider's list may
     /// lag behind.
@@ -149,16 +150,16 @@ impl<S: EventSource> Reconcile<S> {
     /// Events before this time are left alone.
     ///
     /// Default: the time of the endpoint's first recorded delivery, as of the first round. If there is none,
-    /// the time of the first round. A further list of an endpoint and a list of a tenant also begin with
-    /// their first round, since the first delivery of another list or tenant says nothing of them. If another system went on
+    /// the time of the first round. A further list of an endpoint and a list of a tenant also begin with their first
+    /// round, since the first delivery of another list or tenant says nothing about them. If another system went on
     /// for a while after a deploy, set the time at which it ended. With an earlier time, **what was processed
-    /// before and not recorded runs again**. [`look_back`](Self::look_back) and retention apply all the same.
+    /// before and not recorded runs again**. [`look_back`](Self::look_back) and retention still apply.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
         self
     }
 
-    /// How long after a failure the round goes on.
+    /// How long after a failure the round continues.
     pub(super) fn failed_wait(&self) -> Duration {
         self.every.min(FAILED_WAIT)
     }

@@ -8,13 +8,13 @@ use http::Uri;
 /// not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// Without the port that is the default.
+    /// Without the default port.
     origin: String,
     path: String,
 }
 
 impl Address {
-    /// `None` if it is no address of HTTP.
+    /// `None` if it is not an HTTP URL.
     pub(super) fn read(text: &str) -> Option<Self> {
         let uri: Uri = text.trim().parse().ok()?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -40,13 +40,13 @@ impl Address {
         &self.path
     }
 
-    /// Whether it has the same path elsewhere, but for a slash at its end.
+    /// Whether it has the same path elsewhere, apart from a slash at its end.
     pub(super) fn has_path_of(&self, other: &Self) -> bool {
         self.path.trim_end_matches('/') == other.path.trim_end_matches('/')
     }
 
-    /// What can be shown of it to those who know the other one. The path of a foreign address may be a secret, as that of a
-    /// chat's webhook is.
+    /// The part that may be shown to those who know the other address. The path of a foreign address may be a secret,
+    /// as for the webhook of a chat.
     pub(super) fn shown_beside(&self, other: &Self) -> String {
         match self.origin == other.origin || self.has_path_of(other) {
             true => self.to_string(),

@@ -17,7 +17,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Compares the provider's subscription of an endpoint with the layer: its address, whether it is switched on, the types
 /// of events and the version.
 ///
-/// What is not subscribed never comes, and nothing fails. The types that are expected are those of the layer's table:
+/// An event type that is not subscribed never comes, and nothing fails. The expected types are in the layer's table:
 /// [`Events`](crate::Events) or [`only`](IdempotentWebhook::only). Without a table, types are not compared.
 ///
 /// ```no_run
@@ -46,8 +46,8 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// # }
 /// ```
 ///
-/// It only reads from the provider. A provider that cannot be asked says nothing: what was found last stays. After a day,
-/// that is a problem of its own.
+/// It only reads from the provider. If the provider cannot be asked, the last findings stay. After a day, that is a
+/// problem of its own.
 #[must_use = "nothing is compared until it is spawned or asked for"]
 pub struct Subscriptions<S> {
     pub(super) settings: Settings,
@@ -81,28 +81,28 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         })
     }
 
-    /// The version of the API in which events are to come, instead of those that the provider of the layer is expected to send:
-    /// see [`ExpectedSubscription::api_version`].
+    /// The version of the API in which events should come, instead of the versions that the layer's provider is
+    /// expected to send: see [`ExpectedSubscription::api_version`].
     pub fn api_version(mut self, version: impl Into<Arc<str>>) -> Self {
         self.expected = self.expected.api_version(version);
         self
     }
 
-    /// Several subscriptions of the address are as they should be: see [`ExpectedSubscription::several`].
+    /// Several subscriptions of the address are intended: see [`ExpectedSubscription::several`].
     pub fn several(mut self) -> Self {
         self.expected = self.expected.several();
         self
     }
 
-    /// The time from one comparison to the next, over all processes, to which up to a tenth is added at random. At least a
-    /// second, and at most a year. Default: an hour.
+    /// The time from one comparison to the next, over all processes, plus up to a tenth at random. At least a second,
+    /// and at most a year. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval.clamp(Duration::from_secs(1), YEAR);
         self
     }
 
-    /// Another name for the list, if an endpoint has several with one address, such as those of two accounts. What was
-    /// found last is stored under it. Default: that of the [source](SubscriptionSource::name).
+    /// Another name for the list, if an endpoint has several with one address, such as for two accounts. The last
+    /// findings are stored under it. Default: the name of the [source](SubscriptionSource::name).
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self

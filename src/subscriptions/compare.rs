@@ -1,4 +1,4 @@
-//! What is expected of a subscription, and the comparison.
+//! The expected subscription, and the comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,7 +45,7 @@ pub struct ExpectedSubscription {
     provider: Provider,
     /// Without a table, each type has a handler.
     wanted: Option<WantedEvents>,
-    /// Without one, any version is right.
+    /// If empty, any version is right.
     versions: Vec<Arc<str>>,
     may_be_several: bool,
 }
@@ -87,8 +87,9 @@ impl ExpectedSubscription {
         Ok(self)
     }
 
-    /// The types and groups that are ignored by name, as [`Events::ignore`](crate::Events::ignore) takes them: that they are
-    /// subscribed is known, and is no hint. Of no effect without [`event_types`](Self::event_types) before it.
+    /// The types and groups that are ignored by name, as [`Events::ignore`](crate::Events::ignore) takes them: a
+    /// subscription to one of them is known, and is not a hint. No effect without [`event_types`](Self::event_types)
+    /// before it.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl ExpectedSubscription {
         Ok(self)
     }
 
-    /// Types of these names, none of which is among the others.
+    /// Types of these names. None may be among the others.
     fn types_of<T: Into<String>>(
         &self,
         names: impl IntoIterator<Item = T>,
@@ -127,24 +128,24 @@ impl ExpectedSubscription {
         Ok(types)
     }
 
-    /// The version of the API in which events are to come, instead of those that the provider is
-    /// [expected](Provider::expect_version) to send: for Paddle, whose requests have none. Default: those, or any if there are
-    /// none. GitHub and WorkOS have no versions, and none is compared.
+    /// The version of the API in which events should come, instead of the versions that the provider is
+    /// [expected](Provider::expect_version) to send: for Paddle, whose requests do not say their version. Default: the
+    /// expected versions, or any if there are none. GitHub and WorkOS have no versions, so nothing is compared.
     #[must_use]
     pub fn api_version(mut self, version: impl Into<Arc<str>>) -> Self {
         self.versions = vec![version.into()];
         self
     }
 
-    /// Several subscriptions of the address are as they should be, such as Stripe's of an account and of those that are
-    /// connected to it. Default: they are an error, since an event comes once for each.
+    /// Several subscriptions of the address are intended, such as Stripe's for an account and for its connected
+    /// accounts. Default: they are an error, since an event comes once for each.
     #[must_use]
     pub fn several(mut self) -> Self {
         self.may_be_several = true;
         self
     }
 
-    /// Goes by the table of a layer.
+    /// Takes the table of a layer.
     pub(super) fn with_table(mut self, wanted: Option<WantedEvents>) -> Self {
         self.wanted = wanted;
         self
@@ -258,7 +259,7 @@ impl ExpectedSubscription {
         }
     }
 
-    /// What does not come of the types that have a handler.
+    /// The handled types that do not come.
     fn not_subscribed(
         &self,
         wanted: &WantedEvents,
@@ -296,7 +297,7 @@ impl ExpectedSubscription {
         differences
     }
 
-    /// What comes and is ignored.
+    /// The types that come and are ignored.
     fn not_handled(&self, wanted: &WantedEvents, compared: &[&Subscription]) -> Vec<Difference> {
         if wanted.types().is_none() {
             return Vec::new();
@@ -304,7 +305,7 @@ impl ExpectedSubscription {
         let has_actions = self.provider.has_event_action();
         let mut unhandled = BTreeSet::new();
         for one in compared {
-            // What is ignored by name is known.
+            // Types that are ignored by name are known.
             let spelt: Vec<_> = wanted.names().iter().map(|name| spelt(name, one)).collect();
             let has_handler = |subscribed: &str| {
                 let mut names = spelt.iter();
@@ -349,7 +350,7 @@ impl ExpectedSubscription {
     }
 }
 
-/// The types of a subscription that says none are all.
+/// A subscription without types has all types.
 fn types(subscription: &Subscription) -> &[String] {
     static ALL: std::sync::LazyLock<[String; 1]> = std::sync::LazyLock::new(|| ["*".to_owned()]);
     subscription.types.as_deref().unwrap_or(&*ALL)
@@ -368,8 +369,8 @@ fn spelt(name: &str, subscription: &Subscription) -> String {
     name.chars().map(capital).collect()
 }
 
-/// Whether an event can be of both, which may be groups. A handled one may be qualified by an action, such as
-/// `pull_request.opened`, which is not subscribed apart.
+/// Whether an event can belong to both, which may be groups. A handled name may have an action, such as
+/// `pull_request.opened`, which is not subscribed separately.
 fn overlap(handled: &str, subscribed: &str, has_actions: bool) -> bool {
     let is_qualified = || {
         let action = handled.strip_prefix(subscribed);
@@ -384,13 +385,13 @@ fn overlap(handled: &str, subscribed: &str, has_actions: bool) -> bool {
     is_same || has_actions && is_qualified()
 }
 
-/// Whether what is subscribed is less than the whole of a handled group that it overlaps with.
+/// Whether a subscribed name covers only a part of a handled group that it overlaps with.
 fn is_part(subscribed: &str, handled: &str) -> bool {
     let group = handled.strip_suffix('*');
     subscribed != handled && group.is_some_and(|group| subscribed.starts_with(group))
 }
 
-/// Those that have a type in common with another one.
+/// The subscriptions that share a type with another one.
 fn several(compared: &[&Subscription]) -> Option<Vec<String>> {
     let share = |one: &Subscription, other: &Subscription| {
         let mut pairs = types(one)

@@ -1,31 +1,31 @@
-//! What differs between a subscription and what is expected of it.
+//! The differences between a subscription and the expected one.
 
 use std::fmt;
 
-/// How many names are shown of a list.
+/// How many names of a list are shown.
 const SHOWN: usize = 5;
 
 /// What differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// No subscription has the address, and none has its path elsewhere.
+    /// No subscription has the address or, elsewhere, its path.
     #[non_exhaustive]
     NotThere {
         /// The address that is expected.
         address: String,
-        /// Where others are: only the host, unless it is the same one.
+        /// The other addresses: only the host, unless it is the same one.
         others: Vec<String>,
         /// What the API [does not list](super::SubscriptionSource::leaves_out).
         not_listed: Option<&'static str>,
     },
-    /// No subscription has the address, but its path is called at another host, by another scheme or port, or with another
+    /// No subscription has the address, but one has its path with another host, scheme or port, or with or without a
     /// slash at its end.
     #[non_exhaustive]
     OtherAddress {
         /// The address that is expected.
         address: String,
-        /// Those that have the path.
+        /// The addresses with the path.
         found: Vec<String>,
     },
     /// The subscription is switched off, and no other one of the address is on.
@@ -41,21 +41,21 @@ pub enum Difference {
         event_type: String,
     },
     /// A type or a group has a handler, and the API [does not list](super::SubscriptionSource::types_not_listed) whether it is
-    /// subscribed. This is a hint, no error.
+    /// subscribed. This is a hint, not an error.
     #[non_exhaustive]
     NotListed {
         /// The name, as the table has it.
         event_type: String,
     },
-    /// A group has a handler, and types of it are subscribed one by one. Others of it do not come. This is a hint, no error.
+    /// A group has a handler, and types of it are subscribed one by one. Others of it do not come. This is a hint, not an error.
     #[non_exhaustive]
     PartlySubscribed {
         /// The name, as the table has it.
         event_type: String,
-        /// What is subscribed of it, as the provider has it.
+        /// The subscribed names in it, as the provider has them.
         subscribed: Vec<String>,
     },
-    /// A type is subscribed, and the layer ignores it. This is a hint, no error.
+    /// A type is subscribed, and the layer ignores it. This is a hint, not an error.
     #[non_exhaustive]
     NotHandled {
         /// The name, as the provider has it.
@@ -77,7 +77,7 @@ pub enum Difference {
         /// `None` for the default of the account, which may change.
         found: Option<String>,
     },
-    /// The last answer of the endpoint was none of 2xx, as the provider says. This is a hint, no error.
+    /// The endpoint's last answer was not a 2xx, says the provider. This is a hint, not an error.
     #[non_exhaustive]
     LastAnswer {
         /// The subscription.
@@ -88,7 +88,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// Whether it may be as it should be. Otherwise it is an error.
+    /// Whether it may be intended. Otherwise it is an error.
     pub fn is_hint(&self) -> bool {
         matches!(
             self,
@@ -196,7 +196,7 @@ pub struct SubscriptionReport {
 }
 
 impl SubscriptionReport {
-    /// Whether a difference is more than a hint, so that events are lost, doubled or of another form.
+    /// Whether a difference is more than a hint: events are lost, come twice, or have another form.
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
     }
@@ -206,7 +206,7 @@ impl SubscriptionReport {
         self.differences.iter().filter(|one| !one.is_hint())
     }
 
-    /// The differences that may be as they should be.
+    /// The differences that may be intended.
     pub fn hints(&self) -> impl Iterator<Item = &Difference> {
         self.differences.iter().filter(|one| one.is_hint())
     }

@@ -5,13 +5,13 @@ use std::fmt;
 
 use crate::source_error::SourceError;
 
-/// Why a subscription cannot be compared. It says nothing of the subscription.
+/// Why a subscription cannot be compared. It says nothing about the subscription.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubscriptionError {
     /// The address that is expected is not an HTTP URL.
     NotAnAddress,
-    /// A type that is expected cannot be: why.
+    /// An expected type is impossible, for this reason.
     EventType(String),
     /// The provider has refused the API key: it is wrong, has expired or lacks the right to read webhooks.
     Key(SourceError),
@@ -20,8 +20,8 @@ pub enum SubscriptionError {
 }
 
 impl SubscriptionError {
-    /// Whether it may pass by itself: the provider is away, or has asked to wait. A key that is refused, and what the
-    /// provider does not know, stay as they are.
+    /// Whether it may pass by itself: the provider is away, or has asked to wait. A refused key, or an address that the
+    /// provider does not know, does not.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Source(error) if !error.is_permanent())
     }

@@ -1,5 +1,6 @@
-//! What the provider thinks of an endpoint: its subscription is read by the provider's API, and compared with what the
-//! layer has handlers for. It only reads. [`documentation::subscriptions`](crate::documentation::subscriptions) says how.
+//! The provider's view of an endpoint: its subscription is read by the provider's API, and compared with the types that
+//! the layer has handlers for. It only reads. [`documentation::subscriptions`](crate::documentation::subscriptions)
+//! says how.
 
 mod address;
 #[cfg(feature = "postgres")]
@@ -22,7 +23,7 @@ pub use source::{Subscription, SubscriptionSource};
 #[cfg(feature = "postgres")]
 pub use task::SubscriptionsTask;
 
-// Those that are built in. Nothing here needs them.
+// The built-in lists. Nothing here needs them.
 #[cfg(feature = "reqwest")]
 pub use crate::provider_api::{
     GitHubSubscriptions, Http, PaddleSubscriptions, ShopifySubscriptions, StripeSubscriptions,

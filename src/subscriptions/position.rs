@@ -17,7 +17,7 @@ const TURN: Duration = Duration::from_secs(5 * 60);
 /// The row of a subscription, as one process uses it.
 pub(super) struct Position {
     store: Store,
-    /// That of the application.
+    /// The version of the application.
     version: Arc<str>,
     turn: Turn,
 }

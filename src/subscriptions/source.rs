@@ -1,4 +1,4 @@
-//! `SubscriptionSource`: the subscriptions that a provider has, by its API.
+//! `SubscriptionSource`: a provider's subscriptions, read by its API.
 
 use super::address::Address;
 use crate::source_error::SourceError;
@@ -6,7 +6,7 @@ use crate::source_error::SourceError;
 /// The longest text of a provider that is shown, in characters.
 const MAX_TEXT: usize = 200;
 
-/// The subscriptions of a provider, by its API. It only reads.
+/// A provider's subscriptions, read by its API. It only reads.
 ///
 /// This is one for an API of your own:
 ///
@@ -40,24 +40,24 @@ const MAX_TEXT: usize = 200;
 /// }
 /// ```
 pub trait SubscriptionSource: Send + Sync + 'static {
-    /// The name of the list, such as `stripe`. It must not change, and must not depend on a key: what was found last is
+    /// The name of the list, such as `stripe`. It must not change, and must not depend on a key: the last findings are
     /// stored under it.
     fn name(&self) -> String;
 
-    /// All subscriptions of the account, also those with another address. All or an error: what is left out would be told
-    /// as missing.
+    /// All subscriptions of the account, also those with another address. All or an error: if one were left out, it
+    /// would be reported as missing.
     ///
     /// It is given up after 2 minutes.
     fn subscriptions(&self) -> impl Future<Output = Result<Vec<Subscription>, SourceError>> + Send;
 
-    /// Subscriptions that the API does not list, in a few words that follow "not listed are". They are told to an operator
-    /// if none is found. Default: `None`.
+    /// Subscriptions that the API does not list, in a few words that follow "not listed are". An operator sees them if
+    /// none is found. Default: `None`.
     fn leaves_out(&self) -> Option<&'static str> {
         None
     }
 
-    /// Types of events that the API does not list, because they are subscribed in another way. One of them that has a handler
-    /// is a [hint](super::Difference::NotListed), and not told as missing. Default: none.
+    /// Types of events that the API does not list, because they are subscribed in another way. If one of them has a
+    /// handler, it is a [hint](super::Difference::NotListed), and not reported as missing. Default: none.
     fn types_not_listed(&self) -> &'static [&'static str] {
         &[]
     }
@@ -67,12 +67,12 @@ pub trait SubscriptionSource: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Subscription {
     pub(super) id: String,
-    /// `None` if it is no address of HTTP.
+    /// `None` if it is not an HTTP URL.
     pub(super) address: Option<Address>,
     pub(super) is_on: bool,
-    /// Without any, it is for all types.
+    /// If empty, it is for all types.
     pub(super) types: Option<Vec<String>>,
-    /// Whether types are in capitals, with `_` for what else is between words, as in `ORDERS_CREATE` for `orders/create`.
+    /// Whether types are in capitals, with `_` between words, as in `ORDERS_CREATE` for `orders/create`.
     pub(crate) are_types_in_capitals: bool,
     pub(super) version: Version,
     pub(super) last_status: Option<u16>,
@@ -83,14 +83,14 @@ pub struct Subscription {
 pub(super) enum Version {
     /// The provider has none, or does not say it.
     Unknown,
-    /// That of the account, which may change.
+    /// The version of the account, which may change.
     Default,
     Of(String),
 }
 
 impl Subscription {
-    /// A subscription that is switched on, for all types of events. `id` is how the provider names it. An address that is
-    /// not one of HTTP, such as that of a queue, is left out of the comparison.
+    /// A subscription that is switched on, for all types of events. `id` is the provider's name for it. An address that
+    /// is not an HTTP URL, such as a queue, is left out of the comparison.
     pub fn new(id: impl Into<String>, address: impl AsRef<str>) -> Self {
         Self {
             id: clean(&id.into()),
@@ -124,7 +124,7 @@ impl Subscription {
         self
     }
 
-    /// It has no version of its own, so that it gets events in that of the account.
+    /// It has no version of its own, so it gets events in the version of the account.
     #[must_use]
     pub fn default_api_version(mut self) -> Self {
         self.version = Version::Default;
@@ -139,7 +139,7 @@ impl Subscription {
     }
 }
 
-/// A text of a provider, as it is stored and shown.
+/// A provider's text, as it is stored and shown.
 fn clean(text: &str) -> String {
     let visible = text.chars().filter(|char| !char.is_control());
     visible.take(MAX_TEXT).collect()

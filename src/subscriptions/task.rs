@@ -24,7 +24,7 @@ const LONGEST_TURN: Duration = Duration::from_secs(3 * 60);
 /// The most by which a time is longer, as a part of it.
 const JITTER: f64 = 0.1;
 
-/// After a provider that could not be asked.
+/// The wait after the provider could not be asked.
 const RETRY: Duration = Duration::from_secs(60 * 60);
 
 impl<S: SubscriptionSource> Subscriptions<S> {
@@ -96,7 +96,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
                     %error,
                     "the subscription could not be compared; earlier findings stay"
                 );
-                // Soon, so that one failure is not told for as long as `every` is.
+                // Soon: otherwise a single failure would be reported for as long as `every`.
                 let next = jittered(self.every.min(RETRY));
                 position.end(next, Err(&error.to_string())).await?;
                 return Ok(next);

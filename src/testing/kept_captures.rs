@@ -11,8 +11,8 @@ use crate::transaction::ShortTx;
 
 impl Endpoint {
     /// Captures of kept deliveries for tests, the newest first, at most `limit`. With a filter of
-    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), those of the archive. What is personal or secret is
-    /// replaced: [`Pseudonyms`](crate::testing::Pseudonyms) says by which rule. Headers that a layer
+    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), of the archive. Personal and secret values are
+    /// replaced: [`Pseudonyms`](crate::testing::Pseudonyms) has the rules. Headers that a layer
     /// [keeps](crate::Keep::headers) are in a capture, with pseudonyms. Feature `testing`.
     ///
     /// ```no_run
@@ -31,7 +31,7 @@ impl Endpoint {
     /// # }
     /// ```
     ///
-    /// One whose content cannot be read, and so cannot be replaced, is a
+    /// A delivery whose content cannot be read, and so cannot be replaced, is a
     /// [`CaptureError`](crate::testing::CaptureError) in the list.
     ///
     /// # Errors

@@ -41,12 +41,12 @@ pub(super) struct Old {
     pub(super) since: Option<i64>,
 }
 
-/// What is deleted by its age.
+/// The kinds of rows that are deleted by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rows {
     Dead,
     Recorded,
-    /// What was erased before it had failed.
+    /// Deliveries that were erased before they had failed.
     Erased,
     Archived,
     Discarded,

@@ -29,8 +29,8 @@ use crate::transaction::hint;
 /// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)): a delivery that is
 /// redelivered after its row was deleted is processed twice. Nothing is deleted then. A window
 /// that was shortened still counts until a day after the last process with the longer one was
-/// running. The window of an endpoint that no longer exists counts for as long as it lasts; if it
-/// was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
+/// running. The window of an endpoint that no longer exists counts until that time and a day have passed since its last
+/// registration; if it was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
 ///
 /// [`PruneError::Database`] for any error of Postgres.
 ///

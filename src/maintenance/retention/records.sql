@@ -35,7 +35,7 @@ subscriptions as (
             and turn.source = compared.source
     )
 ),
--- A part of them each time, since they are many. Their results are soon of no interest.
+-- A part of them each time, since they are many. Their results soon interest nobody.
 action_deliveries as (
     delete from idempotent_webhook.operator_action_deliveries as of_action
     using (

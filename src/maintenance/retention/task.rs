@@ -27,8 +27,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// Deletes old deliveries on a schedule, in a background task.
 ///
-/// Run it in every process, or in one. Of the processes that share a database, one prunes at a
-/// time, and each other one skips the round.
+/// Run it in every process, or in one. One process of a database prunes at a time, and the others skip the round.
 ///
 /// It deletes rows that are older than the given age, in batches of 1000. However short the age,
 /// it keeps deliveries that their provider may still redeliver

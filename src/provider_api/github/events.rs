@@ -27,15 +27,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// - For how long: 3 days, on GitHub Enterprise Server 7.
 /// - Rights: to read and write the webhooks of the repository or of the organization (`admin:repo_hook`,
 ///   `admin:org_hook`); for an app, its JWT.
-/// - What it lists: each attempt to deliver, of this one webhook.
-/// - Bodies: none. **GitHub is asked to deliver again**, and what it sends is a webhook like any other, signed and
-///   with the same id. So [`Delivery::is_reconciled`](crate::Delivery::is_reconciled) is `false` for it. What
-///   cannot be delivered then is an attempt of its own, which a later round finds.
+/// - It lists each attempt to deliver, for this one webhook.
+/// - Bodies: none. **GitHub is asked to deliver again**, and sends a webhook like any other, signed and with the same
+///   id. So [`Delivery::is_reconciled`](crate::Delivery::is_reconciled) is `false` for it. If that delivery fails, it
+///   is an attempt of its own, which a later round finds.
 /// - Order: newest first.
-/// - What it cannot see: events while the webhook was inactive, or before it was there; webhooks of
-///   Marketplace and of Sponsors.
-/// - Limits: 5,000 requests an hour, of which a round takes one for 100 attempts and one for each delivery that is
-///   missing; a second between two requests to deliver again. The headers of a 403 or a 429 say for how long to
+/// - It does not list events while the webhook was inactive, or from before it existed, and no webhooks of Marketplace
+///   and of Sponsors.
+/// - Limits: 5,000 requests an hour. A round takes one for 100 attempts and one for each missing delivery, with a
+///   second between two requests to deliver again. The headers of a 403 or a 429 say for how long to
 ///   wait.
 #[derive(Clone)]
 pub struct GitHubDeliveries {
@@ -44,7 +44,7 @@ pub struct GitHubDeliveries {
     name: Option<String>,
     kept_for: Duration,
     pause: Duration,
-    /// When it was asked last to deliver again. Held while it is asked.
+    /// When GitHub was last asked to deliver again. Held during such a request.
     asked_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -72,8 +72,8 @@ impl GitHubDeliveries {
         Self::new(Authorization::Bearer(token), path)
     }
 
-    /// The deliveries of the webhook of a GitHub App. The JWT is asked for before each request, because it is
-    /// valid for ten minutes at most.
+    /// The deliveries of the webhook of a GitHub App. `jwt` is called before each request, because a JWT is valid for
+    /// ten minutes at most.
     pub fn app(jwt: impl Fn() -> Secret + Send + Sync + 'static) -> Self {
         let path = "/app/hook/deliveries".to_owned();
         Self::new(Authorization::BearerOf(Arc::new(jwt)), path)

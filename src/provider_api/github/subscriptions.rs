@@ -14,11 +14,13 @@ use crate::subscriptions::{Subscription, SubscriptionSource};
 /// [`presets::github`](crate::presets::github).
 ///
 /// - Rights: to read the webhooks of the repository or of the organization.
-/// - GitHub has no versions of events. Actions such as `opened` are not subscribed apart: `pull_request.opened` comes with
-///   `pull_request`.
-/// - The status of the last answer that GitHub had is told as a hint, if it is none of 2xx. GitHub forgets it after 30 days.
-/// - What it cannot see: webhooks of the organization from the repository, of apps, of Marketplace and of Sponsors.
-/// - Limits: 5,000 requests an hour, of which a comparison takes one for 100 webhooks.
+/// - GitHub has no versions of events. Actions such as `opened` are not subscribed separately: `pull_request.opened`
+///   comes with `pull_request`.
+/// - If the last answer that GitHub got was not a 2xx, its status is reported as a hint. GitHub forgets it after 30
+///   days.
+/// - A repository's list has no webhooks of the organization. Neither list has webhooks of apps, of Marketplace and of
+///   Sponsors.
+/// - Limits: 5,000 requests an hour. A comparison takes one for 100 webhooks.
 #[derive(Clone)]
 pub struct GitHubSubscriptions {
     api: Api,

@@ -14,13 +14,12 @@ use crate::source_error::SourceError;
 /// `GET /notifications`, for [`presets::paddle`](crate::presets::paddle).
 ///
 /// - For how long: 90 days.
-/// - Rights: an API key with `notification.read`. That of the sandbox is for the address
+/// - Rights: an API key with `notification.read`. A key of the sandbox is for the address
 ///   `https://sandbox-api.paddle.com` ([`Http::base`]).
-/// - What it lists: what was to be sent to one notification destination, delivered or not.
-/// - Bodies: the body of the webhook, with its `notification_id`. Its members may be in another order.
+/// - It lists the notifications for one notification destination, delivered or not.
+/// - Bodies: the webhook's body, with its `notification_id`. Its members may be in another order.
 /// - Order: oldest first.
-/// - What it cannot see: events that occurred while there was no such destination, or it was not subscribed
-///   to them.
+/// - It does not list events that occurred while the destination did not exist, or was not subscribed to them.
 /// - Limits: 240 requests a minute for an IP address. A 429 has `Retry-After`.
 #[derive(Clone, Debug)]
 pub struct PaddleNotifications {
@@ -61,7 +60,7 @@ impl EventSource for PaddleNotifications {
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
-        // Not until when: it may be compared with the time of the notification, which is later.
+        // No upper bound: it may be compared with the time of the notification, which is later.
         let since = humantime::format_rfc3339_micros(query.since()).to_string();
         let mut parameters = vec![
             ("notification_setting_id", self.destination.clone()),

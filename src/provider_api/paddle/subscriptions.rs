@@ -10,12 +10,12 @@ use crate::subscriptions::{Subscription, SubscriptionSource};
 /// [Notification destinations of Paddle Billing](https://developer.paddle.com/api-reference/notification-settings/list-notification-settings),
 /// `GET /notification-settings`, for [`presets::paddle`](crate::presets::paddle).
 ///
-/// - Rights: an API key with `notification_setting.read`. That of the sandbox is for the address
+/// - Rights: an API key with `notification_setting.read`. A key of the sandbox is for the address
 ///   `https://sandbox-api.paddle.com` ([`Http::base`]).
-/// - Destinations for an e-mail address, and those for simulations alone, are left out.
+/// - Destinations that are e-mail addresses, and those only for simulations, are left out.
 /// - The version is a number, such as `1`.
 /// - Paddle answers with the signing secret of each destination, which is not read.
-/// - Limits: 240 requests a minute for an IP address, of which a comparison takes one for 200 destinations.
+/// - Limits: 240 requests a minute for an IP address. A comparison takes one for 200 destinations.
 #[derive(Clone, Debug)]
 pub struct PaddleSubscriptions {
     api: Api,
@@ -24,7 +24,7 @@ pub struct PaddleSubscriptions {
 #[derive(Deserialize)]
 struct Setting {
     id: String,
-    /// Or an e-mail address, which is none of HTTP.
+    /// Or an e-mail address, which is not an HTTP URL.
     destination: String,
     active: bool,
     api_version: u64,

@@ -18,15 +18,15 @@ use crate::source_error::SourceError;
 ///
 /// - For how long: 30 days.
 /// - Rights: a restricted key with the permission to read events. The key says whether it is live or test mode.
-/// - What it lists: all events of the account, whichever endpoint they were for. So give the types to which the
-///   endpoint is subscribed.
-/// - Bodies: the event, as the webhook has it, but `pending_webhooks` is that of now. **An endpoint with an API
-///   version of its own gets `data` in that version, and the list has it in the version that was the account's
-///   default when the event occurred.** Events of a version that the layer does not
-///   [expect](crate::Provider::expect_version) are not run, and it is told.
+/// - It lists all events of the account, whichever endpoint they were for. So pass the types that the endpoint is
+///   subscribed to.
+/// - Bodies: the event, as in the webhook, but `pending_webhooks` has its present value. **An endpoint with an API
+///   version of its own gets `data` in that version, and the list has it in the version that was the account's default
+///   when the event occurred.** Events of a version that the layer does not [expect](crate::Provider::expect_version)
+///   are not run, but reported.
 /// - Order: newest first.
-/// - What it cannot see: events whose generation failed, and thin events, which have a list of their own.
-/// - Limits: 25 requests a second. A 429 has no `Retry-After`, and is waited out for a minute.
+/// - It does not list events whose generation failed, and thin events, which have a list of their own.
+/// - Limits: 25 requests a second. A 429 has no `Retry-After`: a round then waits for a minute.
 #[derive(Clone, Debug)]
 pub struct StripeEvents {
     api: Api,
@@ -44,13 +44,13 @@ struct Event {
     account: Option<String>,
 }
 
-/// As many types can be in the query.
+/// How many types fit into the query.
 const MOST_TYPES: usize = 20;
 
 impl StripeEvents {
-    /// The events of the account to which the API key belongs. The types are those of the endpoint, such as
-    /// `invoice.paid`, `invoice.*`, or `*` for all. With `*`, Stripe is asked for those that the layer is for,
-    /// if it [ignores others](crate::Events::ignore_others).
+    /// The events of the account to which the API key belongs. The types are those that the endpoint is subscribed to,
+    /// such as `invoice.paid`, `invoice.*`, or `*` for all. With `*`, Stripe is asked for the layer's types, if the
+    /// layer [ignores others](crate::Events::ignore_others).
     pub fn new<T: Into<String>>(api_key: Secret, types: impl IntoIterator<Item = T>) -> Self {
         Self {
             api: api(api_key),
@@ -155,7 +155,7 @@ impl EventSource for StripeEvents {
     }
 }
 
-/// The names, if each is that of a type and there are no more than a query has room for.
+/// The names, if each is a full type and all fit into a query.
 fn exact(names: &[String]) -> &[String] {
     let has_groups = names.iter().any(|name| name.ends_with('*'));
     if names.len() <= MOST_TYPES && !has_groups {

@@ -10,16 +10,16 @@ use crate::subscriptions::{Subscription, SubscriptionSource};
 /// [Webhook endpoints of Stripe](https://docs.stripe.com/api/webhook_endpoints/list), `GET /v1/webhook_endpoints`, for
 /// [`presets::stripe`](crate::presets::stripe).
 ///
-/// - Rights: a restricted key with the permission to read webhook endpoints. The key says whether they are those of live
-///   or of test mode.
-/// - What differs by itself: Stripe switches an endpoint off that has not answered with 2xx for some days.
-/// - `*` is all types but those that Stripe wants to be chosen by name. Which these are is not in the API, so one of them
-///   that has a handler is not told as missing.
+/// - Rights: a restricted key with the permission to read webhook endpoints. The key says whether it is live or test
+///   mode.
+/// - Stripe switches an endpoint off that has not answered with 2xx for some days.
+/// - `*` is all types except those that Stripe wants to be chosen by name. The API does not say which these are, so one
+///   of them that has a handler is not reported as missing.
 /// - An endpoint without a version of its own follows the default of the account.
-/// - An endpoint for connected accounts looks like one of the account. Two of them at one address are as they should be
-///   with [`several`](crate::subscriptions::Subscriptions::several).
-/// - What it cannot see: event destinations of the second version of the API, and those of connected accounts.
-/// - Limits: 25 requests a second, of which a comparison takes one for 100 endpoints.
+/// - An endpoint for connected accounts looks like one of the account. If you have both at one address, set
+///   [`several`](crate::subscriptions::Subscriptions::several).
+/// - It does not list event destinations of the second version of the API, nor those of connected accounts.
+/// - Limits: 25 requests a second. A comparison takes one for 100 endpoints.
 #[derive(Clone, Debug)]
 pub struct StripeSubscriptions {
     api: Api,

@@ -14,12 +14,11 @@ use crate::source_error::SourceError;
 /// [Events of WorkOS](https://workos.com/docs/events/data-syncing/events-api), `GET /events`, for
 /// [`presets::workos`](crate::presets::workos).
 ///
-/// - For how long: 90 days, of which one round can look at 30
-///   ([`look_back`](crate::Reconcile::look_back)).
+/// - For how long: 90 days. One round can look at 30 of them ([`look_back`](crate::Reconcile::look_back)).
 /// - Rights: the API key of the environment.
-/// - What it lists: all events of the environment, of the types that are asked for. Give those to which the
-///   webhook is subscribed, each by its name.
-/// - Bodies: the event, with the same id as the webhook's. The list has `object` and `context`, which a webhook
+/// - It lists all events of the environment, of the given types. Pass the types that the webhook is subscribed to, each
+///   by its name.
+/// - Bodies: the event, with the same id as in the webhook. The list has `object` and `context`, which a webhook
 ///   may lack.
 /// - Order: oldest first.
 /// - Limits: 6,000 requests a minute.
@@ -76,7 +75,7 @@ impl EventSource for WorkOsEvents {
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
         let mut parameters = vec![("limit", "100".to_owned()), ("order", "asc".to_owned())];
         parameters.push(("events", self.types.names().join(",")));
-        // One of both: WorkOS refuses a query with both.
+        // Only one of the two: WorkOS refuses a query with both.
         parameters.push(match query.cursor() {
             Some(cursor) => ("after", cursor.to_owned()),
             None => {
@@ -89,12 +88,12 @@ impl EventSource for WorkOsEvents {
         for raw in &page.data {
             events.push(item(query.since(), raw, |json| {
                 let event: Event = parse(json)?;
-                // Some of the examples in its documentation have neither `T` nor `Z`.
+                // Some examples in its documentation have neither `T` nor `Z`.
                 let time = humantime::parse_rfc3339_weak(&event.created_at)?;
                 Ok(ListedEvent::new(time, raw.get().to_owned()))
             }));
         }
-        // WorkOS has given the same order whatever was asked for. If that is the newest first, the rest is older.
+        // WorkOS has used the same order whatever the query said. If that is the newest first, the rest is older.
         let is_older = are_older(&events, query.since());
         let next = page.list_metadata.after.filter(|_| !is_older);
         Ok(EventPage::new(events, next))

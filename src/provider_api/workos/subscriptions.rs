@@ -12,8 +12,8 @@ use crate::subscriptions::{Subscription, SubscriptionSource};
 ///
 /// - Rights: the API key of the environment.
 /// - WorkOS has no versions of events, and answers with the signing secret of each endpoint, which is not read.
-/// - What it cannot see: endpoints of another environment.
-/// - Limits: 6,000 requests a minute, of which a comparison takes one for 100 endpoints.
+/// - It does not list endpoints of another environment.
+/// - Limits: 6,000 requests a minute. A comparison takes one for 100 endpoints.
 #[derive(Clone, Debug)]
 pub struct WorkOsSubscriptions {
     api: Api,

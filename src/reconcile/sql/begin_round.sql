@@ -1,5 +1,5 @@
--- Begins a round, or resumes the one that was left. A round on request is known to its process alone: it leaves the times and
--- the page of the round that is to be resumed.
+-- Begins a round, or resumes an unfinished one. Only its own process knows a round on request: it leaves the times and the page
+-- of the unfinished round.
 --
 -- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 until when the list is reconciled, if
 -- that was at another path, $6 whether it is a round on request, $7 and $8 the times of the events, $9 whether it is resumed,

@@ -1,4 +1,4 @@
--- A round has looked at the events from $4 to $5: a gap within them is none any more.
+-- A round has looked at the events from $4 to $5: a gap within them is closed.
 --
 -- $1 endpoint, $2 path, $3 source.
 update idempotent_webhook.reconciliations

@@ -1,4 +1,5 @@
--- What is known of a list, and since when deliveries are recorded. Times are in Unix seconds, by the clock of Postgres.
+-- What is known about a list, and since when deliveries are recorded. Times are in Unix seconds, by the clock of
+-- Postgres.
 --
 -- $1 endpoint, $2 path, $3 source, $4 whether deliveries belong to tenants.
 with list as (
@@ -12,7 +13,7 @@ with list as (
     order by path = $2 desc, list.reconciled_until desc nulls last
     limit 1
 ),
--- What another list or another tenant has had recorded says nothing of this one.
+-- The records of another list or another tenant say nothing about this one.
 first as (
     select received_at
     from idempotent_webhook.deliveries

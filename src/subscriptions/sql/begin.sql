@@ -1,5 +1,5 @@
 -- Begins a comparison by the version $4 of the application. $1 the endpoint, $2 the address, $3 the name of the list. Returns
--- what was found before.
+-- the earlier findings.
 insert into idempotent_webhook.subscriptions as subscription (endpoint, address, source, version)
 values ($1, $2, $3, $4)
 on conflict (endpoint, address, source) do update

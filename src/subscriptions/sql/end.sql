@@ -1,9 +1,9 @@
 -- Ends a comparison. $1 the endpoint, $2 the address, $3 the name of the list, $4 what was found, $5 why the provider could not
--- be asked. One of both is `null`. A provider that could not be asked changes nothing of what was found before.
+-- be asked. One of the two is `null`. If the provider could not be asked, the earlier findings stay.
 --
--- An address that was corrected, or a list that has another name now, leaves a row, which no process compares when it is
--- time to. Each process looks once a minute. An hour is longer than Postgres or the processes of another address are likely to
--- be away.
+-- After a correction of the address, or with a new name of the list, the old row stays, and no process compares it when
+-- it is due. Each process looks once a minute. An hour is longer than Postgres or the processes of another address are
+-- likely to be away.
 with left_behind as (
     delete from idempotent_webhook.turns
     where task = 'subscription'

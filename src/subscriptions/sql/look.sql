@@ -2,8 +2,8 @@
 -- $1 the endpoint, $2 the address, $3 the name of the list, $4 the version of the application, $5 the longest time until a
 -- turn.
 --
--- What one version of the application expects is not what another one does. Where several run side by side, the newest
--- compares: a version that had the row before has it again once nobody has compared for an hour.
+-- Versions of the application may expect different subscriptions. If several run side by side, the newest compares: a
+-- version that had the row before gets it again once nobody has compared for an hour.
 select
     (
         select coalesce(sum(cardinality(differences)), 0)
