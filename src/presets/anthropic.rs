@@ -8,8 +8,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`]. A new secret replaces the old one at
 ///   once: give both while you change it.
 /// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window,
-///   in case a retry has the time of the first attempt. Anthropic's SDKs take 5 minutes. The id is signed,
-///   so that a replay stays a duplicate.
+///   in case a retry has the time of the first attempt. Anthropic's SDKs take 5 minutes. The id is signed, so a replay
+///   stays a duplicate.
 /// - Delivery id: `$.id`, covered by the signature, which Anthropic's SDKs name for this, and which a
 ///   retry keeps. Two endpoints likely get the same one, so give each route an endpoint name of its
 ///   own. Event type: `$.data.type`; `$.type` is always `event`.

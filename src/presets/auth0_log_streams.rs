@@ -8,8 +8,8 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// **Nothing is signed: whoever learns the token can send any log.**
 ///
 /// - Signature: none. `Authorization` has the authorization token of the stream, as it is.
-/// - Delivery id: the SHA-256 of the body, since a body is a batch of logs. Each has a `log_id`, by
-///   which a handler can tell those that it knows from another batch. Event type: none, as the logs
+/// - Delivery id: the SHA-256 of the body, since a body is a batch of logs. Each has a `log_id`, by which a handler can
+///   recognize logs that it knows from another batch. Event type: none, as the logs
 ///   of a batch have types of their own.
 #[doc = include_str!("facts/auth0-log-streams.md")]
 pub fn auth0_log_streams(secrets: impl Into<SecretSource>) -> Provider {

@@ -12,8 +12,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `bearer` and a token, which is the secret. That Brevo sends it in this header is likely (its pages
 ///   only call it a bearer token). `Bearer` may be in lower case.
 /// - Delivery id: none. The key is the SHA-256 of the body, **not** covered, as nothing is. The body has
-///   the message, the event and its time, and `$.id` is that of the webhook (both not confirmed). Event
-///   type: `$.event`, which a batch lacks, such as those of inbound messages.
+///   the message, the event and its time, and `$.id` is the id of the webhook (both not confirmed). Event type:
+///   `$.event`, which a batch lacks, such as a batch of inbound messages.
 #[doc = include_str!("facts/brevo.md")]
 ///
 /// A webhook whose URL has a user and a password is likely called with HTTP Basic authentication. Use

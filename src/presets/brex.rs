@@ -5,11 +5,10 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// [Brex](https://developer.brex.com/docs/webhooks/), which signs as Standard Webhooks has it
 /// (second-hand).
 ///
-/// - Signature: `Webhook-Signature`, see [`StandardWebhooks`]. Brex's API lists the secrets, of which
-///   there are two while one is rotated; they are base64, after `whsec_` or not (which is not
-///   confirmed).
+/// - Signature: `Webhook-Signature`, see [`StandardWebhooks`]. Brex's API lists the secrets, two while one is rotated;
+///   they are base64, with or without `whsec_` before it (not confirmed).
 /// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window, in
-///   case a retry has the time of the first attempt. The id is signed, so that a replay stays a duplicate.
+///   case a retry has the time of the first attempt. The id is signed, so a replay stays a duplicate.
 /// - Delivery id: `Webhook-Id`, covered by the signature. Event type: `$.event_type`.
 #[doc = include_str!("facts/brex.md")]
 pub fn brex(secrets: impl Into<SecretSource>) -> Provider {

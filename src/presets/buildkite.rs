@@ -16,8 +16,8 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 ///   5 minutes, but nothing says that a retry carries a new time. In these days a captured request
 ///   with a signature is a duplicate.
 /// - Delivery id: none. The key is the time and the SHA-256 of the body, both signed. The body alone
-///   would be wrong: it has no time of its own, and may show a later state of its object than that of
-///   the event, so a build that runs, is blocked and runs again could have the same twice. **With the
+///   would be wrong: it has no time of its own, and may show a later state of its object than the event's, so a build
+///   that runs, is blocked and runs again could have the same twice. **With the
 ///   token, nothing is deduplicated**, as there is no time. Event type: `X-Buildkite-Event` or, if it
 ///   is absent, `$.event`.
 #[doc = include_str!("facts/buildkite.md")]

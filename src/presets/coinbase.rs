@@ -7,8 +7,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// [`coinbase_commerce`](super::coinbase_commerce()).
 ///
 /// - Signature: `X-Hook0-Signature: t=<time>,v0=<hex>,h=<names>,v1=<hex>`. The `v1` counts, an
-///   HMAC-SHA256 of `<time>.<names>.<values>.<body>` under the secret of the subscription. The names are
-///   those of the covered headers, with spaces between them, and the values theirs, with full stops.
+///   HMAC-SHA256 of `<time>.<names>.<values>.<body>` under the secret of the subscription. The names of the covered
+///   headers are separated by spaces, and their values by full stops.
 ///   **A request with nothing but a `v0`, which covers no header, is refused.**
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. Coinbase's sample has 5 minutes;
 ///   that a retry is signed at a new time is likely, but not confirmed.

@@ -12,8 +12,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: none. `X-Documenso-Secret` has the secret of the webhook, as it is. It is empty if none
 ///   was set, which this preset rejects.
 /// - Delivery id: `$.deliveryId`, **not** covered, as nothing is. It is proposed, and **in no release of
-///   Documenso yet**: until then the key is the SHA-256 of the body, in which `$.createdAt` is the time of
-///   the attempt, so that **each retry runs the handler again**. Event type: `$.event`.
+///   Documenso yet**: until then the key is the SHA-256 of the body, in which `$.createdAt` is the time of the attempt,
+///   so **each retry runs the handler again**. Event type: `$.event`.
 #[doc = include_str!("facts/documenso.md")]
 pub fn documenso(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));

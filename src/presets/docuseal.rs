@@ -5,7 +5,7 @@ use http::HeaderName;
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [DocuSeal](https://github.com/docusealco/docuseal). The facts are those of its source.
+/// [DocuSeal](https://github.com/docusealco/docuseal). The facts are from its source.
 ///
 /// - Signature: `X-Docuseal-Signature: <time>.<hex>`, an HMAC-SHA256 of `<time>.<body>` under the whole
 ///   `whsec_…` string. Versions that do not sign yet send a header of the user's own instead; this

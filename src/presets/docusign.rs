@@ -12,8 +12,8 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   an HMAC-SHA256 of the body. One matching signature is enough.
 /// - Delivery id: none. The key is `$.data.envelopeId`, `$.event`, `$.generatedDateTime` and, of an
 ///   event of a recipient, `$.data.recipientId`. An event without an envelope (`template-*`, `click-*`,
-///   `sms-opt-*`) is keyed by the SHA-256 of the body, so that **its retry runs the handler again**
-///   if `$.retryCount` has changed. All are covered by the signature. Event type: `$.event`.
+///   `sms-opt-*`) is keyed by the SHA-256 of the body, so **its retry runs the handler again** if `$.retryCount` has
+///   changed. All are covered by the signature. Event type: `$.event`.
 #[doc = include_str!("facts/docusign.md")]
 ///
 /// Messages in XML are signed alike. They have no JSON to read, so set

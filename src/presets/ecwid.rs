@@ -12,8 +12,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   from the body, under the client secret of the app.
 /// - **The rest of the body is not covered by the signature: anyone who has captured one request can
 ///   send any event with it.** Take nothing from it; ask Ecwid for the object.
-/// - Tolerance: 3 days, on both sides, of `$.eventCreated`, which is the redelivery window, as the time
-///   is that of the event.
+/// - Tolerance: 3 days, on both sides, of `$.eventCreated`, which is the redelivery window, as it is the time of the
+///   event.
 /// - Delivery id: `$.eventId`, which the signature covers. Event type: `$.eventType`, which it does not.
 #[doc = include_str!("facts/ecwid.md")]
 pub fn ecwid(secrets: impl Into<SecretSource>) -> Provider {

@@ -11,8 +11,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `flutterwave-signature: <base64>`, an HMAC-SHA256 of the body under the secret hash
 ///   (version 4; second-hand). Without that header, `verif-hash`, which has
 ///   the secret hash as it is (version 3).
-/// - Delivery id: the SHA-256 of the body, as there is no id of a delivery. That `$.webhook_id` of
-///   version 4 is one is not confirmed. Event type: `$.event` (version 3) or `$.type` (version 4).
+/// - Delivery id: the SHA-256 of the body, as there is no id of a delivery. It is not confirmed that `$.webhook_id` of
+///   version 4 is one. Event type: `$.event` (version 3) or `$.type` (version 4).
 #[doc = include_str!("facts/flutterwave.md")]
 pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
     let signature = HeaderName::from_static("flutterwave-signature");

@@ -5,9 +5,9 @@ use crate::provider::{ASSUMED_DEADLINE, DAY, Provider, SecretSource, Source};
 /// [Gemini API](https://ai.google.dev/gemini-api/docs/webhooks), the static webhooks of a project. They follow Standard
 /// Webhooks.
 ///
-/// - Signature: as that of [`standard_webhooks`](super::standard_webhooks()), under the signing secret of the webhook.
+/// - Signature: as with [`standard_webhooks`](super::standard_webhooks()), under the signing secret of the webhook.
 /// - Tolerance: 24 hours, on both sides, which is the redelivery window. Google advises 5 minutes, but nothing says that a
-///   retry has a new time. The id is signed, so that a replay stays a duplicate.
+///   retry has a new time. The id is signed, so a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/gemini.md")]
 ///

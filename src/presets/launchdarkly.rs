@@ -7,7 +7,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-LD-Signature: <hex>`, an HMAC-SHA256 of the body. LaunchDarkly only sends it if
 ///   the webhook has a secret.
-/// - Delivery id: `$._id`, that of the entry in the audit log, covered by the signature. Each webhook
+/// - Delivery id: `$._id`, the id of the entry in the audit log, covered by the signature. Each webhook
 ///   delivers an entry under the same id, so give each route an endpoint name of its own. Event type:
 ///   `$.kind`, such as `flag`; what was done is in `$.accesses[].action`.
 #[doc = include_str!("facts/launchdarkly.md")]

@@ -17,9 +17,9 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 ///   bytes in base64, for each subscription: with [`TenantSecrets`](crate::TenantSecrets), `X-MCP-Subscription-Id`
 ///   names it. The server's own signatures, `v1a`, are not looked at.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
-/// - Delivery id: `X-MCP-Subscription-Id` and `webhook-id` together. The former is **not** covered by the signature,
-///   but the latter, which is, is that of the event: two servers, or two subscriptions, may have the same. Event type:
-///   `$.name`, or `$.type` of what is no event: `gap` and `terminated`, which the handler gets as well.
+/// - Delivery id: `X-MCP-Subscription-Id` and `webhook-id` together. The former is **not** covered by the signature.
+///   The latter is, but it is the id of the event: two servers, or two subscriptions, may have the same. Event type:
+///   `$.name`, or `$.type` if it is not an event: `gap` and `terminated`, which the handler gets as well.
 #[doc = include_str!("facts/mcp-events.md")]
 pub fn mcp_events(secrets: impl Into<SecretSource>) -> Provider {
     let id =

@@ -40,8 +40,8 @@
 //! ```
 //!
 //! Each such type has a text form, such as `<API key>:<API secret>`, for an environment variable or a database:
-//! it is read by [`parse`](str::parse), and `Secret::from` writes it. Several values, and those of tenants, are
-//! given like secrets: by [`Secrets`](crate::Secrets) and [`TenantSecrets`](crate::TenantSecrets).
+//! it is read by [`parse`](str::parse), and `Secret::from` writes it. Pass several values, or the values of tenants,
+//! like secrets: by [`Secrets`](crate::Secrets) and [`TenantSecrets`](crate::TenantSecrets).
 //!
 //! # By name
 //!
@@ -358,7 +358,7 @@ macro_rules! presets {
             )+
         ];
 
-        /// The features that each preset needs, those that are off included.
+        /// The features that each preset needs, including those that are off.
         const FEATURES: &[(&str, &[&str])] = &[$(($name, &[$($($feature),+)?])),+];
     };
 }

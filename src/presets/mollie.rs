@@ -6,8 +6,8 @@ use crate::provider::signature::Hmac;
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Mollie](https://docs.mollie.com/reference/webhooks-new), the next-generation webhooks. The
-/// classic ones, a form with the id of a payment, are **not signed**, and this preset rejects
-/// them: a handler of those has to ask Mollie for the payment.
+/// classic ones, a form with the id of a payment, are **not signed**, and this preset rejects them: a handler for them
+/// must ask Mollie for the payment.
 ///
 /// - Signature: `X-Mollie-Signature: sha256=<hex>`, with or without the prefix, an HMAC-SHA256
 ///   of the body. While a secret is rotated, there are two such headers, or one with a comma if a proxy has joined

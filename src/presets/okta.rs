@@ -16,7 +16,7 @@ use crate::provider::{
 /// - Signature: none. `Authorization` has the value that was configured, as it is: with `Bearer `
 ///   only if that is part of it.
 /// - Delivery id: `$.eventId`. It is not covered, as nothing is. Event type: `$.eventType`, which is
-///   `com.okta.event_hook` for all; those of the events are in `$.data.events[].eventType`.
+///   `com.okta.event_hook` for all; the types of the events are in `$.data.events[].eventType`.
 #[doc = include_str!("facts/okta.md")]
 pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("okta")

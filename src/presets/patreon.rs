@@ -7,11 +7,10 @@ use crate::provider::{Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Patreon-Signature: <hex>`, an **HMAC-MD5** of the body. Patreon has nothing
 ///   better. No forgery of an HMAC-MD5 without its key is known, but MD5 itself is broken.
-/// - Delivery id: none, and **nothing is deduplicated** ([`Source::receipt`]): a body has no time,
-///   so that a member who changes and changes back has the same body twice, and the later one would be
-///   lost by its digest. A retry runs the handler again, and so does a captured request: let the
-///   handler set what the body says, which may happen twice. Event type: `X-Patreon-Event`, **not**
-///   covered by the signature.
+/// - Delivery id: none, and **nothing is deduplicated** ([`Source::receipt`]): a body has no time, so a member who
+///   changes and changes back has the same body twice, and its digest would lose the later one. A retry runs the
+///   handler again, and so does a captured request: let the handler set what the body says, which may happen twice.
+///   Event type: `X-Patreon-Event`, **not** covered by the signature.
 /// - Groups: `members:*`.
 #[doc = include_str!("facts/patreon.md")]
 pub fn patreon(secrets: impl Into<SecretSource>) -> Provider {

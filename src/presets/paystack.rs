@@ -7,11 +7,11 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `x-paystack-signature: <hex>`, an HMAC-SHA512 of the body under the secret key
 ///   of the API.
-/// - Delivery id: none. The key of a body with `$.data.id`, such as that of a charge or a transfer, is
-///   its SHA-256, covered by the signature. **Other bodies are not deduplicated**
-///   ([`Source::receipt`]), as they have no time either: a second `customeridentification.failed`
-///   is the same text as the first, and would be lost by its digest. A second `charge.dispute.remind` of a
-///   dispute that has not changed is likely the same text, too, and a duplicate. Event type: `$.event`.
+/// - Delivery id: none. The key of a body with `$.data.id`, such as for a charge or a transfer, is its SHA-256, covered
+///   by the signature. **Other bodies are not deduplicated** ([`Source::receipt`]), as they have no time either: a
+///   second `customeridentification.failed` is the same text as the first, and its digest would lose it. A second
+///   `charge.dispute.remind` of a dispute that has not changed is likely the same text, too, and a duplicate. Event
+///   type: `$.event`.
 #[doc = include_str!("facts/paystack.md")]
 pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-paystack-signature")).hash(Hash::Sha512);

@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   in Recurly's SDK and in seconds in its sample; both are taken.
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. Recurly's SDK takes 300
 ///   seconds, but nothing says that a retry has a new time; a captured request is a duplicate.
-/// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
+/// - Delivery id: none; `$.id` is the id of the resource. The key is the SHA-256 of the body,
 ///   which is covered by the signature; `$.event_time` makes it unique. Event type:
 ///   `$.object_type`, such as `charge_invoice`.
 /// - Action: `$.event_type`, as in `charge_invoice.paid`.

@@ -7,7 +7,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`].
 /// - Tolerance: 7 days, on both sides, of `webhook-timestamp`, which is the redelivery window.
 ///   Render's example takes 5 minutes, but that a retry is signed at a new time is not documented.
-///   The id is signed, so that a replay stays a duplicate.
+///   The id is signed, so a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`. `$.data.id` (`evt-…`)
 ///   names the event in Render's API.
 #[doc = include_str!("facts/render.md")]

@@ -11,7 +11,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   user or the organization.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`. Replicate's SDKs check none.
 /// - Delivery id: `webhook-id`, covered by the signature and the same when a webhook is sent again,
-///   as documented. `$.id` would be wrong: it is that of the prediction, which has several webhooks.
+///   as documented. `$.id` would be wrong: it is the id of the prediction, which has several webhooks.
 ///   Event type: `$.status`.
 #[doc = include_str!("facts/replicate.md")]
 pub fn replicate(secrets: impl Into<SecretSource>) -> Provider {

@@ -12,8 +12,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 24 hours, on both sides, which is the redelivery window. Revolut asks for 5 minutes;
 ///   that a retry is signed at a new time is likely, but not confirmed.
 /// - Delivery id: none. The key is the SHA-256 of the body and the signed time, both covered by the
-///   signature. The body alone would be wrong: the events of the Merchant API have no time, so that two
-///   of one kind for one order, such as two declined payments, may have the same body. Event type:
+///   signature. The body alone would be wrong: the events of the Merchant API have no time, so two of one kind for one
+///   order, such as two declined payments, may have the same body. Event type:
 ///   `$.event`.
 #[doc = include_str!("facts/revolut.md")]
 pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {

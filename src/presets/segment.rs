@@ -12,11 +12,11 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.messageId`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/segment.md")]
 ///
-/// A body without a `messageId` is refused. Segment's samples have none, that of a deletion among
-/// them. Should yours lack it as well, add [`Source::body_digest`] to the
+/// A body without a `messageId` is refused. Segment's samples have none, for example the one of a deletion. If yours
+/// lack it as well, add [`Source::body_digest`] to the
 /// [`delivery_id`](Provider::delivery_id) with [`or`](Source::or).
 ///
-/// **Of a batch, the signature covers the first event only**, written anew by Segment: anyone
+/// **In a batch, the signature covers only the first event**, as Segment writes it again: anyone
 /// who has captured one batch can change the other events. This preset verifies the body as it
 /// is, so it rejects batches. Switch batching off.
 pub fn segment(secrets: impl Into<SecretSource>) -> Provider {

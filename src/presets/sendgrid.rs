@@ -14,8 +14,8 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 ///   break counts. [`PublicKey`] is the verification key, as SendGrid shows it. SendGrid only signs if
 ///   that is switched on.
 /// - Tolerance: any age, as in SendGrid's SDKs.
-/// - Delivery id: the SHA-256 of the body, covered by the signature, as a body is a batch. Each event
-///   has an `sg_event_id`, by which a handler can tell those that it knows from another batch.
+/// - Delivery id: the SHA-256 of the body, covered by the signature, as a body is a batch. Each event has an
+///   `sg_event_id`, by which a handler can recognize events that it knows from another batch.
 ///   Event type: none, as the events of a batch have types of their own.
 #[doc = include_str!("facts/sendgrid.md")]
 pub fn sendgrid(keys: impl Into<SecretSource<PublicKey>>) -> Provider {

@@ -10,8 +10,8 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `Sentry-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the client
 ///   secret of the integration. `Sentry-Hook-Timestamp` is not signed and is ignored.
-/// - Delivery id: `Request-ID`, **not** covered by the signature. Sentry's source makes a new one for
-///   each attempt, so that **a retry runs the handler again**. The body's digest would be wrong: an
+/// - Delivery id: `Request-ID`, **not** covered by the signature. Sentry's source makes a new one for each attempt, so
+///   **a retry runs the handler again**. The body's digest would be wrong: an
 ///   issue that is resolved, opened and resolved again may have the same body twice. Event type:
 ///   `Sentry-Hook-Resource`.
 /// - Action: `$.action`, as in `issue.created`.

@@ -11,12 +11,11 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 /// - Signature: `X-Shopify-Hmac-Sha256: <base64>`, an HMAC-SHA256 of the body under
 ///   the client secret of the app.
 /// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature.
-///   `X-Shopify-Event-Id` would be wrong: it is shared by the deliveries to all
-///   subscriptions, so that all but one would be dropped. Event type:
-///   `X-Shopify-Topic`, **not** covered either.
-/// - Action: that of the newer events, `shopify-action`, **not** covered, as in `Product.update`.
-/// - Version: that of the payload, **not** covered by the signature. Once the version of a subscription is no longer
-///   supported, Shopify falls forward to the oldest one that is, and the header has that one.
+///   `X-Shopify-Event-Id` would be wrong: the deliveries to all subscriptions share it, so all except one would be
+///   dropped. Event type: `X-Shopify-Topic`, **not** covered either.
+/// - Action: `shopify-action` of the newer events, **not** covered, as in `Product.update`.
+/// - Version: the version of the payload, **not** covered by the signature. Once the version of a subscription is no
+///   longer supported, Shopify moves on to the oldest supported one, and the header has that one.
 /// - Groups: `orders/*`. Four topics have a dot: `customer.tags_added`, `customer.tags_removed`, `customer.joined_segment`
 ///   and `customer.left_segment`.
 #[doc = include_str!("facts/shopify.md")]

@@ -14,7 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
 ///   both the snapshot and the thin event of a change gets two ids. The types of thin events begin
 ///   with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
-/// - Version: that of the endpoint, or else the account's default, which moves with an upgrade of the account. Thin
+/// - Version: the endpoint's version, or else the account's default, which changes with an upgrade of the account. Thin
 ///   events have none.
 /// - Mode: `$.livemode`, which [can be expected](Provider::expect_livemode). A live endpoint for connected accounts
 ///   [gets test events, too](crate::documentation::providers#stripe-connect).

@@ -8,7 +8,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// that send through it.
 ///
 /// As [`standard_webhooks`](super::standard_webhooks()), with the headers `svix-id`,
-/// `svix-timestamp` and `svix-signature`, which win over those of the specification.
+/// `svix-timestamp` and `svix-signature`, which win over the headers of the specification.
 ///
 #[doc = include_str!("facts/svix.md")]
 pub fn svix(secrets: impl Into<SecretSource>) -> Provider {

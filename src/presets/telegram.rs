@@ -11,8 +11,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `setWebhook`, as it is.
 /// - Delivery id: `$.update_id`, an integer. It is not covered, as nothing is. Event type: none;
 ///   it is the name of the member beside the id.
-/// - **Each bot counts its updates on its own, so that those of two bots on one endpoint can have the
-///   same id, and one of them would be lost.** Give each bot an endpoint of its own, or use
+/// - **Each bot counts its own updates, so updates of two bots on one endpoint can have the same id, and one of them
+///   would be lost.** Give each bot an endpoint of its own, or use
 ///   [`TenantSecrets`](crate::TenantSecrets) with
 ///   [`separate_ids`](crate::TenantSecrets::separate_ids).
 #[doc = include_str!("facts/telegram.md")]

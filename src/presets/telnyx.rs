@@ -10,7 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// `ed25519`.
 ///
 /// - Signature: `Telnyx-Signature-Ed25519: <base64>`, an ed25519 signature of `<time>|<body>` with
-///   the time in `Telnyx-Timestamp`. [`PublicKey`] is that of the account, in base64.
+///   the time in `Telnyx-Timestamp`. [`PublicKey`] is the key of the account, in base64.
 /// - Tolerance: 3 days, on both sides, which is the redelivery window. Telnyx's SDKs have 5 minutes,
 ///   but nothing says that a retry is signed at a new time.
 /// - Delivery id: `$.data.id`, or `$.id` of an event without that envelope; a clicked link has none

@@ -10,10 +10,10 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 ///   the notification configuration. It is only sent if there is a token.
 /// - Delivery id: none. The key is `$.run_id` of a run, `$.details.new_assessment_result.id` of a health
 ///   assessment, or `$.change_request_created_at` of a change request, with the SHA-256 of the body, which are
-///   covered by the signature. The others, which are of automatic destroy runs, have nothing that is known to make
-///   their bodies unique: a [receipt](Source::receipt) is their key, so that **a retry of these runs the
-///   handler again**. Event type: `$.notifications[0].trigger` for runs, such as `run:completed`, and
-///   `$.trigger` for workspaces. None is documented for change requests.
+///   covered by the signature. The others, for automatic destroy runs, have nothing that is known to make their bodies
+///   unique: a [receipt](Source::receipt) is their key, so **a retry of these runs the handler again**. Event type:
+///   `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for workspaces. None is documented
+///   for change requests.
 /// - Groups: `run:*`.
 #[doc = include_str!("facts/terraform-cloud.md")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {

@@ -9,8 +9,8 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// [Vapi](https://docs.vapi.ai/server-url/server-authentication), the messages to a server URL.
 ///
 /// **Nothing is signed: whoever learns the secret can send any message.** Vapi can sign with an HMAC
-/// instead. By default it is that of `<time>.<body>`, in hex in `x-signature`, with the time in
-/// `x-timestamp`, in which form is not documented; the hash has no default. Describe what was set there with
+/// instead. By default it signs `<time>.<body>`, in hex in `x-signature`, with the time in `x-timestamp`, whose form is
+/// not documented; the hash has no default. Describe your settings with
 /// [`Hmac`](crate::provider::signature::Hmac) and [`Provider::custom`].
 ///
 /// - Signature: none. The secret is in `X-Vapi-Secret`, as it is, or else in `Authorization`, after

@@ -8,9 +8,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `x-hmac-signature: <hex>`, an HMAC-SHA256 of the body under the shared secret
 ///   (not confirmed by a source beside Veriff's guide).
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
-///   **An event webhook (`started`, `submitted`) has no time, so that a second one for the same
-///   attempt is a duplicate**; each attempt has an id of its own. Event type: `$.action` or, if it
-///   is absent, `$.status`.
+///   **An event webhook (`started`, `submitted`) has no time, so a second one for the same attempt is a duplicate**;
+///   each attempt has an id of its own. Event type: `$.action` or, if it is absent, `$.status`.
 #[doc = include_str!("facts/veriff.md")]
 pub fn veriff(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature"));

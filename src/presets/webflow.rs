@@ -10,8 +10,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   app, or the webhook's own key.
 /// - Tolerance: one day, past only, which is the redelivery window (Webflow's SDK checks none).
 /// - Delivery id: none. The key is the signed time and the SHA-256 of the body, covered by the
-///   signature. The body alone would be wrong: that of `ecomm_inventory_changed` is an item and its
-///   quantity, so the second time that 4 are left would be lost. Event type: `$.triggerType`.
+///   signature. The body alone would be wrong: for `ecomm_inventory_changed` it is an item and its quantity, so the
+///   second time that 4 are left would be lost. Event type: `$.triggerType`.
 #[doc = include_str!("facts/webflow.md")]
 pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-webflow-signature"))

@@ -14,9 +14,9 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 ///   the shop can choose another hash function, which this preset does not verify.
 /// - Delivery id: the topic, `X-WC-Webhook-Delivery-ID` and the SHA-256 of the body. The body is
 ///   signed, the headers are **not** covered by the signature. The header alone would be wrong: two
-///   deliveries of one webhook within the same second share it. The body alone would be, too: that of
-///   `*.deleted` is an id, and that of `action.*` a name, each time. **Two deliveries within one second
-///   that agree in all of it are one**: `action.*`, twice. Event type: `X-WC-Webhook-Topic`.
+///   deliveries of one webhook within the same second share it. The body alone would be, too: for `*.deleted` it is an
+///   id, and for `action.*` a name, each time. **Two deliveries within one second that agree in all of this count as
+///   one**: `action.*`, twice. Event type: `X-WC-Webhook-Topic`.
 #[doc = include_str!("facts/woocommerce.md")]
 pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(SIGNATURE).derive_key(Derivation::HtmlText);

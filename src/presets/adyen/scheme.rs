@@ -24,7 +24,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("hmacsignature");
 /// Adyen sends one item in JSON, and at most six elsewhere.
 const MAX_ITEMS: usize = 6;
 
-/// The events whose reference is not their own: that of a rescue, which may have several attempts, that of a capture,
+/// The events whose reference is not their own: of a rescue, which may have several attempts, of a capture,
 /// whose payout may be rejected again, and the name of a file, which may be made again.
 const REPEATED: [&str; 3] = [
     "AUTORESCUE_NEXT_ATTEMPT",

@@ -25,7 +25,7 @@ pub(super) const TYPE: &str = "notificationType";
 /// Apple Root CA - G3, valid until 2039. Its SHA-256 begins with `63343abf` (Apple's page of certificates).
 const ROOT: &str = include_str!("apple_root_ca_g3.pem");
 
-/// Apple's extensions: of certificates that sign receipts, and of those that issue these.
+/// Apple's extensions: of certificates that sign receipts, and of their issuers.
 const SIGNS_RECEIPTS: &str = "1.2.840.113635.100.6.11.1";
 const ISSUES: &str = "1.2.840.113635.100.6.2.1";
 
@@ -81,7 +81,7 @@ fn about(claims: &Claims) -> Option<(&str, &str)> {
     Some((text("bundleId")?, environment))
 }
 
-/// It is read before the signature is known, as the certificates have to be valid then.
+/// It is read before the signature is known, as the certificates must be valid then.
 fn signed_at(token: &Compact<'_>) -> Option<SystemTime> {
     let Match::Text(milliseconds) = token.unverified_claim("signedDate")? else {
         return None;

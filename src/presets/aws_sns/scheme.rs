@@ -35,7 +35,7 @@ const PARTITIONS: [(&str, &str); 4] = [
 #[derive(Debug)]
 pub(super) struct AwsSns;
 
-/// Whether a host is that of SNS in the region of a topic: `sns.us-east-1.amazonaws.com`. Any other region
+/// Whether a host is the host of SNS in the region of a topic: `sns.us-east-1.amazonaws.com`. Any other region
 /// could be the name of something else, such as `sns.s3-us-west-2.amazonaws.com`, a bucket of S3.
 pub(super) fn is_sns(host: &str, topic: &str) -> bool {
     host_of(topic).is_some_and(|known| known == host)
@@ -148,7 +148,7 @@ impl SignatureScheme for AwsSns {
         secret.parse::<SnsTopic>().map(drop)
     }
 
-    /// The body of a test is a message with what it lacks, but for `Subject`.
+    /// The body of a test is a message, completed with all members except `Subject`.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let (_, key) = request.signing_key().ok_or(SignError::no_key())?;
         let key = key.clone();

@@ -18,8 +18,8 @@ mod scheme;
 ///   else the header `Authorization`, set as a delivery property. For tokens of Microsoft Entra, make a
 ///   provider with [`Jwt`](crate::provider::signature::Jwt).
 /// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not**
-///   covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch, which has to be
-///   switched on, it is the SHA-256 of the body: an event that comes again in another batch runs again.
+///   covered, as nothing is. If they are longer than 255 bytes, their SHA-256. For a batch, which must be switched on,
+///   it is the SHA-256 of the body: an event that comes again in another batch runs again.
 ///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
 ///   **An event of a custom input schema without `topic` or `id` is rejected each time it comes**: set another
 ///   [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.

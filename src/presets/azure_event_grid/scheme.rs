@@ -58,7 +58,7 @@ impl SignatureScheme for EventGrid {
         "token".into()
     }
 
-    /// A body that is no event becomes the data of one.
+    /// A body that is not an event becomes the data of one.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         request.insert_header(AUTHORIZATION, secret.expose())?;
         let body: Value = serde_json::from_slice(request.body())

@@ -27,8 +27,8 @@ pub use keys::CircleKeys;
 /// - Delivery id: `$.notificationId`, covered by the signature. Event type: `$.notificationType`.
 #[doc = include_str!("../facts/circle.md")]
 ///
-/// Version 1 of the notifications, those of Circle Mint, Digital Asset Accounts and CPN Managed Payments,
-/// comes by Amazon SNS: this preset rejects it, and [`aws_sns`](super::aws_sns()) reads it.
+/// Version 1 of the notifications, from Circle Mint, Digital Asset Accounts and CPN Managed Payments, comes by Amazon
+/// SNS: this preset rejects it, and [`aws_sns`](super::aws_sns()) reads it.
 pub fn circle(keys: impl Into<SecretSource<CircleKeys>>) -> Provider {
     Provider::custom("circle")
         .signature(Circle, keys.into().cast())

@@ -7,9 +7,8 @@ mod scheme;
 /// [Cloudinary](https://cloudinary.com/documentation/notification_signatures). Feature `sha1`.
 ///
 /// - Signature: `X-Cld-Signature: <hex>`, the SHA-1 or, if the account is set so, the SHA-256 of the
-///   body, `X-Cld-Timestamp` and the API secret, one after the other. **That is no HMAC**: with
-///   SHA-1, who can make Cloudinary sign a text of theirs might find another text with the same
-///   signature. Both hashes are accepted.
+///   body, `X-Cld-Timestamp` and the API secret, one after the other. **That is not an HMAC**: with SHA-1, somebody who
+///   can make Cloudinary sign a chosen text might find another text with the same signature. Both hashes are accepted.
 /// - Tolerance: 1 day, past only, which is the redelivery window. Cloudinary's SDKs take 2 hours, and
 ///   nothing says that a retry is signed at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;

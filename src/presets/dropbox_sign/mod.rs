@@ -18,7 +18,7 @@ const RECEIVED: &str = "Hello API Event Received";
 ///
 /// - Signature: `event.event_hash` in hex, an HMAC-SHA256 of `<event_time><event_type>` under the API
 ///   key of the account, in the JSON of the part `json` of the body, which is `multipart/form-data`.
-/// - Tolerance: 7 days, past only, which is the redelivery window, as `event_time` is that of the event.
+/// - Tolerance: 7 days, past only, which is the redelivery window, as `event_time` is the time of the event.
 /// - Delivery id: none. The key is the SHA-256 of the JSON, which is **not** covered by the signature.
 ///   `event.event_hash` would be wrong, as all events of one type within a second share it. The boundary
 ///   between the parts does not count. Event type: `event.event_type`.

@@ -31,7 +31,7 @@ pub(super) fn only_part(body: &[u8], boundary: &str, name: &str) -> Option<Range
     let wanted = format!("name=\"{name}\"");
     let mut found = None;
     let mut start = find(body, 0, delimiter)? + delimiter.len();
-    // What follows the last delimiter is no part.
+    // The text after the last delimiter is not a part.
     while let Some(end) = find(body, start, delimiter) {
         // Not beyond it: there may be as many parts as fit, and none with an end of its head.
         let head_end = find(body.get(..end)?, start, b"\r\n\r\n");

@@ -17,11 +17,11 @@ pub use endpoint::EbayEndpoint;
 ///
 /// - Signature: `X-EBAY-SIGNATURE`, base64 of JSON with an ECDSA signature of the body with P-256 and SHA-1,
 ///   in DER. The verification token of the [endpoint](EbayEndpoint) signs nothing: it is for the handshake.
-/// - Keys: at `https://api.ebay.com/commerce/notification/v1/public_key/<id>`, by the id in the header, which
-///   has to be a UUID, fetched by [`Provider::keys`](Provider::keys). **eBay asks for an application token,
-///   which the client has to add**, as below.
+/// - Keys: at `https://api.ebay.com/commerce/notification/v1/public_key/<id>`, by the id in the header, which must be a
+///   UUID, fetched by [`Provider::keys`](Provider::keys). **eBay asks for an application token, which the client must
+///   add**, as below.
 /// - Needs [`public_url`](Provider::public_url) for the handshake.
-/// - Tolerance: any age, as no time is signed but in the body.
+/// - Tolerance: any age, as the only signed time is in the body.
 /// - Delivery id: `$.notification.notificationId`, covered by the signature. Event type: `$.metadata.topic`.
 #[doc = include_str!("../facts/ebay.md")]
 ///

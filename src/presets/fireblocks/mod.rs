@@ -13,9 +13,9 @@ pub use keys::FireblocksKeys;
 /// - Signature: `Fireblocks-Webhook-Signature`, a detached JSON Web Signature with RS512 of the
 ///   body. If it is absent, `Fireblocks-Signature: <base64>`, an RSA signature with SHA-512 of the
 ///   body, which Fireblocks sent until March 2026.
-/// - Keys: those of an [environment](FireblocksKeys) are at
-///   `https://keys.fireblocks.io/.well-known/jwks.json` or the like at `eu-keys`, `eu2-keys` and
-///   `sandbox-keys`, fetched by [`Provider::keys`](Provider::keys). Or a public key is
+/// - Keys: the keys of an [environment](FireblocksKeys) are at `https://keys.fireblocks.io/.well-known/jwks.json` or
+///   the like at `eu-keys`, `eu2-keys` and `sandbox-keys`, fetched by [`Provider::keys`](Provider::keys). Or a public
+///   key is
 ///   [given](FireblocksKeys::given); then nothing is fetched, and the older signature counts as well. The keys are the same for all
 ///   customers: **a request to another customer can be sent to you**. Look at its `$.workspaceId` (likely).
 /// - Tolerance: any age, as no time is signed.

@@ -55,7 +55,7 @@ fn content(header: &str, body: &[u8]) -> String {
     format!("{header}.{}", BASE64URL.encode(body))
 }
 
-/// Whether a message is signed with the key that is given, or with one of those that are fetched.
+/// Whether a message is signed with the given key, or with a fetched one.
 fn is_signed(
     request: &SignedRequest<'_>,
     secret: &Secret,

@@ -21,7 +21,7 @@ pub use push::PubSub;
 ///   service account and the audience of the [subscription](PubSub). The claim `email_verified` must be true.
 /// - Keys: at `https://www.googleapis.com/oauth2/v3/certs`, fetched by [`Provider::keys`](Provider::keys).
 ///   Google changes them about weekly (not confirmed).
-/// - Tolerance: that of the token, which expires after an hour, with a minute of leeway.
+/// - Tolerance: the life of the token, which expires after an hour, with a minute of leeway.
 /// - Delivery id: `$.subscription` and `$.message.messageId` together, **not** covered by the signature. The id
 ///   of a message is unique for its topic only. A subscription whose own name is longer than 170 characters
 ///   makes the key too long: set another one. A push subscription without wrapping has no such members: with

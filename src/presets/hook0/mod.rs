@@ -10,10 +10,9 @@ pub(super) mod scheme;
 /// of other services.
 ///
 /// - Signature: `X-Hook0-Signature: t=<time>,h=<names>,v1=<hex>`, an HMAC-SHA256 of
-///   `<time>.<names>.<values>.<body>` under the whole secret. The names are those of the covered
-///   headers, with spaces between them, and the values theirs, with full stops. A `v0` beside it, which
-///   covers no header, is skipped. **A request with nothing but a `v0` is refused**, although Hook0's
-///   libraries take it.
+///   `<time>.<names>.<values>.<body>` under the whole secret. The names of the covered headers are separated by spaces,
+///   and their values by full stops. A `v0` beside it, which covers no header, is skipped. **A request with nothing but
+///   a `v0` is refused**, although Hook0's libraries take it.
 /// - Tolerance: 300 seconds, on both sides.
 /// - Delivery id: `X-Event-Id`, if it is covered, as with Hook0 it is; it must be a UUID. If it is not
 ///   covered, the SHA-256 of the body. Two subscriptions likely get the same id, so give each route an

@@ -15,9 +15,9 @@ mod scheme;
 /// - Signature: `Authorization: JWT <token>`, a token with HS256 under the shared secret of the
 ///   installation. Its claim `qsh` is a SHA-256 of the method, the path and the sorted query; a
 ///   token for any other place, such as `context-qsh`, is refused.
-/// - Tolerance: the token counts until an hour after its `exp`, which has to be there, and an hour on
-///   both sides of its `iat`. Jira delivers again up to half an hour later, and does not say that the
-///   token of a retry is a new one. If it is, a shorter [`tolerance`](Provider::tolerance) is safer.
+/// - Tolerance: the token counts until an hour after its `exp`, which must be there, and an hour on both sides of its
+///   `iat`. Jira delivers again up to half an hour later, and does not say that a retry has a new token. If it has, a
+///   shorter [`tolerance`](Provider::tolerance) is safer.
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
 ///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
 /// - Groups: `jira:*`.

@@ -16,8 +16,8 @@ mod scheme;
 ///   covered by the signature, but not read, and Klaviyo names no limit. Nothing separates it from the
 ///   body: whoever has captured a request can move text from one to the other, which leaves no JSON.
 /// - Delivery id: none, as a body is a batch of up to 1000 events. The key is the SHA-256 of the body,
-///   which is covered by the signature. Each event has a `$.data[].external_id`, by which a handler can
-///   tell those that it knows from another batch. Event type: none, as the events of a batch have a
+///   which is covered by the signature. Each event has a `$.data[].external_id`, by which a handler can recognize
+///   events that it knows from another batch. Event type: none, as the events of a batch have a
 ///   `topic` each.
 #[doc = include_str!("../facts/klaviyo.md")]
 pub fn klaviyo(secrets: impl Into<SecretSource>) -> Provider {

@@ -12,8 +12,8 @@ mod scheme;
 ///
 /// - Signature: `X-Line-Signature: <base64>`, an HMAC-SHA256 of the body under the channel
 ///   secret.
-/// - Delivery id: `webhookEventId` of the event, or the SHA-256 of those of several events, covered by
-///   the signature. `isRedelivery` changes the body of a redelivery, so its digest would be wrong, and
+/// - Delivery id: `webhookEventId` of the event, or a SHA-256 of these ids for several events, covered by the
+///   signature. `isRedelivery` changes the body of a redelivery, so its digest would be wrong, and
 ///   the first event alone would lose the others of another batch. If LINE puts an event into another
 ///   batch when it delivers it again, it is not recognized, and runs again. A body without events,
 ///   which the button *Verify* sends, is keyed by its SHA-256. Event type: none; each event has a

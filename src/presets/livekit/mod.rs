@@ -14,7 +14,7 @@ pub use key::LiveKitKey;
 /// - Signature: `Authorization`, a JSON Web Token with HS256, whose claim `sha256` is the SHA-256 of the
 ///   body in base64, and whose issuer is the [API key](LiveKitKey). The access
 ///   token of a participant has the same issuer and the same secret, but no hash, and is refused.
-/// - Tolerance: that of the token, which expires after 5 minutes, with a minute of leeway.
+/// - Tolerance: the life of the token, which expires after 5 minutes, with a minute of leeway.
 /// - Delivery id: `$.id`, covered by the signature. An event that LiveKit sends to several URLs has the
 ///   same id at each. Event type: `$.event`.
 #[doc = include_str!("../facts/livekit.md")]

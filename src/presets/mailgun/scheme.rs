@@ -79,7 +79,7 @@ impl SignatureScheme for Mailgun {
         "HMAC-SHA256 in hex, in the body, of a time and a token".into()
     }
 
-    /// A body that is no JSON is taken for a form. A token of the body's own stays.
+    /// A body that is not JSON is taken for a form. A token that the body already has stays.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let timestamp = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
         let body = match serde_json::from_slice(request.body()) {

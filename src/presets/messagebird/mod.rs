@@ -17,10 +17,10 @@ mod scheme;
 ///   signing key. Its claims have the SHA-256 of the URL and, if there is one, of the body. A request with a
 ///   token is verified by it alone.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: of Bird 7 days, past only, which is the redelivery window, as nothing says that a retry is signed at
-///   a new time. Of MessageBird that of the token, which counts from its `nbf` to its `exp`, a minute later, with
-///   5 seconds of leeway.
-/// - Delivery id: of Bird the SHA-256 of the body, as it sends no id; of MessageBird the claim `jti`. Both are
+/// - Tolerance: for Bird 7 days, past only, which is the redelivery window, as nothing says that a retry is signed at a
+///   new time. For MessageBird the life of the token, from its `nbf` to its `exp`, a minute later, with 5 seconds of
+///   leeway.
+/// - Delivery id: for Bird the SHA-256 of the body, as it sends no id; for MessageBird the claim `jti`. Both are
 ///   covered by the signature. Event type: none.
 #[doc = include_str!("../facts/messagebird.md")]
 ///

@@ -17,8 +17,8 @@ mod scheme;
 ///   has another, or none, makes the whole request be refused. The `validationTokens` of
 ///   notifications with resource data are not looked at: they cover nothing of the body.
 /// - Delivery id: none, and **nothing is deduplicated** ([`Source::receipt`]). Notifications of different
-///   changes can be the same to the byte: those of OneDrive, which name the drive alone, and the life-cycle
-///   event `missed`. Each request is a delivery of its own, so let the handler ask Graph for the changes
+///   changes can be the same to the byte: those of OneDrive, which only name the drive, and the life-cycle event
+///   `missed`. Each request is a delivery of its own, so let the handler ask Graph for the changes
 ///   since its last delta query. Event type: none, as each element has its own `changeType` or
 ///   `lifecycleEvent`.
 #[doc = include_str!("../facts/microsoft-graph.md")]

@@ -22,7 +22,7 @@ mod scheme;
 /// - Signature: `Authorization`, a JSON Web Token with HS256 (likely), whose audience is the URL of the
 ///   webhook. The secret is the signing secret of the app.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: that of the token, which expires after 5 minutes, with a minute of leeway.
+/// - Tolerance: the life of the token, which expires after 5 minutes, with a minute of leeway.
 /// - Delivery id: `$.event.triggerUuid`, **not** covered by the signature. Event type: `$.event.type`.
 #[doc = include_str!("../facts/monday.md")]
 ///
@@ -45,7 +45,7 @@ pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
 /// The longest handshake, in bytes: anyone can send one, and it is parsed as a whole.
 const MAX_CHALLENGE: usize = 4 * 1024;
 
-/// It wants its JSON back. An event beside the challenge is none.
+/// It wants its JSON back. A body with an event beside the challenge is not a challenge.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     if request.body().len() > MAX_CHALLENGE {
         return None;

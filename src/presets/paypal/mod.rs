@@ -8,9 +8,9 @@ pub use webhook::PayPalWebhook;
 
 /// [PayPal](https://developer.paypal.com/api/rest/webhooks/rest/). Feature `rsa`.
 ///
-/// **The signature covers only a CRC-32 of the body, which is no protection: whoever has captured
-/// one delivery can make another body for it, with any content and any id.** Where that matters,
-/// fetch what the event is about from PayPal's API before acting on it.
+/// **The signature covers only a CRC-32 of the body, which does not protect it: whoever has captured one delivery can
+/// make another body for it, with any content and any id.** If that matters, fetch the event's object from PayPal's API
+/// before acting on it.
 ///
 /// - Signature: `PAYPAL-TRANSMISSION-SIG: <base64>`, an RSA signature with SHA-256 of
 ///   `<transmission id>|<time>|<webhook id>|<CRC-32 of the body>`.
@@ -19,9 +19,9 @@ pub use webhook::PayPalWebhook;
 ///   `api.paypal.com` or `api.sandbox.paypal.com`, whose TLS vouches for the certificate. Its name must be
 ///   `messageverificationcerts.….paypal.com`, and it must have been valid at the time of transmission. Its
 ///   issuers are not checked. PayPal's SDKs check them, up to a root that may be out of date.
-///   Nothing is fetched where the [webhook](PayPalWebhook) has the
-///   [public key](PayPalWebhook::public_key). When PayPal changes its certificate, the key has to follow.
-/// - Tolerance: any age, as PayPal asks for none. **What was captured once stays valid for ever.**
+///   Nothing is fetched if the [webhook](PayPalWebhook) has the [public key](PayPalWebhook::public_key). When PayPal
+///   changes its certificate, change the key.
+/// - Tolerance: any age, as PayPal asks for none. **A captured request stays valid forever.**
 /// - Delivery id: `$.id`, **not** covered by more than the CRC-32. `PAYPAL-TRANSMISSION-ID` would be
 ///   wrong, as it is new for each transmission. Some of the sample events of PayPal's simulator share an id: of
 ///   those, the later ones are duplicates. Event type: `$.event_type`.

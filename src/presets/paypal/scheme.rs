@@ -76,8 +76,8 @@ fn is_of_paypal(host: &str, path: &str) -> bool {
     is_known && name.is_some_and(|name| !name.is_empty() && name.chars().all(is_plain))
 }
 
-/// Whether a content is signed with the key of a webhook that is given, or with that of the certificate that the
-/// request names.
+/// Whether a content is signed with the given key of the webhook, or with the key of the certificate that the request
+/// names.
 fn is_signed(
     webhook: &PayPalWebhook,
     request: &SignedRequest<'_>,

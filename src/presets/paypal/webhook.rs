@@ -33,7 +33,7 @@ impl PayPalWebhook {
         }
     }
 
-    /// With PayPal's public key in PEM, so that nothing is fetched.
+    /// With PayPal's public key in PEM: then nothing is fetched.
     ///
     /// # Errors
     ///

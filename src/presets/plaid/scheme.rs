@@ -20,7 +20,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The name of what tells a token from others.
+/// The name of the claim that distinguishes a token from others.
 pub(super) const TOKEN_ID: &str = "token";
 
 const TOKEN: HeaderName = HeaderName::from_static("plaid-verification");

@@ -9,8 +9,8 @@ mod scheme;
 
 /// [Plivo](https://www.plivo.com/docs/voice/concepts/signature-validation): voice and messaging. Feature `sha1`.
 ///
-/// **The signature of version 2 does not cover the body, and this preset accepts it where that of
-/// version 3 is absent: whoever has captured such a request can send any body with it.**
+/// **The signature of version 2 does not cover the body, and this preset accepts it if there is none of version 3:
+/// whoever has captured such a request can send any body with it.**
 ///
 /// - Signature: `X-Plivo-Signature-V3: <base64>`, a list, an HMAC-SHA256 under the auth token of the
 ///   URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If it is absent,
@@ -19,11 +19,10 @@ mod scheme;
 ///   and the sorted form.
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: any age, as no time is signed. The nonces are not remembered.
-/// - Delivery id: of a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, as
-///   each event of a message has the same `MessageUUID`. Of any other request, such as that of a
-///   call, [`Source::receipt`], so **nothing is deduplicated**: a caller who gives the same answer
-///   twice makes two requests that cannot be told apart, and each needs its instructions. Event
-///   type: none.
+/// - Delivery id: for a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, as each event of a
+///   message has the same `MessageUUID`. For any other request, such as for a call, [`Source::receipt`], so **nothing
+///   is deduplicated**: a caller who gives the same answer twice makes two requests that cannot be told apart, and each
+///   needs its instructions. Event type: none.
 #[doc = include_str!("../facts/plivo.md")]
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).

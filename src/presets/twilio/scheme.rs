@@ -20,7 +20,7 @@ use crate::provider::{Secret, Secrets};
 pub(super) const REQUEST: &str = "request";
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-twilio-signature");
-/// Says by which key and hash a request is signed. Without it, it is the auth token and SHA-1.
+/// Says with which key and hash a request is signed. Without it, with the auth token and SHA-1.
 const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
 const BODY_DIGEST: &str = "bodySHA256";
 

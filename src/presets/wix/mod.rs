@@ -12,14 +12,13 @@ mod scheme;
 /// [Wix](https://dev.wix.com/docs/rest/articles/get-started/webhook-structure)
 /// apps. Feature `rsa`.
 ///
-/// - Signature: the body is a JSON Web Token with RS256. [`PublicKey`] is that of the app in PEM, as
-///   the dashboard shows it, or the base64 of that. The event is in the claim `data`: JSON text, whose member
+/// - Signature: the body is a JSON Web Token with RS256. [`PublicKey`] is the key of the app in PEM, as the dashboard
+///   shows it, or the base64 of that. The event is in the claim `data`: JSON text, whose member
 ///   `data` is JSON text again. **The handler gets the token as the body**, and decodes its second part.
-/// - Tolerance: that of the token's `exp`, with a minute of leeway.
+/// - Tolerance: until the token's `exp`, with a minute of leeway.
 /// - Delivery id: `id` of the innermost JSON, covered by the signature. Event type: `eventType` beside it.
-///   `AppInstalled`, `AppRemoved` and the older webhooks have no id: a [receipt](Source::receipt) is in its
-///   place, so that **a retry of these runs the handler again**.
-///   In a test, set the body to the innermost JSON.
+///   `AppInstalled`, `AppRemoved` and the older webhooks have no id: a [receipt](Source::receipt) is in its place, so
+///   **a retry of these runs the handler again**. In a test, set the body to the innermost JSON.
 #[doc = include_str!("../facts/wix.md")]
 pub fn wix(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     Provider::custom("wix")
