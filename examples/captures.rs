@@ -1,4 +1,4 @@
-//! Fixtures from what really came: a capture of the archive in which nobody is named, and a test that signs it again.
+//! Fixtures from real deliveries: a capture from the archive that names nobody, and a test that signs it again.
 //!
 //!     cargo run --example captures
 //!

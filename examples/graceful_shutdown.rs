@@ -3,8 +3,9 @@
 //!     cargo run --example graceful_shutdown
 //!
 //! A sender hangs up while its delivery is being handled, and at once the server is asked to
-//! stop. Another sender is silent in the midst of its request, which would hold up the server forever.
-//! After a limit the server is not waited for any longer. The handler is, although nobody waits for its answer.
+//! stop. Another sender falls silent in the middle of its request, which would hold up the server forever. After a
+//! limit, the shutdown no longer waits for the server. It still waits for the handler, although nobody waits for its
+//! answer.
 
 use std::error::Error;
 use std::time::Duration;
@@ -57,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let server = tokio::spawn(async { server.await });
 
-    // In earnest this would be `tokio::signal::ctrl_c()`.
+    // In production this would be `tokio::signal::ctrl_c()`.
     sender.await??;
     println!("server     is asked to stop");
     drop(stop);

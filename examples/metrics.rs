@@ -20,11 +20,10 @@ use tokio::net::TcpListener;
 
 const SECRET: &str = "a secret";
 
-/// In seconds. Without buckets the exporter makes summaries, of which the quantiles of
-/// several processes cannot be put together.
+/// In seconds. Without buckets the exporter makes summaries, and the quantiles of several processes cannot be combined.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// Of the wait as the sender sees it, which signs whole seconds. 0.7 of the usual deadlines are among these.
+/// For the wait as the sender sees it. Senders sign whole seconds. 0.7 of the usual deadlines are among these.
 const WAITS: [f64; 10] = [1.0, 2.0, 3.5, 5.0, 7.0, 10.0, 14.0, 21.0, 42.0, 60.0];
 
 #[tokio::main]
@@ -46,7 +45,7 @@ async fn example(pool: PgPool) -> Result<()> {
     let layer = IdempotentWebhook::new(pool, "deployments", github);
     let app = Router::new()
         .route("/webhooks/github", post(deploy).layer(layer))
-        // In earnest on a port that only Prometheus reaches.
+        // In production on a port that only Prometheus reaches.
         .route("/metrics", get(async move || recorder.render()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let metrics = format!("http://{}/metrics", listener.local_addr()?);

@@ -31,14 +31,14 @@ use tokio::sync::Mutex;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// In earnest the default, 15 minutes.
+/// In production the default, 15 minutes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// In earnest the default, 10 minutes. Stripe's times have no fractions: an event looks up to a second older
+/// In production the default, 10 minutes. Stripe's times have no fractions: an event looks up to a second older
 /// than it is, so a webhook has the other second to arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// For all webhooks to be processed. It takes a few seconds.
+/// The limit until all webhooks are processed. It takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The events on a page of the list. Stripe's default is 10, its most 100.
@@ -53,7 +53,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Something has happened.
+    /// Adds an event.
     async fn record(&self, id: String, event_type: &str, at: SystemTime) -> playground::Result<()> {
         let created = at.duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
         let event = json!({"id": id, "object": "event", "type": event_type, "created": created});
@@ -61,7 +61,7 @@ impl Sender {
         Ok(())
     }
 
-    /// `count` invoices are paid, of which every third one's webhook is lost. Returns how many were.
+    /// `count` invoices are paid, and every third webhook is lost. Returns how many were lost.
     async fn pay(
         &self,
         app: &Router,
@@ -157,7 +157,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let reconcile = Reconcile::new(&layer, events, "/webhooks/stripe")?
         .every(EVERY)
         .grace(GRACE)
-        // By default, what was before the endpoint's first delivery is left alone.
+        // By default, events before the endpoint's first delivery are left alone.
         .since(SystemTime::now() - 2 * HOUR);
     let app = Router::new().route("/webhooks/stripe", post(payment).layer(layer));
 

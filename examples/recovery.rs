@@ -1,6 +1,5 @@
-//! A handler breaks, its provider never retries, and nothing is lost: deliveries are kept and run
-//! again, one is dead and retried by an operator, a slow one is accepted first, and what a handler did
-//! wrong is done again.
+//! A handler breaks, its provider never retries, and nothing is lost: deliveries are kept and run again, one is dead
+//! and retried by an operator, a slow one is accepted first, and a wrong effect of a handler is repaired.
 //!
 //!     cargo run --example recovery
 //!
@@ -28,7 +27,7 @@ use sqlx::PgPool;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// In earnest the default, 5 seconds.
+/// In production the default, 5 seconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Whether the deployments' API is away.
@@ -81,10 +80,10 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let github = presets::github(Secret::new("a secret")?);
     let slack = presets::slack(Secret::new("another secret")?);
     let recovery = Recovery::new(pool.clone());
-    // In earnest the default, which lasts for days.
+    // In production the default, which lasts for days.
     let keep = Keep::failed(&recovery).retry_delays([Duration::from_millis(200); 2]);
     let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone()).keep(keep);
-    // Processed ones stay for a day, to be run again on purpose.
+    // Processed ones stay for a day, so an operator can run them again.
     let keep = Keep::accepted(&recovery).processed_for(DAY);
     let commands = IdempotentWebhook::new(pool.clone(), "commands", slack.clone()).keep(keep);
     let app = Router::new()

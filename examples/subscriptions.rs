@@ -27,10 +27,10 @@ use tokio::sync::Mutex;
 
 const ADDRESS: &str = "https://example.com/webhooks/stripe";
 
-/// In earnest the default, an hour.
+/// In production the default, an hour.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// For a difference to be told. It takes a few seconds.
+/// The limit until a difference is reported. It takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The endpoint, as somebody has set it up in Stripe's dashboard.
@@ -137,7 +137,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "exists (select from idempotent_webhook.subscriptions where differences = '{}')",
     )
     .await?;
-    // It is told with the next look for problems, within half a minute.
+    // The next look for problems reports it, within half a minute.
     wait_until(
         &pool,
         "not exists (select from idempotent_webhook.problems)",

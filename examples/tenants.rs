@@ -1,5 +1,5 @@
-//! Many tenants behind one route, their secrets in a table, and what that means for their
-//! ids, for the rotation of a secret, and for a lookup that fails.
+//! Many tenants behind one route, with their secrets in a table: their ids, the rotation of a secret, and a lookup that
+//! fails.
 //!
 //!     cargo run --example tenants
 //!
@@ -23,8 +23,8 @@ use idempotent_webhook::{
 use playground::{send, step};
 use sqlx::PgPool;
 
-/// For how long what was looked up is used. Short, so that the example does not take long:
-/// a minute, which is the default, costs next to nothing in lookups.
+/// For how long a looked up secret is used. It is short to keep the example short: the default of a minute costs next
+/// to nothing in lookups.
 const CACHE: Duration = Duration::from_millis(500);
 
 #[tokio::main]
@@ -38,13 +38,13 @@ fn webhooks(pool: PgPool) -> Router {
         move |tenant| secrets_of(tenant, pool.clone())
     })
     .cache(1000, CACHE)
-    // A GUID of GitHub's is the same for every hook that an event goes to.
+    // GitHub's GUID is the same for every hook that gets an event.
     .separate_ids();
     let layer = IdempotentWebhook::new(pool, "pushes", presets::github(secrets));
     Router::new().route("/webhooks/{tenant}", post(push).layer(layer))
 }
 
-/// Says only whom a request claims to be for. Its signature has to prove it.
+/// Says only whom a request claims to be for. Its signature must prove it.
 fn tenant_of(head: &Parts) -> Option<String> {
     head.uri
         .path()

@@ -94,7 +94,7 @@ select
 from generate_series(1, pg_temp.dead() / 4) as n
 cross join lateral (select now() - interval '1 second' * n as failed_at) as failed;
 
--- Those that are due: 20,000, of which half have not failed yet, and half are overdue.
+-- Due deliveries: 20,000. Half have not failed yet, and half are overdue.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
     last_failed_at, next_attempt_at, status, reason, reason_group, body_bytes
@@ -184,7 +184,7 @@ select
 from generate_series(1, 100000) as n
 cross join lateral (select now() - interval '1 minute' * (100000 - n) as at) as began;
 
--- One on many deliveries, of which some are dead and most are processed.
+-- An action on many deliveries: some are dead and most are processed.
 with action as (
     insert into idempotent_webhook.operator_actions
         (operator, action, endpoint, selection, ended_at, changed)

@@ -17,7 +17,7 @@ const DEEP: usize = 100;
 struct Page {
     name: String,
     path: String,
-    /// What the page has to show, so that it is not an empty one that is timed.
+    /// What the page must show, so an empty one is not timed.
     text: &'static str,
     times: Vec<f64>,
 }

@@ -300,8 +300,7 @@ async fn until(arrived: &AtomicUsize, count: usize) {
     }
 }
 
-/// What so many requests hold while their handlers, or for duplicates that of the first
-/// of the delivery, are held up by a lock.
+/// The memory of so many requests while a lock holds up their handlers (for duplicates: the handler of the first one).
 async fn hold_up(
     router: &Router,
     pool: &PgPool,

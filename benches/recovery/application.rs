@@ -49,7 +49,7 @@ pub async fn run() {
         // Recovery uses half of them at most.
         .max_connections(if slots.is_some() { 20 } else { 10 })
         .connect_lazy_with(options.disable_statement_logging());
-    // It has to notice soon that an endpoint is resumed.
+    // It must notice soon that an endpoint is resumed.
     let mut recovery = match variant.as_str() {
         ACCEPTED => Recovery::elsewhere(pool.clone()),
         _ => Recovery::new(pool.clone()).poll_interval(Duration::from_millis(100)),

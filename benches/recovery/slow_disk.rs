@@ -16,7 +16,7 @@ static LONGER: LazyLock<Duration> = LazyLock::new(|| {
     Duration::from_micros(micros.and_then(|micros| micros.parse().ok()).unwrap_or(0))
 });
 
-/// In place of that of the system, with which Postgres makes a commit durable.
+/// Replaces the system's function, with which Postgres makes a commit durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdatasync(file: c_int) -> c_int {
     std::thread::sleep(*LONGER);

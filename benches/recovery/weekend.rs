@@ -28,7 +28,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 /// For how long it goes on once the quota is full, in slices.
 const FULL: usize = 10;
 
-/// Each way to keep with room for all, and then two of them with room for a third: the default, if nothing is said.
+/// Each way to keep with room for all, and then two of them with room for a third. The rest is the default.
 pub async fn run(server: &Server, pool: &PgPool, past: Past, kept: u64) {
     let room = 10 * kept;
     for way in ["failed", "all", "accepted"] {

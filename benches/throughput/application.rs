@@ -115,7 +115,7 @@ async fn claim(connection: &mut PgConnection, id: &str) -> sqlx::Result<bool> {
     Ok(claimed.rows_affected() == 1)
 }
 
-/// Like `careful`, and bounded: neither a duplicate in flight nor the work can take for ever.
+/// Like `careful`, and bounded: neither a duplicate in flight nor the work can take forever.
 async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
     in_a_task(async move {
@@ -139,7 +139,7 @@ async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) ->
     .await
 }
 
-/// With the same guarantees but for the bounds: in a task, and with a check for an aborted
+/// With the same guarantees except the bounds: in a task, and with a check for an aborted
 /// transaction.
 pub async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;

@@ -114,7 +114,7 @@ pub fn body() -> String {
     format!(r#"{{"ref":"refs/heads/main","commits":[{commits}]}}"#)
 }
 
-/// It is signed as GitHub does, but for its delivery id.
+/// It is signed as by GitHub, except its delivery id.
 #[derive(Clone)]
 struct Request {
     before_id: String,

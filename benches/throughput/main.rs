@@ -81,7 +81,7 @@ const LAYER: &str = "layer";
 const BOUNDED: &str = "hand-written, bounded";
 const NAIVE: &str = "hand-written, naive";
 
-/// The rate and the CPU time, the application's and that of Postgres, through the layer and by hand.
+/// The rate and the CPU time, of the application and of Postgres, through the layer and by hand.
 async fn beside(server: &mut Server) {
     const ROUNDS: usize = 10;
     const CONNECTIONS: usize = 8;

@@ -111,7 +111,7 @@ fn process_cpu(process: u32) -> f64 {
     stat(process).map_or(0.0, |fields| (fields[11] + fields[12]) as f64 / 100.0)
 }
 
-/// The CPU time of a process and its children, those that have ended included.
+/// The CPU time of a process and its children, including children that have ended.
 pub fn family_cpu(parent: u32) -> f64 {
     let own = stat(parent).map_or(0.0, |fields| {
         fields[11..15].iter().sum::<u64>() as f64 / 100.0

@@ -1,4 +1,4 @@
-//! `webhook send --canary`: the way of a provider's request, from here to the claim in Postgres, and how far it gets.
+//! `webhook send --canary`: the path of a provider's request, from here to the claim in Postgres, and how far it gets.
 
 use std::error::Error;
 use std::io;

@@ -95,7 +95,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The output of a command, and whether all is as it should be.
+/// The output of a command, and whether all is well.
 struct Ended {
     text: String,
     is_right: bool,

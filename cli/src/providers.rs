@@ -15,7 +15,7 @@ pub struct Providers {
     name: Option<Provider>,
 }
 
-/// In place of a secret, to make a preset say what it needs.
+/// Instead of a secret, to make a preset say what it needs.
 const UNUSED: &str = "(none)";
 
 impl Providers {

@@ -88,13 +88,13 @@ A file names its provider, for which "webhook replay" signs it again.
 A body that is compressed, larger than 2 MiB, or neither JSON nor a form, is not recorded. It is answered
 with 415 or, of a provider that takes it for final, with the status after which it delivers again."#;
 
-/// How many requests are read at once, each of which may be as large as the provider's largest. Further ones wait.
+/// How many requests are read at once. Each may be as large as the provider's largest. Further ones wait.
 const MAX_CONNECTIONS: usize = 16;
 
 /// The longest time for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After a connection that could not be taken.
+/// The wait after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Record {

@@ -26,7 +26,7 @@ pub struct Replay {
     #[command(flatten)]
     load: Load,
 
-    /// Sign it anew, as this provider does now: a capture may be too old [default: for a file of "webhook record" the
+    /// Sign it again, as this provider does now: a capture may be too old [default: for a file of "webhook record" the
     /// provider that it names; any other one is sent as it is]
     #[arg(long)]
     provider: Option<Provider>,

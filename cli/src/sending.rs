@@ -46,7 +46,7 @@ impl Answer {
 
 /// Sends them all.
 ///
-/// An error if not one was answered.
+/// An error if none was answered.
 pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Failed> {
     let mut left = load.times;
     let mut is_connected = true;
@@ -62,7 +62,7 @@ pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Faile
             break;
         };
         let sent = sent.map_err(|error| error.to_string())?;
-        // Where nothing listens, no further one is sent.
+        // If nothing listens, it sends no further one.
         is_connected &= !sent.as_ref().is_err_and(|none| none.is_unconnected);
         all.push(sent);
     }

@@ -1,6 +1,7 @@
 //! Texts of requests and of files, on a terminal.
 
-/// A text with escapes for invisible characters, and for those that would move the cursor. Quotes and backslashes stay.
+/// A text with escapes for invisible characters, and for characters that would move the cursor. Quotes and backslashes
+/// stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! The dashboard of a busy application, parts of which fail.
+//! The dashboard of a busy application with failing parts.
 //!
 //!     cargo run --example dashboard --features dashboard
 //!
@@ -36,7 +36,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     yesterday::happened(&pool).await?;
     let recovery = recovery.spawn(shop.router.clone());
 
-    // In earnest from a session: `Access::none()` for those who are no operators.
+    // In production from a session: `Access::none()` for those who are not operators.
     let dashboard = Dashboard::new(pool.clone())
         .authorize(|_| Access::operate().with_payloads().named("you"))
         .hosts(["127.0.0.1", "localhost"]);
@@ -67,7 +67,7 @@ async fn look_at_each_page(shop: &Shop, address: &str) -> playground::Result<()>
     for _ in 0..20 {
         shop.receives_something().await?;
     }
-    // What the layers have counted is written every 5 seconds.
+    // The layers write their counts every 5 seconds.
     tokio::time::sleep(Duration::from_secs(6)).await;
     for (page, text) in [
         ("overview", "What is failing"),

@@ -1,4 +1,4 @@
-//! An application with a few webhooks, to which much is delivered.
+//! An application with a few webhooks, which get many deliveries.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sqlx::PgPool;
 
 use super::playground::{Result, send};
 
-/// Of the application, before the deploy and since.
+/// The versions of the application, before the deploy and since.
 pub const VERSION_BEFORE: &str = "1.8.2";
 pub const VERSION: &str = "1.9.0";
 
@@ -41,7 +41,7 @@ impl Shop {
         let layer = |endpoint: &'static str, provider| {
             IdempotentWebhook::new(pool.clone(), endpoint, provider).version(VERSION)
         };
-        // In earnest the default, which lasts for days.
+        // In production the default, which lasts for days.
         let soon = |keep: Keep| keep.retry_delays([2, 5, 10].map(Duration::from_secs));
         let archived = |keep: Keep| soon(keep.processed_for(DAY));
         let router = Router::new()
@@ -103,8 +103,8 @@ impl Shop {
     }
 }
 
-/// Each third delivery fails at first, and each tenth always. What has failed before the example was
-/// started is mended since.
+/// Each third delivery fails at first, and each tenth always. Failures from before the start of the example are fixed
+/// since.
 async fn handle(
     mut tx: DedupeTx,
     delivery: Delivery,

@@ -1,4 +1,4 @@
-//! What happened before the example was started, so that the pages have a day: an outage, a deploy, and
+//! What happened before the example was started, to fill a day on the pages: an outage, a deploy, and
 //! a secret that was changed on one side only.
 
 use sqlx::PgPool;
@@ -87,7 +87,7 @@ const REJECTIONS: &str = "
     where outcome = 'rejected' and count > 0
 ";
 
-/// Some of what was processed.
+/// Some processed deliveries.
 const PROCESSED: &str = "
     insert into idempotent_webhook.deliveries (delivery_id, endpoint, event_type, received_at)
     select
@@ -101,8 +101,8 @@ const PROCESSED: &str = "
     cross join generate_series(1, 250) as numbers (number)
 ";
 
-/// What failed and was not mended yet: for a reason that the deploy brought, of an endpoint that no
-/// process serves any more, and of one that an operator has paused.
+/// Failures that are not fixed yet: for a reason that came with the deploy, at an endpoint that no process serves any
+/// more, and at one that an operator has paused.
 const LEFT_BEHIND: &str = "
     with kept as (
         insert into idempotent_webhook.kept_deliveries (

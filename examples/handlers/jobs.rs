@@ -20,7 +20,7 @@ use crate::playground::{self, send, step};
 #[derive(Clone)]
 struct Worker {
     pool: PgPool,
-    /// How many jobs there were, each time that it was woken.
+    /// How many jobs it found, each time that it was woken.
     found: Arc<Mutex<Vec<i64>>>,
 }
 
@@ -42,7 +42,7 @@ struct App {
 }
 
 async fn paid(State(app): State<App>, mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
-    // Before the commit the worker would look in vain.
+    // Before the commit the worker would find nothing.
     tx.after_commit(app.worker.wake());
     sqlx::query("insert into jobs (what) values ('send the receipt')")
         .execute(&mut *tx)
@@ -70,7 +70,7 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
             worker: worker.clone(),
             fails: Arc::new(true.into()),
         });
-    // The jobs that the worker has found, once nothing is being done any more.
+    // The jobs that the worker has found, once no work is left.
     let found = async || {
         layer.drained().await;
         format!("{:?}", worker.found.lock().await)

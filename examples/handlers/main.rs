@@ -1,4 +1,4 @@
-//! What handlers have beyond the claim, each in a handler of its own.
+//! The features for handlers beyond the claim, each in a handler of its own.
 //!
 //!     cargo run --example handlers
 //!

@@ -1,8 +1,8 @@
-//! A captured request under another id. GitHub signs the body and not the id, so the
-//! signature is right: only the body tells.
+//! A captured request under another id. GitHub signs the body and not the id, so the signature is right: only the body
+//! shows the replay.
 //!
-//! `replay_guard` takes every body for one delivery, and warns the operator of a replay. It is not for a
-//! provider that may well send the same body twice.
+//! `replay_guard` takes every body for one delivery, and warns the operator of a replay. Do not use it if the provider
+//! may well send the same body twice.
 
 use axum::Router;
 use axum::http::StatusCode;

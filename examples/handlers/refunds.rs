@@ -1,4 +1,4 @@
-//! A call to somebody else's API: made at least once, and done once.
+//! A call to an outside API: made at least once, and done once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ struct Bank {
 }
 
 impl Bank {
-    /// Makes a refund and answers its number; under a key that it knows, only the latter.
+    /// Makes a refund and answers its number. Under a known key, it only answers the number.
     fn refund(&mut self, key: String) -> String {
         self.calls += 1;
         let number = format!("refund-{}", self.refunds.len() + 1);
@@ -43,7 +43,7 @@ async fn cancelled(
         .execute(&mut *tx)
         .await?;
     if bank.lock().await.calls == 1 {
-        // The worst moment to fail: the money is gone, and the row will be as well.
+        // The worst moment to fail: the money is gone, and so is the row.
         return Err(HandlerError::new("the row was not kept"));
     }
     Ok(StatusCode::OK)

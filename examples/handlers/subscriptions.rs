@@ -1,4 +1,4 @@
-//! Events that come out of order: one that has been overtaken is skipped and acknowledged.
+//! Events that come out of order: an event that a newer one has overtaken is skipped and acknowledged.
 
 use axum::routing::post;
 use axum::{Json, Router};

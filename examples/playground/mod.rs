@@ -1,4 +1,4 @@
-//! What the examples need around the part that they show: a database that is theirs alone,
+//! What the examples need around the part that they show: a database of their own,
 //! deliveries sent to a router, and steps that are printed and checked.
 
 use std::error::Error;
@@ -72,7 +72,7 @@ async fn execute(connection: &mut PgConnection, sql: String) -> sqlx::Result<()>
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 
-/// What a sender gets to see.
+/// What a sender sees.
 #[derive(PartialEq, Eq)]
 pub struct Answer {
     status: StatusCode,
@@ -93,7 +93,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Sends a delivery as its provider does. Again is a retry.
+/// Sends a delivery as its provider does. A second call is a retry.
 pub async fn send(app: &Router, delivery: &TestDelivery) -> Result<Answer> {
     let (head, body) = app
         .clone()
@@ -107,7 +107,7 @@ pub async fn send(app: &Router, delivery: &TestDelivery) -> Result<Answer> {
     })
 }
 
-/// Prints what came of a step. It is an error if that was not to be expected.
+/// Prints the result of a step. An unexpected one is an error.
 pub fn step(what: &str, came: impl fmt::Display, expected: &str) -> Result<()> {
     let came = came.to_string();
     println!("  {what:<54} {came}");

@@ -35,7 +35,7 @@ pub struct AppState {
     failed: Mutex<HashSet<String>>,
 }
 
-/// What the demonstration reads of an event. The providers' real ones have much more.
+/// The part of an event that the demonstration reads. Real events have much more.
 #[derive(Deserialize)]
 struct Event {
     /// Asks the handler to fail at the first attempt.
@@ -77,7 +77,7 @@ pub async fn book(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// What a delivery asks of the handler that runs one at a time for each object.
+/// The orders of a delivery to the handler that runs one at a time for each object.
 #[derive(Deserialize)]
 struct Slow {
     /// To take this long in its transaction.

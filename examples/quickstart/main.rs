@@ -1,4 +1,4 @@
-//! Webhooks of four providers on a real Postgres, with a tour of what the layer does.
+//! Webhooks of four providers on a real Postgres, with a tour of the layer.
 //!
 //!     cargo run --example quickstart              the tour, then serve until Ctrl-C
 //!     cargo run --example quickstart -- --exit    the tour only; fails if it went wrong
@@ -62,7 +62,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Returns whether everything in the tour was as it should be.
+/// Returns whether everything in the tour went as expected.
 async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     // Its server, if any, is stopped when this function ends.
     let (pool, _server) = database().await?;
@@ -89,7 +89,7 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     let recovery = recovery.spawn(router.clone());
     let server = axum::serve(listener, router).with_graceful_shutdown(stopped());
     let server = tokio::spawn(async { server.await });
-    // From now on, so that the tour can be interrupted.
+    // From now on: then the tour can be interrupted.
     let asked_to_stop = tokio::spawn(stopped());
 
     let as_expected = match mode {

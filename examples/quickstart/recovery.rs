@@ -1,4 +1,4 @@
-//! Routes whose deliveries are kept, in each of the ways that there are, and run again.
+//! Routes whose deliveries are kept, in each possible way, and run again.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The routes `/recovery/<endpoint>`, `GET /recovery` with what is not processed, and
+/// The routes `/recovery/<endpoint>`, `GET /recovery` with the deliveries that are not processed, and
 /// `/recovery/reprocess`.
 pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<Router, String> {
     let delays = delays()?;
@@ -85,7 +85,7 @@ pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<
     Ok(router.with_state(pool.clone()))
 }
 
-/// What a delivery asks of the handler.
+/// The orders of a delivery to the handler.
 #[derive(Deserialize)]
 struct Asked {
     /// To fail at this many attempts.
@@ -100,9 +100,9 @@ struct Asked {
 }
 
 impl Asked {
-    /// Counts the attempt, takes its time, and aborts if that is asked for. Returns the number of the attempt.
+    /// Counts the attempt, takes its time, and aborts if it should. Returns the number of the attempt.
     async fn begin(&self, pool: &PgPool, delivery: &Delivery) -> sqlx::Result<i64> {
-        // Through the pool, since the count has to survive rollbacks.
+        // Through the pool, since the count must survive rollbacks.
         let attempts: i64 = sqlx::query_scalar(
             "insert into attempts as known (endpoint, delivery_id, attempts)
              values ($1, $2, 1)
@@ -121,7 +121,7 @@ impl Asked {
         Ok(attempts)
     }
 
-    /// Fails if that is asked for.
+    /// Fails if it should.
     fn end(&self, attempts: i64) -> Result<(), HandlerError> {
         if attempts <= self.fail_times {
             let reason = format_args!("it was asked to fail at attempt {attempts}");
@@ -143,7 +143,7 @@ async fn receive(
     Ok(StatusCode::OK)
 }
 
-/// Does what is asked for before its claim, as a handler that calls an API.
+/// Works before its claim, like a handler that calls an API.
 async fn receive_late(
     State(pool): State<PgPool>,
     claim: LateClaim,
@@ -202,7 +202,7 @@ struct Reprocessed {
     reprocessed: u64,
 }
 
-/// Has a processed delivery run again. In earnest only for those who may do so.
+/// Has a processed delivery run again. In production only for those who may.
 async fn reprocess(
     State(pool): State<PgPool>,
     Query(processed): Query<Processed>,

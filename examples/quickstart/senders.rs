@@ -86,7 +86,7 @@ impl Sender {
         self.provider.clone()
     }
 
-    /// Shows the secret only if it is that of the demonstration.
+    /// Shows the secret only if it is the demonstration's.
     pub fn describe_secret(&self) -> String {
         let variable = self.variable;
         if self.is_demo_secret {

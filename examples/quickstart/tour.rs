@@ -1,4 +1,4 @@
-//! The tour: what a provider may send, over real HTTP, and what comes of it.
+//! The tour: requests that a provider may send, over real HTTP, and their results.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,7 +12,7 @@ use idempotent_webhook::testing::TestDelivery;
 use crate::application::{Application, Span};
 use crate::senders::Sender;
 
-/// A row of the tour and what it must come to.
+/// A row of the tour and its expected result.
 struct Step<'a> {
     what: &'a str,
     delivery: TestDelivery,
@@ -20,13 +20,13 @@ struct Step<'a> {
     copies: usize,
     /// The delivery whose ledger rows are counted.
     id: &'a str,
-    /// Status and outcome, and how often each is to come.
+    /// Status and outcome, and how often each must come.
     answers: &'a [(u16, &'a str, usize)],
     handler_runs: u32,
     ledger_rows: i64,
 }
 
-/// Takes the tour and returns whether everything was as it should be.
+/// Takes the tour and returns whether everything went as expected.
 pub async fn run(application: &Application, address: SocketAddr) -> Result<bool, Box<dyn Error>> {
     let [stripe, github, shopify, acme] = ["stripe", "github", "shopify", "acme"].map(|name| {
         application
@@ -369,7 +369,7 @@ async fn recover(
     Ok(kept && recovered)
 }
 
-/// A delivery that is kept before its handler runs, and is run again on purpose.
+/// A delivery that is kept before its handler runs, and that an operator runs again.
 async fn reprocess(
     application: &Application,
     github: &Sender,

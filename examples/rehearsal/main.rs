@@ -1,5 +1,5 @@
-//! A job of a deploy: what the old version has processed is run through both versions, and rolled back. It ends with status
-//! 1 if something fails with the new one, or if the new one writes otherwise.
+//! A job of a deploy: it runs deliveries that the old version has processed through both versions, and rolls them back.
+//! It ends with status 1 if a delivery fails with the new version, or if the new version writes something else.
 //!
 //!     cargo run --example rehearsal
 //!     cargo run --example rehearsal -- --broken
@@ -108,8 +108,8 @@ async fn deploy(
     delivery: &Delivery,
     branch: &str,
 ) -> Result<StatusCode, HandlerError> {
-    // The deployment of what was processed is there from the first time. `do nothing` would write nothing in a rehearsal, and
-    // nobody could tell that from a handler that no longer writes.
+    // A processed delivery has its deployment from the first time. `do nothing` would write nothing in a rehearsal,
+    // which looks like a handler that no longer writes.
     let deployed = "insert into deployments values ($1, $2)
         on conflict (delivery_id) do update set branch = excluded.branch";
     sqlx::query(deployed)
@@ -131,14 +131,14 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .await?;
     receive(&pool).await?;
 
-    // From here on, it is the job. What a handler writes past its transaction fails on this pool.
+    // From here on, it is the job. On this pool, writes outside of the handler's transaction fail.
     let options = pool.connect_options().as_ref().clone();
     let reading = options.options([("default_transaction_read_only", "on")]);
     let pool = PgPoolOptions::new()
         .max_connections(8)
         .connect_lazy_with(reading);
     let began = Instant::now();
-    // The build that runs writes this to a file.
+    // The running build writes this to a file.
     let before = serde_json::to_string(&rehearse(self::app(&pool, old)?).await?)?;
     // The next build reads it.
     let before: RehearsalReport = serde_json::from_str(&before)?;

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use fraiseql_webhooks::serde_json::{Value, json};
 use fraiseql_webhooks::signature::github::GitHubVerifier;
-// Its own sqlx, which is older than that of the others.
+// Its own sqlx, which is older than the others'.
 use fraiseql_webhooks::sqlx::postgres::PgPoolOptions;
 use fraiseql_webhooks::sqlx::{self, Postgres, Transaction};
 use fraiseql_webhooks::{

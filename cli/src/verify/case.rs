@@ -30,7 +30,7 @@ pub enum Step {
     Body,
     Secret,
     Url,
-    /// A key that has to be fetched.
+    /// A key to fetch.
     Key,
     /// The certificate, the algorithm, or the account that the request is for.
     Signer,
@@ -159,7 +159,7 @@ impl Case {
             step,
             reason: match &error {
                 Reason::NoMatch => "it does not match".to_owned(),
-                // Of the public URL, the command has an option.
+                // For the public URL, the command has an option.
                 Reason::NoPublicUrl => {
                     "it covers the URL that the provider calls: give it with --public-url"
                         .to_owned()

@@ -16,7 +16,7 @@ pub struct Carrier(Arc<Mutex<Books>>);
 struct Books {
     /// Every request, also one that made no shipment.
     requests: Vec<Request>,
-    /// What has left the house.
+    /// The shipped parcels.
     shipments: Vec<Request>,
 }
 
@@ -77,7 +77,7 @@ async fn ship(
     };
     carrier.with_books(|books| {
         books.requests.push(request.clone());
-        // The same answer to the same key, and no second shipment.
+        // The same key gets the same answer, and no second shipment.
         if !books.shipments.iter().any(|shipped| shipped.key == key) {
             books.shipments.push(request);
         }

@@ -36,7 +36,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Returns whether everything was as it should be.
+/// Returns whether everything went as expected.
 async fn run() -> Result<bool> {
     // Its server, if any, is stopped when this function ends.
     let (options, _server) = database().await?;
@@ -60,8 +60,8 @@ async fn run() -> Result<bool> {
     let jobs_after_second = jobs_left(&pool).await?;
     println!("the same again:  {second}, jobs waiting: {jobs_after_second}");
 
-    // Usually it runs all the time, here or in a process of its own. Here it begins only
-    // now, so that the job could be seen to wait.
+    // Usually it runs all the time, here or in a process of its own. Here it begins only now, to show that the job
+    // waits.
     let client = shipping::Carrier::new(format!("http://{carrier_address}"))?;
     let worker = shipping::worker(PgPool::connect_with(options).await?, client).await?;
     let done = async {

@@ -21,7 +21,7 @@ pub struct Ship {
 }
 
 impl Ship {
-    /// How often it is attempted, and for how long that goes on.
+    /// How often it is attempted.
     pub fn spec() -> JobSpec {
         JobSpec {
             // The waits between 12 attempts add up to 16 hours. Those between the 25 of
@@ -73,8 +73,7 @@ impl Carrier {
     }
 }
 
-/// A worker for these jobs. Its pool should not be that of the webhooks, which must not
-/// wait for jobs.
+/// A worker for these jobs. Give it another pool than the webhooks have: they must not wait for jobs.
 pub async fn worker(pool: PgPool, carrier: Carrier) -> Result<Worker, WorkerBuildError> {
     WorkerOptions::default()
         .pg_pool(pool)
@@ -84,8 +83,7 @@ pub async fn worker(pool: PgPool, carrier: Carrier) -> Result<Worker, WorkerBuil
         .add_extension(carrier)
         // Without these four lines, a job whose worker was killed stays locked for four
         // hours. With them it is given to another once the worker has been silent for five
-        // seconds. If it lives after all, two run the job at once, and the key is what
-        // makes that harmless.
+        // seconds. If it lives after all, two run the job at once, and the key makes that harmless.
         .heartbeat_interval(Duration::from_secs(1))
         .sweep_interval(Duration::from_secs(1))
         .sweep_threshold(Duration::from_secs(5))

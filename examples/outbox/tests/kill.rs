@@ -68,7 +68,7 @@ async fn amid_the_job(world: &World) {
     until("it is shipped", async || world.carrier.shipments("b") == 1).await;
     application.kill().await;
     assert_eq!(world.stored("b").await, Stored { claims: 1, jobs: 1 });
-    // The engine takes the dead worker to be at it still.
+    // The engine believes that the dead worker is still working on it.
     assert_eq!(world.count(LOCKED).await, 1);
 
     world.carrier_is_silent.store(false, Ordering::Relaxed);
@@ -119,13 +119,13 @@ const LOCKED: &str = "select count(*) from graphile_worker.jobs where locked_by 
 const IN_TRANSACTION: &str = "select count(*) from pg_stat_activity
     where backend_type = 'client backend' and pid <> pg_backend_pid() and xact_start is not null";
 
-/// What outlives the application.
+/// The parts that outlive the application.
 struct World {
     postgres: ThrowawayPostgres,
     pool: PgPool,
     carrier: Carrier,
     carrier_address: SocketAddr,
-    /// Whether the carrier does its work and then keeps it to itself.
+    /// Whether the carrier does its work and then does not answer.
     carrier_is_silent: Arc<AtomicBool>,
 }
 

@@ -41,7 +41,7 @@ async fn traced(mut request: Request, next: Next) -> Response {
         // It fails without a layer of OpenTelemetry, and then there is no trace.
         let _ = span.set_parent(first);
     } else {
-        // In place of what a sender says of a trace of his own.
+        // Instead of a trace that the sender names.
         let headers = request.headers_mut();
         propagator.inject_context(&span.context(), &mut HeaderInjector(headers));
     }

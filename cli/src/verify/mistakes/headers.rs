@@ -71,7 +71,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
 const OTHER_ENCODING: &str =
     "The sender writes the signature in another encoding than the provider.";
 
-/// With each header that is missing in the place of each that the provider does not send, and their names.
+/// With each missing header in place of each one that the provider does not send, and their names.
 fn other_names(case: &Case) -> Vec<(HeaderMap, [HeaderName; 2])> {
     let sample = case
         .preset()
@@ -95,7 +95,7 @@ fn other_names(case: &Case) -> Vec<(HeaderMap, [HeaderName; 2])> {
         .collect()
 }
 
-/// With each value, or what follows a prefix such as `sha256=`, written otherwise.
+/// With each value, or the part after a prefix such as `sha256=`, written in another way.
 fn encoded(headers: &HeaderMap, encode: impl Fn(&str) -> Option<String>) -> HeaderMap {
     let mut headers = headers.clone();
     for value in headers.values_mut() {

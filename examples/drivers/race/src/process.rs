@@ -11,7 +11,7 @@ use crate::{Database, SECRET};
 
 /// It is killed when it is dropped.
 pub struct Process {
-    // It ends before the program, whose number may become that of another one.
+    // It ends before the program, whose number another one may get.
     _keeper: Child,
     child: Child,
     /// Such as `http://127.0.0.1:1234`. Empty until it is [listening](Self::until_it_listens).
