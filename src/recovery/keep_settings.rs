@@ -71,7 +71,7 @@ pub(crate) enum What {
 impl Keep {
     fn new(recovery: &Recovery, what: What) -> Self {
         Self {
-            recovery: recovery.clone(),
+            recovery: recovery.of_layer(),
             what,
             acknowledge: false,
             archived_for: None,

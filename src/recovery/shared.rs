@@ -9,11 +9,7 @@ use super::joined_layers::JoinedLayers;
 use super::liveness::Liveness;
 use super::reconciled_lists::ReconciledLists;
 use super::served_endpoints::Endpoints;
-use crate::background::Background;
 use crate::transaction::Store;
-
-/// Spawns a task that was added to a recovery.
-pub(super) type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 
 /// The state that the handles and the layers share.
 pub(super) struct Shared {
@@ -22,8 +18,6 @@ pub(super) struct Shared {
     pub(super) endpoints: Endpoints,
     pub(super) reconciled_lists: ReconciledLists,
     pub(super) joined_layers: JoinedLayers,
-    /// The tasks that begin with recovery.
-    pub(super) others: Mutex<Vec<BeginOther>>,
     /// A slot for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
     pub(super) concurrency: Mutex<usize>,

@@ -23,7 +23,7 @@ use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
 use super::runner::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
-use super::shared::{BeginOther, Shared};
+use super::shared::Shared;
 use super::stopping::RecoveryTask;
 use crate::background::{Background, spawn_once};
 use crate::transaction::{DatabaseError, Store};
@@ -36,6 +36,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 
 /// The longest limit, far below what an `Instant` can hold.
 const LONGEST_STOP: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Spawns what was added to a recovery.
+type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 
 /// Runs kept deliveries again until they are processed or dead.
 ///
@@ -87,6 +90,8 @@ const LONGEST_STOP: Duration = Duration::from_secs(24 * 60 * 60);
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {
     pub(super) shared: Arc<Shared>,
+    /// What begins with recovery.
+    others: Arc<Mutex<Vec<BeginOther>>>,
     poll_interval: Duration,
     pub(super) prepare: Option<Prepare>,
     on_change: Option<OnChange>,
@@ -119,7 +124,6 @@ impl Recovery {
                 endpoints: Endpoints::default(),
                 reconciled_lists: ReconciledLists::default(),
                 joined_layers: JoinedLayers::default(),
-                others: Mutex::default(),
                 slots: Arc::new(Semaphore::new(concurrency)),
                 concurrency: Mutex::new(concurrency),
                 elsewhere,
@@ -127,6 +131,7 @@ impl Recovery {
                 has_kept: AtomicBool::new(false),
                 news: Notify::new(),
             }),
+            others: Arc::default(),
             poll_interval: Duration::from_secs(5),
             prepare: None,
             on_change: None,
@@ -186,10 +191,18 @@ impl Recovery {
         self
     }
 
+    /// The handle of a layer. It has nothing of what begins with recovery: this has layers, which would hold themselves and
+    /// their pool for ever.
+    pub(super) fn of_layer(&self) -> Self {
+        Self {
+            others: Arc::default(),
+            ..self.clone()
+        }
+    }
+
     fn others(&self) -> MutexGuard<'_, Vec<BeginOther>> {
         // Nothing panics while it holds the lock.
-        let others = self.shared.others.lock();
-        others.unwrap_or_else(PoisonError::into_inner)
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long [`RecoveryTask::stop_with`] may take. Set it below the time after which your platform kills a process: that is
@@ -442,7 +455,32 @@ impl fmt::Debug for Recovery {
 mod tests {
     use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
+    use super::super::background_task::Begin;
     use super::*;
+    use crate::{IdempotentWebhook, Keep, Secret, presets};
+
+    /// As `Reconcile` and `Subscriptions` have one.
+    struct HasLayer(IdempotentWebhook);
+
+    impl Begin for HasLayer {
+        fn begin(self) -> Background {
+            drop(self.0);
+            Background::spawn("has a layer", |_| async {})
+        }
+    }
+
+    /// A test has many: each would leave its pool, and its connection for heartbeats.
+    #[tokio::test]
+    async fn an_application_that_is_not_spawned_is_dropped() {
+        let pool = PgPoolOptions::new().connect_lazy_with(PgConnectOptions::new());
+        let recovery = Recovery::new(pool.clone());
+        let provider = presets::stripe(Secret::new("whsec_test").unwrap());
+        let layer = IdempotentWebhook::new(pool, "test", provider).keep(Keep::all(&recovery));
+        let recovery = recovery.with(HasLayer(layer.clone()));
+        let shared = Arc::downgrade(&recovery.shared);
+        drop((layer, recovery));
+        assert!(shared.upgrade().is_none());
+    }
 
     #[tokio::test]
     async fn a_share_of_a_pool_is_rounded_down_and_at_least_one() {
