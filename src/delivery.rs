@@ -64,7 +64,7 @@ pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
 pub struct DeliveryId(Arc<str>);
 
 impl DeliveryId {
-    /// For a text that has been checked, or that only has to match one that has.
+    /// For a text that was checked, or that is only compared with such a text.
     pub(crate) fn new(text: String) -> Self {
         Self(text.into())
     }
@@ -297,7 +297,7 @@ impl Delivery {
         self.0.past.first_received_at
     }
 
-    /// Whether it was processed before, and is run again on purpose:
+    /// Whether it was processed before, and an operator has it run again:
     /// [`Endpoint::reprocess`](crate::Endpoint::reprocess).
     ///
     /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. If they are unique in a table,

@@ -265,7 +265,7 @@ pub mod service {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// Compiles those of the page for programs.
+/// Compiles the examples of the page for programs.
 #[cfg(all(doctest, feature = "dashboard", feature = "testing"))]
 #[doc = include_str!("../llms.txt")]
 struct PageForPrograms;

@@ -118,7 +118,7 @@ const TRIM_TYPES: &str = "
 /// The most types of an endpoint that are stored by name, if a sender may have chosen them.
 const MAX_TYPES: i64 = 1000;
 
-/// Endpoints of the same provider that are none of these, the last one that had requests first.
+/// Other endpoints of the same provider, the one with the latest request first.
 const OF_ITS_PROVIDER: &str = "
     select other.endpoint
     from idempotent_webhook.endpoint_settings as own
@@ -212,7 +212,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Rejections, likewise.
+/// The same for rejections.
 #[derive(Default)]
 pub(super) struct Rejections<'a> {
     endpoints: Vec<&'a str>,

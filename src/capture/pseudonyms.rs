@@ -73,7 +73,7 @@ const DEEPEST: usize = 128;
 /// UUID stays a UUID, a date a date, and ids still join. `evt_1NG8Du2eZvKYlo2C` and `cs_test_a1B2c3D4e5F6g7` keep their
 /// prefix. Mail addresses, URLs, and hosts within a text end in `.example`. A phone number begins with `+999`, or with
 /// `999` if it has no `+`. Nobody has them, so a test that really sends reaches nobody. JSON within a text, in base64
-/// as well, is read likewise. A name of a member that looks like an id or an address is replaced, too.
+/// as well, is read in the same way. A name of a member that looks like an id or an address is replaced, too.
 ///
 /// A phone number without `+` is recognized by its member (`phone`, `msisdn`, `from`), by its scheme (`tel:`), or by
 /// its form (`0151-2345678`, `(415) 555-0123`).

@@ -41,7 +41,7 @@ pub(super) struct Counts {
     pub(super) failed: i64,
     /// Accepted, to be processed later. Each is processed or fails later, and is not in the sum.
     pub(super) accepted: i64,
-    /// Received by reconciliation, likewise.
+    /// The same, received by reconciliation.
     pub(super) missed: i64,
     /// Ignored: of a type without a handler. Not in the sum.
     pub(super) ignored: i64,

@@ -194,7 +194,7 @@ impl State {
         }
     }
 
-    /// Whether nobody has to look at it. `Mixed` passes by itself, or becomes a worse state.
+    /// Whether nobody needs to look at it. `Mixed` passes by itself, or becomes a worse state.
     pub(super) fn is_well(self) -> bool {
         matches!(self, Self::Mixed | Self::Quiet | Self::Fine)
     }

@@ -27,7 +27,7 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 /// proxies, give up later than this.
 const AUTHORIZER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A middleware around all routes, also those that do not exist.
+/// A middleware around all routes, even unknown ones.
 pub(super) async fn guard(
     State(shared): State<Arc<Shared>>,
     request: Request,

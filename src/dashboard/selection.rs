@@ -186,7 +186,7 @@ impl Selection {
         }
     }
 
-    /// Whether the list is in the order of the next attempts: all due deliveries, also those that have not failed yet.
+    /// Whether the list is in the order of the next attempts: all due deliveries, even if they have not failed yet.
     /// With any other filter it is a list of failures.
     pub(super) fn is_by_next_attempt(&self) -> bool {
         self.state == State::Due

@@ -15,7 +15,7 @@
 )]
 
 // The pages are Markdown, to be read on a forge, too. There their links are those at the end of each page; here they are
-// those of `links.md`, which come first.
+// the links of `links.md`, which come first.
 
 #[doc = include_str!("links.md")]
 #[doc = include_str!("answers.md")]

@@ -110,7 +110,7 @@ impl WantedEvents {
             .map(String::as_str)
     }
 
-    /// All names: the handled ones, and then those that are ignored.
+    /// All names: the handled ones, and then the ignored ones.
     pub(crate) fn names(&self) -> &[String] {
         self.all.names()
     }

@@ -199,7 +199,7 @@ impl Endpoint {
         })
     }
 
-    /// The same for all processed deliveries of a filter, such as those that were processed
+    /// The same for all processed deliveries of a filter, for example all that were processed
     /// [since](Filter::processed) a deploy. [Many deliveries](Self#many-deliveries) says which: deliveries that are
     /// processed while this runs are left out.
     ///

@@ -12,7 +12,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 /// events of an app. Feature `ed25519`.
 ///
 /// - Signature: `X-Signature-Ed25519: <hex>`, an ed25519 signature of the time in
-///   `X-Signature-Timestamp` and the body. [`PublicKey`] is that of the app, in hex.
+///   `X-Signature-Timestamp` and the body. [`PublicKey`] is the key of the app, in hex.
 /// - Tolerance: any age, as in Discord's SDKs; whether a retry is signed again is not confirmed.
 /// - Delivery id: `$.id` of an interaction, covered by the signature; a webhook event has none, so it
 ///   is the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.

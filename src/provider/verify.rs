@@ -152,7 +152,7 @@ impl Provider {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime, if something has to be fetched.
+    /// Outside of a tokio runtime, if it must fetch something.
     pub async fn verify_fetching(
         &self,
         head: &Parts,

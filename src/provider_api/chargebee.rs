@@ -16,8 +16,8 @@ use crate::source_error::SourceError;
 /// - Rights: an API key of the site.
 /// - It lists all events of the site, whichever webhook they were for. So pass the types that the webhook is subscribed
 ///   to.
-/// - Bodies: the event, as in the webhook, but `webhooks` has its present state. The list is that of version 2
-///   of the API: a webhook of version 1 has another `content`.
+/// - Bodies: the event, as in the webhook, but `webhooks` has its present state. The list is from version 2 of the API:
+///   a webhook of version 1 has another `content`.
 /// - Order: oldest first.
 /// - Limits: from 150 requests a minute, by plan.
 #[derive(Clone, Debug)]

@@ -260,7 +260,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps deliveries, except those that have become known meanwhile.
+    /// Keeps deliveries, unless they have become known meanwhile.
     async fn keep_missing(
         &self,
         group: &[Acceptance],

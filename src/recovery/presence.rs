@@ -173,7 +173,7 @@ async fn serve_and_look(shared: &Shared, stalled: &BTreeSet<&str>, look: Look) {
     }
 }
 
-/// Tells the hooks of this process what is to be told.
+/// Reports to the hooks of this process.
 async fn tell_hooks(shared: &Shared, on_change: Option<&OnChange>, stop: &Stop) {
     if let Some(on_change) = on_change
         && let Err(error) = problems::tell_changes(&shared.store, on_change, stop).await

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::stop_signal::Stop;
 use crate::transaction::{DatabaseError, Store, Turn};
 
-/// How long a look is one for all processes, each of which looks every half a minute.
+/// How long a look counts for all processes. Each of them looks every half a minute.
 const TURN: Duration = Duration::from_secs(25);
 
 /// Called with each change of a problem.

@@ -34,7 +34,7 @@ pub(super) enum Failure {
     Superseded,
     HandlerTimedOut {
         timeout: Duration,
-        /// All connections of the pool, one of which the handler holds, were in use.
+        /// All connections of the pool were in use. The handler holds one of them.
         pool_in_use: bool,
     },
     HandlerPanicked(String),

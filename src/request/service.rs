@@ -140,7 +140,7 @@ where
     let (authentic, origin) = match kept {
         Some((delivery, attempt)) => {
             let authentic = read_kept(verification, delivery, &head, body).await?;
-            // The headers are those of the request that was kept, so this is its trace.
+            // The headers come from the kept request, so this is its trace.
             Span::current().record("traceparent", traceparent(&head.headers));
             (authentic, Origin::Recovered(attempt))
         }

@@ -39,7 +39,7 @@ pub(crate) struct ClaimRequest {
     pub(crate) fingerprint: Option<Sha256Digest>,
     /// Its object, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
-    /// The longest wait for other deliveries of the object in Postgres. Without it, the limit is that of the claim.
+    /// The longest wait for other deliveries of the object in Postgres. Without it, the claim's limit applies.
     pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,

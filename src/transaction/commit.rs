@@ -156,7 +156,7 @@ impl ClaimedTx {
         }
     }
 
-    /// Ends a rehearsal, after these checks if its transaction is still that of the claim.
+    /// Ends a rehearsal, after these checks if its transaction is still the claim's.
     async fn end_rehearsal<T>(
         self,
         check: impl AsyncFnOnce(&mut TxConnection) -> Result<T, CommitError>,
@@ -197,7 +197,7 @@ impl ClaimedTx {
 }
 
 impl TxConnection {
-    /// Whether the current transaction is that of the claim, and has not failed.
+    /// Whether the current transaction is the claim's, and has not failed.
     async fn is_in(&mut self, claim: TransactionId) -> sqlx::Result<bool> {
         if Manager::get_transaction_depth(self) != CLAIM_DEPTH {
             return Ok(false);
@@ -238,8 +238,7 @@ impl TxConnection {
     /// Rolls back and waits for it.
     ///
     /// If it cannot be rolled back, the connection is closed, which has the same effect a little
-    /// later. It is also closed if sqlx is out of step with Postgres, or counts another depth
-    /// than that of the claim.
+    /// later. It is also closed if sqlx is out of step with Postgres, or counts another depth than the claim's.
     pub(super) async fn roll_back(mut self, timeout: Duration) {
         if self.is_of_rehearsal {
             // There is no such transaction: nothing of it is committed.

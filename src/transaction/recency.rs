@@ -23,8 +23,8 @@ pub enum Recency {
 }
 
 /// How the version compares with the highest one: 1, 0 or -1. It locks the subject until the end of the transaction, so that
-/// the answer stays true. The function (`migrations/0004_claim.sql`) has settings of its own: those of this transaction are
-/// the handler's.
+/// the answer stays true. The function (`migrations/0004_claim.sql`) has settings of its own: the settings of this
+/// transaction are the handler's.
 const ADVANCE: &str = "select idempotent_webhook.advance($1, $2, $3, $4)";
 
 /// How a subject is stored: as its digest if an index could not hold it, or Postgres its NUL. The SQL function

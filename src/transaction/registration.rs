@@ -117,7 +117,7 @@ impl Store {
         Ok(())
     }
 
-    /// The pool's own settings, unless this delivery has to register the window. When a
+    /// The pool's own settings, unless this delivery must register the window. When a
     /// registration is due again, one delivery does it, and other deliveries go on.
     fn registered(&self) -> Option<PoolSettings> {
         let mut registration = self.registration();

@@ -27,7 +27,7 @@ use crate::pg_time::millis;
 pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seqscan = off";
 
 /// Begins the transaction of a rehearsal. The transactions after it are read-only, whatever the handler does to end this
-/// one: its session is closed with it. All in one message, so that a PgBouncer has the same session for it.
+/// one: its session is closed with it. All in one message, so PgBouncer uses one session for it.
 ///
 /// A `set` before a `begin` in one message is rolled back with it, so this one is committed before.
 const BEGIN_REHEARSAL: &str = "
@@ -67,8 +67,8 @@ impl Limit {
         }
     }
 
-    /// Leaves a fifth of the pool, and at least one connection, to handlers that take a second one besides that of
-    /// their claim.
+    /// Leaves a fifth of the pool, and at least one connection, to handlers that take a second one besides their
+    /// claim's.
     fn of_pool(pool: &PgPool) -> Self {
         let connections = usize::try_from(pool.options().get_max_connections());
         let connections = connections.unwrap_or(usize::MAX);
@@ -150,7 +150,7 @@ impl Store {
         row.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
-    /// Runs statements in one short transaction, apart from that of a delivery. Returns the rows of the last one.
+    /// Runs statements in one short transaction, apart from a delivery's. Returns the rows of the last one.
     ///
     /// It tries again if the connection was lost, or was left in a state in which a statement fails. But not after the
     /// commit was sent: the statements could take effect twice.

@@ -41,7 +41,7 @@ pub(in crate::dashboard) fn legend() -> Markup {
     }
 }
 
-/// The gap above each part of a bar, so that nobody has to tell two colours apart at their edge.
+/// The gap above each part of a bar: two colours need not be distinguished at their edge.
 const GAP: i64 = 1;
 
 /// The height of a part with its gap.

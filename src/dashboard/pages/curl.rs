@@ -46,7 +46,7 @@ pub(super) fn curl(
 }
 
 fn url(uri: &str) -> String {
-    // Only path and query: the host is that of some machine behind a proxy.
+    // Only path and query: the host is some machine behind a proxy.
     let path = uri.split_once("://").map_or(uri, |(_, rest)| {
         rest.find('/')
             .map_or("/", |start| rest.get(start..).unwrap_or_default())

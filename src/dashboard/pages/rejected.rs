@@ -186,7 +186,7 @@ pub(super) fn table(causes: &[Cause], now: Timestamp) -> Markup {
         .render()
 }
 
-/// The names are those of the metric.
+/// The names are the same as in the metric.
 fn in_words(cause: &str) -> String {
     cause.replace('_', " ")
 }

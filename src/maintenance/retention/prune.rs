@@ -15,8 +15,8 @@ use crate::transaction::hint;
 /// This is for a cron job. [`Retention`](crate::Retention) does it on a schedule.
 ///
 /// It deletes in batches of at most 1000 rows, each in a transaction of its own, so that claims continue
-/// meanwhile. If it is stopped, the rest is left for the next time. So is a batch of which another transaction has
-/// locked a row for longer than 200 ms, which is logged at INFO. It works without pauses, and `Retention` for a quarter
+/// meanwhile. If it is stopped, the rest is left for the next time. So is a batch if another transaction has locked one
+/// of its rows for longer than 200 ms. That is logged at INFO. It works without pauses, and `Retention` for a quarter
 /// of the time.
 ///
 /// Deliveries of an endpoint whose redelivery window is not registered are kept. A process

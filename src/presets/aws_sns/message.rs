@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for Short {
         let text = Some(json).filter(|json| json.len() <= MAX_SHORT);
         let text = text.and_then(unescape);
         text.map(Self)
-            .ok_or_else(|| D::Error::custom("it is no text, or too long"))
+            .ok_or_else(|| D::Error::custom("it is not text, or too long"))
     }
 }
 

@@ -10,7 +10,7 @@ mod scheme;
 pub use keys::CircleKeys;
 
 /// [Circle](https://developers.circle.com/api-reference/verify-webhook-signatures): version 2 of the
-/// notifications, such as those of Wallets, Contracts, Gateway and CPN. Feature `p256`.
+/// notifications, for example of Wallets, Contracts, Gateway and CPN. Feature `p256`.
 ///
 /// - Signature: `X-Circle-Signature: <base64>`, an ECDSA signature with P-256 and SHA-256, in DER, of
 ///   the body. `X-Circle-Key-Id` names the key.

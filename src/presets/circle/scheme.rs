@@ -31,7 +31,7 @@ fn signature(headers: &HeaderMap) -> Result<Vec<u8>, SignatureError> {
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
 }
 
-/// Whether a request is signed with the key that is given, or with that of its id.
+/// Whether a request is signed with the given key, or with the key of its id.
 fn is_signed(
     request: &SignedRequest<'_>,
     secret: &Secret,

@@ -58,7 +58,7 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// The decoded signatures, of which one has to match.
+    /// The decoded signatures. One must match.
     fn signatures(&self) -> Vec<Vec<u8>> {
         let decode = |text: &str| BASE64.decode(text).ok();
         match self {

@@ -285,7 +285,7 @@ impl<'de> DeserializeSeed<'de> for MemberOf<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        // Not as a string, which would have to be valid Unicode: a lone surrogate is JSON.
+        // Not as a string, which must be valid Unicode: a lone surrogate is JSON.
         let name = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
         let name = unescape(name.get());
         Ok(self.0.children.iter().find_map(|(step, child)| match step {

@@ -100,7 +100,7 @@ impl KeySet {
         })
     }
 
-    /// Keys come before those of certificates, so that a test signs with the private one.
+    /// Keys come before the keys of certificates: then a test signs with the private one.
     fn of_pem(text: &str) -> Option<Self> {
         let blocks = || pem_blocks(text);
         let keys = blocks().filter_map(PublicKey::from_text);
@@ -119,7 +119,7 @@ impl KeySet {
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// The keys with this id, and those that have none.
+    /// The keys with this id, and keys without an id.
     pub fn with_id<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a PublicKey> {
         let is_meant = move |key: &&Key| key.id.as_deref().is_none_or(|known| known == id);
         self.keys.iter().filter(is_meant).map(|key| &key.key)

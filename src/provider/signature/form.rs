@@ -27,7 +27,7 @@ pub(crate) fn fields(text: &[u8]) -> Option<Vec<Field>> {
     Some(fields.collect())
 }
 
-/// The decoded fields of a form, sorted by name, and those of one name by value.
+/// The decoded fields of a form, sorted by name and then by value.
 #[cfg(any(test, feature = "sha1"))]
 pub(crate) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
     let mut fields = fields(text)?;

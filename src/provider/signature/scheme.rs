@@ -257,7 +257,7 @@ impl<'a> SignedRequest<'a> {
     ///
     /// # Errors
     ///
-    /// [`SignatureError::KeyNotFetched`] if they have to be fetched first,
+    /// [`SignatureError::KeyNotFetched`] if they must be fetched first,
     /// [`SignatureError::UnknownKey`] if there is none with this id.
     pub fn keys(
         &self,
@@ -467,7 +467,7 @@ pub enum SignatureError {
     /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
     /// a key of another kind.
     UnusableSecret,
-    /// The key has to be fetched, or could not be. The layer rejects such a request with 503, so that it comes
+    /// The key is not fetched yet, or could not be. The layer rejects such a request with 503, so that it comes
     /// again.
     KeyNotFetched(KeyNotFetched),
     /// The request says that it is signed by another algorithm than the provider's.

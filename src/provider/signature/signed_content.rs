@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(content_of(&content, "/", None), "! MissingHeader(\"x-id\")");
     }
 
-    /// The digest is that of FIPS 180-2.
+    /// The digest is from FIPS 180-2.
     #[test]
     fn a_digest_of_the_body_is_in_bytes_or_a_text() {
         let of = |content: SignedContent| {

@@ -105,7 +105,7 @@ impl GitHubDeliveries {
         self
     }
 
-    /// Another name for the list, if an endpoint has several, such as those of two apps that send to one route.
+    /// Another name for the list, if an endpoint has several, such as for two apps that send to one route.
     /// Default: `github` and the path of the API.
     ///
     /// It must not change: the position of the list is stored under it, and under a new name it begins with its

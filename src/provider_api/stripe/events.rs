@@ -71,7 +71,7 @@ impl StripeEvents {
         self
     }
 
-    /// Another name for the list, if an endpoint has several, such as those of two accounts that send to one route.
+    /// Another name for the list, if an endpoint has several, such as for two accounts that send to one route.
     /// Default: `stripe`, or `stripe <account>`.
     ///
     /// It must not change: the position of the list is stored under it, and under a new name it begins with its

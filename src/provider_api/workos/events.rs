@@ -44,8 +44,8 @@ impl WorkOsEvents {
         }
     }
 
-    /// Another name for the list, if an endpoint has several, such as those of two environments that send to one
-    /// route. Default: `workos`.
+    /// Another name for the list, if an endpoint has several, such as for two environments that send to one route.
+    /// Default: `workos`.
     ///
     /// It must not change: the position of the list is stored under it, and under a new name it begins with its
     /// first round.

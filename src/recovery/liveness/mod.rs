@@ -146,7 +146,8 @@ impl Liveness {
         }
     }
 
-    /// Sends a heartbeat, and looks at those of other processes. Returns how many numbers of dead processes it has deleted.
+    /// Sends a heartbeat, and looks at the heartbeats of other processes. Returns how many numbers of dead processes it
+    /// has deleted.
     async fn beat(&self, place: &mut Option<PgConnection>) -> Result<u64, DatabaseError> {
         // After an error, or if this is dropped, the connection is closed.
         let mut connection = match place.take() {
@@ -187,7 +188,7 @@ impl Liveness {
     }
 }
 
-/// Writes a heartbeat, and returns those of other processes.
+/// Writes a heartbeat, and returns the heartbeats of other processes.
 async fn send(message: &Message, connection: &mut PgConnection) -> sqlx::Result<Heartbeats> {
     sqlx::query_as(include_str!("../kept/heartbeat.sql"))
         .bind(&message.numbers)

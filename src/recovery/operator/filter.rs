@@ -118,14 +118,14 @@ impl Filter {
         self
     }
 
-    /// Only those of this event type.
+    /// Only deliveries of this event type.
     #[must_use]
     pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
         self.event_type = Some(event_type.into());
         self
     }
 
-    /// Only those of this tenant, by its name, also where ids are not
+    /// Only deliveries of this tenant, by its name, even if ids are not
     /// [separate](crate::TenantSecrets::separate_ids) by tenant. Called several times, any of the tenants.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
@@ -148,15 +148,15 @@ impl Filter {
         self
     }
 
-    /// Only those that were processed within these times, such as `deployed..`.
+    /// Only deliveries that were processed within these times, such as `deployed..`.
     #[must_use]
     pub fn processed(mut self, times: impl RangeBounds<SystemTime>) -> Self {
         self.processed = Times::of(times);
         self
     }
 
-    /// Only those that this [version](crate::IdempotentWebhook::version) of the application processed. Like the other
-    /// filters for processed deliveries, it needs [`state`](Self::state) or
+    /// Only deliveries that this [version](crate::IdempotentWebhook::version) of the application processed. Like the
+    /// other filters for processed deliveries, it needs [`state`](Self::state) or
     /// [`reprocess_all`](crate::Endpoint::reprocess_all).
     #[must_use]
     pub fn processed_by(mut self, version: impl Into<String>) -> Self {

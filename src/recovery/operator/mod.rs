@@ -92,7 +92,7 @@ pub enum Reprocessed {
     NotKept,
 }
 
-/// Which deliveries are in reach: all of an endpoint, or those of one tenant.
+/// Which deliveries are in reach: all of an endpoint, or only one tenant's.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) endpoint: &'a str,

@@ -152,7 +152,7 @@ impl Operation {
 
     /// Applies it to these deliveries, in a transaction that has [begun](in_transaction) for it.
     ///
-    /// Locks are taken in the order of the life cycle: those of the claims, then the rows.
+    /// Locks are taken in the order of the life cycle: first for the claims, then for the rows.
     pub(super) async fn apply(
         self,
         scope: Scope<'_>,

@@ -35,7 +35,7 @@ impl Rehearsal {
     }
 
     /// Only deliveries that match this filter, which includes the archive only with [`KeptState::Processed`]. Called
-    /// several times, those that match any of the filters.
+    /// several times, deliveries that match any of the filters.
     pub fn only(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
         self

@@ -292,7 +292,7 @@ impl Request {
 
 type KeyQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
 
-/// A statement whose first values are those of a key.
+/// A statement whose first values are a key.
 fn of_key<'q>(sql: &'static str, key: &'q Key) -> KeyQuery<'q> {
     sqlx::query(sql)
         .bind(&key.endpoint)
