@@ -53,7 +53,7 @@ create table idempotent_webhook.rejections (
     cause text collate "C" not null,
     count bigint not null,
     last_at timestamptz not null,
-    -- Of the last one. It contains nothing that an unauthenticated sender has chosen.
+    -- The reason of the last one. It contains nothing that an unauthenticated sender has chosen.
     reason text not null,
     primary key (endpoint, hour, cause)
 ) with (fillfactor = 50);

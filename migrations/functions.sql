@@ -113,7 +113,7 @@ create or replace function idempotent_webhook.event_type_problems(endpoints text
         from seen
         where seen.days >= 7
             and seen.clock > 0
-            -- Where nothing comes at all, the clock stands still: the endpoint is silent, or was switched off.
+            -- If nothing comes at all, the clock stands still: the endpoint is silent, or was switched off.
             and seen.now - seen.clock > case when seen.minutes < 100 then 3 else 2 end * seen.longest_pause
             and 2 * (seen.now - seen.clock) * seen.all_days > seen.now
             and exists (

@@ -29,7 +29,7 @@ pub(crate) fn name_of_place(place: usize) -> &'static str {
 /// A stage whose duration is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stage {
-    /// Of a handler that claims the delivery itself.
+    /// Before the claim, if the handler claims the delivery itself.
     BeforeClaim,
     Claim,
     Handler,

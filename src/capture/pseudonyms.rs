@@ -44,9 +44,9 @@ const DEEPEST: usize = 128;
 ///
 /// # What stays
 ///
-/// Of the path, `webhooks`, `hooks`, `api` and the like, a version, and the name of a preset. Of the headers, the content
-/// type, and those with the delivery id, the event type or the version. Of the body, a JSON document or a form, all members, in their
-/// order, and these values:
+/// From the path: `webhooks`, `hooks`, `api` and the like, a version, and the name of a preset. From the headers: the
+/// content type, and those with the delivery id, the event type or the version. Of the body, a JSON document or a form,
+/// all members, in their order, and these values:
 ///
 /// - the event type, booleans, `null`, empty texts, and the commit of zeros (git's way to say "no commit");
 /// - a single word of a member whose name ends in one of these, unless the word has a capital as a name has (`Ada`) and

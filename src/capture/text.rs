@@ -391,7 +391,7 @@ struct Place {
 
 #[derive(Clone, Copy)]
 enum Alphabet {
-    /// Those from this one on.
+    /// The characters from this one on.
     From(char),
     Hex,
 }

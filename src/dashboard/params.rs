@@ -79,7 +79,7 @@ impl Params {
         let text = self.get(name)?;
         let time = || Timestamp::parse(text).map(|Timestamp(seconds)| seconds);
         let seconds = text.parse().ok().or_else(time)?;
-        // What Postgres can hold.
+        // The range of Postgres.
         (0.0..1e11).contains(&seconds).then_some(seconds)
     }
 

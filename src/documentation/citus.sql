@@ -2,7 +2,7 @@
 select create_distributed_table('idempotent_webhook.deliveries', 'delivery_id');
 select create_distributed_table('idempotent_webhook.bodies', 'digest');
 select create_distributed_table('idempotent_webhook.subjects', 'subject');
--- So that each node has them, if the application connects to several.
+-- Each node must have them, if the application connects to several.
 select create_reference_table('idempotent_webhook.redelivery_windows');
 select create_reference_table('idempotent_webhook.activity');
 select create_reference_table('idempotent_webhook.event_types');

@@ -581,7 +581,7 @@ mod tests {
         }
     }
 
-    /// What `by_name` says where the feature is off. In the tests, all are on.
+    /// The error of `by_name` if the feature is off. In the tests, all are on.
     #[test]
     fn a_preset_that_is_not_there_names_its_features() {
         for (name, text) in [

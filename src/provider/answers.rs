@@ -7,7 +7,7 @@ use super::Provider;
 /// The answers that a provider wants. `None` if it accepts HTTP's usual one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answers {
-    /// Of every success.
+    /// For every success.
     pub(crate) success: Option<StatusCode>,
     /// For a success without a handler.
     pub(crate) acknowledgement: Option<StatusCode>,

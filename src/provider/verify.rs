@@ -109,7 +109,7 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Those of [`verify`](Self::verify).
+    /// The errors of [`verify`](Self::verify).
     pub fn verify_with<S: Clone + Into<Secret>>(
         &self,
         secrets: &Secrets<S>,

@@ -38,7 +38,7 @@ impl KeptRequest {
         let has_trace = traceparent(&head.headers).is_some();
         let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
             .into_iter()
-            // So that later attempts can point back to the first.
+            // Later attempts can point back to the first by it.
             .chain(has_trace.then_some(&TRACEPARENT))
             .chain(provider.identifying_headers())
             .chain(further_headers);

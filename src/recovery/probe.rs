@@ -78,7 +78,7 @@ pub(super) async fn probe(router: Router, places: Vec<Place>) {
     }
 }
 
-/// What has answered instead, judged by the status.
+/// A guess at what has answered instead, from the status.
 fn why(status: Option<StatusCode>) -> &'static str {
     match status {
         Some(StatusCode::NOT_FOUND) => "there is no such route; is it nested under another prefix?",

@@ -5,7 +5,7 @@ use std::fmt;
 /// How many names of a list are shown.
 const SHOWN: usize = 5;
 
-/// What differs.
+/// A difference between a subscription and the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
@@ -189,7 +189,8 @@ impl fmt::Display for Names<'_> {
     }
 }
 
-/// What a comparison has found, the errors first. `Display` has a line for each, or says that nothing differs.
+/// The differences that a comparison has found, the errors first. `Display` has a line for each, or says that nothing
+/// differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionReport {
     pub(super) differences: Vec<Difference>,

@@ -1,4 +1,4 @@
-//! What a body shows whose signature does not match. It is not parsed, since it is not authentic.
+//! The visible shape of a body whose signature does not match. It is not parsed, since it is not authentic.
 
 use std::fmt;
 

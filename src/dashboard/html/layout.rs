@@ -56,7 +56,7 @@ impl Layout {
         self
     }
 
-    /// Of a page that has no actions anyway.
+    /// For a page without actions.
     pub(in crate::dashboard) fn without_notice(mut self) -> Self {
         self.held_back = None;
         self

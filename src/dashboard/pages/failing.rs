@@ -24,7 +24,7 @@ macro_rules! columns {
     };
 }
 
-/// Those of an endpoint and a state that an index finds, the latest first: of the reason `$3`, of the event
+/// Failing deliveries of an endpoint and a state, found by an index, the latest first: of the reason `$3`, of the event
 /// type `$4` if there is no reason, after the place `$5` to `$8`, and of the times `$9` and `$10`.
 macro_rules! indexed {
     () => {

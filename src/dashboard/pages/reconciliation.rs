@@ -46,7 +46,7 @@ pub(super) struct List {
     reconciled_until: Option<Timestamp>,
     missed: i64,
     last_missed: Option<Timestamp>,
-    /// Of the last round.
+    /// The failure of the last round.
     failure: Option<String>,
     failing_since: Option<Timestamp>,
     /// When a round was due, if that was long ago and no process has begun it.

@@ -50,7 +50,7 @@ action_deliveries as (
         and of_action.tenant = old.tenant
         and of_action.delivery_id = old.delivery_id
 )
--- Those whose deliveries were deleted by an earlier round.
+-- Rows whose deliveries were deleted by an earlier round.
 delete from idempotent_webhook.operator_actions
 where began_at < now() - greatest($1, interval '1 year')
     and not exists (

@@ -120,7 +120,7 @@ impl SignatureScheme for Adyen {
         false
     }
 
-    /// Of reports and disputes it has the time, which is not signed.
+    /// For reports and disputes it has the time, which is not signed.
     fn signs_value(&self, _: &str) -> bool {
         false
     }

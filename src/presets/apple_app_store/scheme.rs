@@ -31,7 +31,7 @@ const ISSUES: &str = "1.2.840.113635.100.6.2.1";
 
 const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
 
-/// Where a payload says for which app it is.
+/// Where a payload names its app.
 const ABOUT: [&str; 4] = ["data", "summary", "externalPurchaseToken", "appData"];
 
 #[derive(Debug)]
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::provider::keys::KeySet;
 
-    /// Of the test suite of Apple's own library.
+    /// From the test suite of Apple's own library.
     const REAL: &str = include_str!("signed_by_apple.pem");
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) const KIND: &str = "kind";
 const SIGNATURE_FIELD: &str = "bt_signature";
 const PAYLOAD_FIELD: &str = "bt_payload";
 
-/// What is signed for a test that sets no body.
+/// The signed content of a test that sets no body.
 const EMPTY: &str = "<notification><kind>test</kind></notification>";
 
 /// More would only make work.
@@ -127,7 +127,7 @@ impl Keys {
     }
 }
 
-/// What the provider wants back for a challenge.
+/// The answer that the provider expects to a challenge.
 pub(super) fn answer(secret: &Secret, challenge: &str) -> Option<String> {
     let keys = Keys::of(secret).ok()?;
     Some(format!(
@@ -137,7 +137,7 @@ pub(super) fn answer(secret: &Secret, challenge: &str) -> Option<String> {
     ))
 }
 
-/// What a signed payload says.
+/// The content of a signed payload.
 fn read(payload: &[u8]) -> Result<Signed, SignatureError> {
     // Braintree breaks the lines of its base64.
     let base64 = payload.iter().copied().filter(|byte| *byte != b'\n');

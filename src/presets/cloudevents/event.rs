@@ -1,4 +1,4 @@
-//! What identifies an event, in each of the modes of the specification.
+//! The id of an event, in each of the specification's modes.
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;

@@ -36,7 +36,7 @@ impl Hash {
     }
 }
 
-/// What the headers have.
+/// The values of the headers.
 struct Head<'a> {
     hash: Hash,
     signature: Vec<u8>,

@@ -25,7 +25,7 @@ const TIME: HeaderName = HeaderName::from_static(TIME_NAME);
 #[derive(Debug)]
 pub(super) struct Contentful;
 
-/// What the head of a request has.
+/// The values in the head of a request.
 struct Head<'a> {
     signature: &'a str,
     signed_at: SystemTime,
@@ -142,7 +142,7 @@ fn mac(secret: &Secret, canonical: &str, body: &[u8]) -> String {
     hex::encode(hmac(Hash::Sha256, secret.expose(), parts))
 }
 
-/// What is signed before the body. The list of the signed headers is signed as well, in its own
+/// The signed content before the body. The list of the signed headers is signed as well, in its own
 /// place among them.
 fn canonical(method: &str, path_and_query: &str, headers: &BTreeMap<&str, &str>) -> String {
     let mut names = headers

@@ -7,7 +7,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, MIB, Provider, SecretSou
 mod multipart;
 mod scheme;
 
-/// What Dropbox Sign takes for a success.
+/// The answer that Dropbox Sign takes for a success.
 const RECEIVED: &str = "Hello API Event Received";
 
 /// [Dropbox Sign](https://developers.hellosign.com/docs/events/overview/), once HelloSign.

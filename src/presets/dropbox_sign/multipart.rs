@@ -23,7 +23,7 @@ pub(super) fn boundary(headers: &HeaderMap) -> Option<&str> {
     (!boundary.is_empty() && boundary.len() <= MAX_BOUNDARY).then_some(boundary)
 }
 
-/// Where the content of the only part with this name is. A repeated part has none: readers differ in
+/// Where the content of the only part with this name is. `None` if the part is repeated: readers differ in
 /// which one counts.
 pub(super) fn only_part(body: &[u8], boundary: &str, name: &str) -> Option<Range<usize>> {
     let delimiter = format!("--{boundary}");

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::provider::{Secret, SecretError};
 
-/// What a verification token never begins with.
+/// No verification token begins with this.
 const SANDBOX: &str = "sandbox:";
 
 /// The endpoint that eBay notifies, for [`ebay`](super::ebay), in production or in the sandbox.

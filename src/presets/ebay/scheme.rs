@@ -31,7 +31,7 @@ pub(super) struct Ebay;
 /// about 250.
 const MAX_HEADER: usize = 4 * 1024;
 
-/// What the header has.
+/// The values in the header.
 struct Head {
     key_id: String,
     signature: Vec<u8>,

@@ -39,7 +39,7 @@ impl Fal {
     }
 }
 
-/// What the head of a request has.
+/// The values in the head of a request.
 struct Head<'a> {
     id: &'a str,
     user: &'a str,
@@ -63,7 +63,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What is signed. No header has a line break in it.
+/// The signed content. No header has a line break in it.
 fn message(id: &str, user: &str, time: &str, body: &[u8]) -> String {
     format!("{id}\n{user}\n{time}\n{}", sha256_hex(body))
 }

@@ -58,7 +58,7 @@ impl FireblocksKeys {
         }
     }
 
-    /// Where they are, unless one is given.
+    /// Where the keys are, unless one is given.
     pub(super) fn address(&self) -> Option<KeyRequest> {
         Some(KeyRequest::get(match self.0 {
             Keys::Us => "https://keys.fireblocks.io/.well-known/jwks.json",

@@ -35,7 +35,7 @@ impl Fireblocks {
     }
 }
 
-/// Where the keys are that a secret stands for, unless it is one.
+/// Where the keys of a secret are, unless it is a key itself.
 fn address(secret: &Secret) -> Option<KeyRequest> {
     secret.parse::<FireblocksKeys>().ok()?.address()
 }

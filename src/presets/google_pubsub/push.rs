@@ -1,4 +1,4 @@
-//! What a token of Google must be for.
+//! The audience and the account that a token of Google must have.
 
 use std::str::FromStr;
 

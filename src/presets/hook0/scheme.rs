@@ -48,7 +48,7 @@ impl<'a> Head<'a> {
         Ok(head)
     }
 
-    /// Of a repeated field, it is unclear which one counts.
+    /// If a field is repeated, it is unclear which one counts.
     fn parse(text: &'a str) -> Option<Self> {
         let only = |prefix| {
             let mut found = text

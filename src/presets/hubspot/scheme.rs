@@ -31,7 +31,7 @@ const VERSION: HeaderName = HeaderName::from_static("x-hubspot-signature-version
 #[derive(Debug)]
 pub(super) struct HubSpot;
 
-/// What the head of a request has.
+/// The values in the head of a request.
 enum Head<'a> {
     V3 {
         signature: Vec<u8>,

@@ -22,7 +22,7 @@ use crate::provider::{Secret, Secrets};
 /// How long a token counts after it has expired, for a retry that may carry the first one.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60 * 60);
 
-/// What is not encoded in the hash.
+/// The characters that are not encoded in the hash.
 const UNRESERVED: &str = "-_.~";
 
 #[derive(Debug)]

@@ -54,7 +54,7 @@ impl SignatureScheme for Line {
     }
 }
 
-/// What a redelivery of the same events has in common, if there are events and each has an id.
+/// The same for each redelivery of the same events, if there are events and each has an id.
 fn events_id(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ids: Option<Vec<&str>> = body

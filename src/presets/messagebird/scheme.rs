@@ -91,7 +91,7 @@ impl SignatureScheme for MessageBird {
         })
     }
 
-    /// What Bird signs. Of a token it is in the token itself.
+    /// The content that Bird signs. A token has its content in itself.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,

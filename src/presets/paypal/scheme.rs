@@ -31,7 +31,7 @@ pub(super) const RSA: SignatureAlgorithm = SignatureAlgorithm::RsaSha256;
 #[derive(Debug)]
 pub(super) struct PayPal;
 
-/// What the head of a request has.
+/// The values in the head of a request.
 struct Head<'a> {
     id: &'a str,
     time: &'a str,

@@ -30,7 +30,7 @@ const MAX_SIGNATURES: usize = 10;
 #[derive(Debug)]
 pub(super) struct Plivo;
 
-/// What the head of a request has.
+/// The values in the head of a request.
 enum Head<'a> {
     V3 { signatures: &'a str, nonce: &'a str },
     V2 { signature: &'a str, nonce: &'a str },

@@ -97,7 +97,7 @@ fn signature(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
 }
 
-/// By which hash a request is signed, as its settings say.
+/// The hash that a request is signed with, by its settings.
 fn hash(headers: &http::HeaderMap) -> Result<Hash, SignatureError> {
     if !headers.contains_key(SETTINGS) {
         return Ok(Hash::Sha1);
@@ -114,7 +114,7 @@ fn query(url: &str) -> Option<&str> {
     url.split_once('?').map(|(_, query)| query)
 }
 
-/// What is signed after the URL. `None` if the query has the digest of another body, or there are too
+/// The signed content after the URL. `None` if the query has the digest of another body, or there are too
 /// many fields.
 fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
     let query = fields(query(url).unwrap_or_default().as_bytes())?;

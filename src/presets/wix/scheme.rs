@@ -40,7 +40,7 @@ fn token(body: &[u8]) -> Option<Compact<'_>> {
     Compact::parse(std::str::from_utf8(body).ok()?)
 }
 
-/// What a valid token says. `None` if a time or the event is missing or unusable.
+/// The content of a valid token. `None` if a time or the event is missing or unusable.
 fn read(claims: &Claims) -> Option<Signed> {
     let mut signed = Signed::new().expires(claims.time("exp")?.checked_add(LEEWAY)?);
     if claims.has("iat") {

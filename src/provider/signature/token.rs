@@ -50,7 +50,7 @@ impl Token {
         self
     }
 
-    /// What comes after the prefix. A scheme of HTTP such as `Bearer` has no case (RFC 9110).
+    /// The text after the prefix. A scheme of HTTP such as `Bearer` has no case (RFC 9110).
     fn token<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8], SignatureError> {
         let value = one_value(headers, &self.header)?;
         match value.split_at_checked(self.prefix.len()) {

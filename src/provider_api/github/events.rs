@@ -18,7 +18,7 @@ use crate::source_error::SourceError;
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
 
-/// So that a request is not given up before.
+/// With a longer pause, a request could time out before it is sent.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),

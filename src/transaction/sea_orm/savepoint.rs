@@ -18,7 +18,7 @@ use crate::transaction::savepoint::Savepoint;
 /// Dropping it rolls it back, along with the next statement. If its last statement had succeeded, and the handler
 /// answers success, that is logged at WARN: it is easy to forget the commit.
 ///
-/// What applies to a [`Savepoint`] that is cancelled applies to it, too.
+/// For a cancelled one, see [`Savepoint`].
 #[must_use = "a savepoint that is dropped is rolled back"]
 pub struct SeaOrmSavepoint<'t> {
     within: SeaOrmTx<'t>,
