@@ -22,7 +22,7 @@ use crate::error_chain::BoxError;
 /// [`presets::by_name`](crate::presets::by_name) work with.
 #[derive(Clone, Debug)]
 pub struct SecretSource<S = Secret> {
-    /// The kind that text forms are read as.
+    /// The secrets, as text forms.
     kind: Kind,
     keys: Option<KeySource>,
     values: PhantomData<fn() -> S>,

@@ -1,4 +1,4 @@
-//! Only what a handler is for: `Events` and `only`.
+//! Only events that have a handler: `Events` and `only`.
 
 use std::time::Duration;
 
@@ -327,7 +327,7 @@ async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_
     let (recovery, router) = deployed(&app.database.pool, keep);
     app.database.make_due().await;
     assert_eq!(run_due(&recovery, &router).await, ["kept"; 11]);
-    // It uses up an attempt, and says nothing of the handler.
+    // It uses up an attempt, and says nothing about the handler.
     let have_failed = "(
         select bool_and(
             state = 'due' and taken_by is null and attempts = 2 and retries = 1 and status = 503
@@ -433,7 +433,7 @@ async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A kept request has no header that nobody has named.
+/// A kept request has only named headers.
 #[tokio::test]
 async fn e3_an_action_in_a_header_is_kept() {
     let database = Database::new().await;
@@ -538,7 +538,7 @@ async fn what_is_ignored_is_counted_by_type() {
     ] {
         let body = serde_json::json!({"id": id, "type": event_type}).to_string();
         let sent = send(&router, stripe_delivery(body).uri("/stripe").request()).await;
-        // NUL is no part of a type.
+        // NUL is not part of a type.
         let outcome = if id == "c" { "processed" } else { "ignored" };
         assert_eq!(sent.outcome, outcome, "{id}");
     }

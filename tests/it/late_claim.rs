@@ -152,7 +152,7 @@ async fn l1_copies_in_one_process_wait_and_copies_elsewhere_lose_their_begin() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The handler cannot make a failure of it, nor a success.
+/// The handler can make it neither a failure nor a success.
 #[tokio::test]
 async fn l1_the_layer_answers_for_a_begin_that_was_lost() {
     for handled in [StatusCode::OK, StatusCode::IM_A_TEAPOT] {
@@ -327,7 +327,7 @@ async fn l2_a_transaction_that_outlives_its_handler_is_not_acknowledged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// What its task writes would be lost.
+/// The writes of its task would be lost.
 #[tokio::test]
 async fn l2_a_claim_that_outlives_its_handler_is_not_acknowledged() {
     let (keep, kept) = oneshot::channel();
@@ -416,7 +416,7 @@ async fn l2_a_begin_that_is_cancelled_has_not_claimed() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// What a cancelled claim has locked is free again, and its connection is not used again.
+/// The locks of a cancelled claim are free again, and its connection is not used again.
 #[tokio::test]
 async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     #[derive(Deserialize)]
@@ -457,7 +457,7 @@ async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     assert_rows!(app.database, claims: 40, effects: 0);
 }
 
-/// What the handler does before its claim is done again by each attempt.
+/// Each attempt repeats the handler's work before its claim.
 #[tokio::test]
 async fn r7_a_begin_that_fails_counts_as_an_attempt() {
     let (mut gate, way) = gate();
@@ -543,7 +543,7 @@ async fn l3_what_fails_before_begin_is_kept_and_runs_again() {
     }
 }
 
-/// No lock tells that the handler runs: that its process lives does.
+/// No lock shows that the handler runs: the heartbeat of its process does.
 #[tokio::test(flavor = "multi_thread")]
 async fn l3_a_handler_that_has_not_begun_is_taken_over_only_once_its_process_is_gone() {
     let (mut gate, way) = gate();
@@ -590,7 +590,7 @@ async fn l3_an_attempt_whose_delivery_was_taken_over_cannot_begin() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// What the last statement says decides the answer: a 2xx for what is not kept would be the last that is heard of it.
+/// The last statement decides the answer: after a 2xx for a delivery that is not kept, nobody would hear of it again.
 #[tokio::test]
 async fn r14_what_an_operator_changes_in_the_handler_decides_the_answer() {
     #[derive(Clone, Copy, PartialEq)]
@@ -666,7 +666,7 @@ async fn l3_a_copy_of_what_is_reprocessed_knows_of_it() {
     assert_rows!(app.database, claims: 1, effects: 2);
 }
 
-/// Its handler asks whether it is processed again, and was told that it is not.
+/// Its handler asks whether it is processed again, and was answered that it is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn l3_an_attempt_that_does_not_know_of_a_reprocess_cannot_begin() {
     let handler = async |claim: LateClaim, delivery: Delivery| {

@@ -47,7 +47,7 @@ async fn o_deliveries_of_one_object_wait_for_each_other_in_a_process_without_a_c
     let same: Vec<_> = (0..10)
         .map(|n| spawn_send(&app.router, push(&n.to_string(), "main")))
         .collect();
-    // Another object does not wait, nor what is about none.
+    // A delivery of another object does not wait, nor one without an object.
     let other = spawn_send(&app.router, push("b", "side"));
     gate.reached().await;
     let none = spawn_send(&app.router, github("c", "{}"));
@@ -84,7 +84,7 @@ async fn g8_a_sender_that_hangs_up_during_the_wait_for_an_object_loses_nothing()
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Its failure needs no place of those that deliveries hold.
+/// Its failure needs none of the places for deliveries.
 #[tokio::test]
 async fn r1_a_delivery_that_finds_no_place_for_its_claim_is_kept() {
     let (mut gate, handler) = gated();
@@ -198,7 +198,7 @@ async fn o_a_wait_that_loses_its_connection_goes_on_on_another_one() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// What cannot be read may be the same object.
+/// An object that cannot be read may be the same one.
 #[tokio::test]
 async fn o_objects_that_cannot_be_read_are_one() {
     let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
@@ -216,7 +216,7 @@ async fn o_objects_that_cannot_be_read_are_one() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The snapshot of a transaction that has waited is older than what it has waited for.
+/// The snapshot of a transaction that has waited is older than the commit that it has waited for.
 #[tokio::test]
 async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
     async fn count(mut tx: DedupeTx, delivery: Delivery) -> Result<String, HandlerError> {
@@ -284,7 +284,7 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
             .await;
         let mut routers = Vec::new();
         for _ in 0..2 {
-            // Each statement is parsed anew, and its snapshot is that of the parse: a round trip before its lock.
+            // Each statement is parsed again, and its snapshot is from the parse: a round trip before its lock.
             let options = app.database.options().statement_cache_capacity(0);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
             // The last one waits for all others.
@@ -489,7 +489,7 @@ async fn waits_for_a_moment_only(is_elsewhere: bool) {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A kept request has no header that nobody has named.
+/// A kept request has only named headers.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_an_object_in_a_header_is_kept() {
     let header = || -> axum::http::HeaderName { "x-object".parse().unwrap() };
@@ -621,7 +621,7 @@ async fn o_of_a_thousand_deliveries_to_two_processes_no_two_of_one_object_overla
     assert_rows!(app.database, claims: 1000, effects: 1000);
 }
 
-/// Those that wait in vain are kept, or due again.
+/// Deliveries that wait without success are kept, or due again.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_of_many_of_one_object_none_is_lost() {
     none_is_lost(keep, "kept").await;

@@ -1,4 +1,4 @@
-//! What is public can cross threads. It fails to compile if a field takes that away.
+//! Public types can cross threads. This fails to compile if a field takes that away.
 
 use std::convert::Infallible;
 

@@ -21,7 +21,7 @@ const PERSON: &str = r#"{
     "card": {"number": "4242424242424242", "last4": "4242", "brand": "visa"}, "token": "tok-s3cr3t", "status": "active"
 }"#;
 
-/// What is in no capture.
+/// No capture contains these.
 const HIDDEN: [&str; 12] = [
     "Ada", "ada@", "ovelace", "23456789", "James", "ondon", "SW1Y", "4242", "s3cr3t", "sha256=",
     "v1=", "t=17",
@@ -193,7 +193,7 @@ impl Sample {
         }
     }
 
-    /// A file, signed again for an application that has another database.
+    /// A file, signed again for an application with another database.
     async fn is_booked_once(&self, file: &Path) {
         let provider = self.provider();
         let app = TestApp::of(provider.clone(), write_effect).await;
@@ -283,12 +283,12 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
         export(&archive, 10).await,
         [compressed, "d-3", "d-2", "d-1"]
     );
-    // Of what is not processed there is nothing.
+    // There is no capture of a delivery that is not processed.
     assert_eq!(export(&Filter::new(), 10).await, [""; 0]);
     assert_eq!(app.database.rows().await, before);
 }
 
-/// Or else an export holds up the requests of its thread.
+/// Otherwise an export holds up the requests of its thread.
 #[test]
 fn z3_pseudonyms_are_made_on_a_thread_that_serves_nothing() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! Mistakes of an application, each made once, and what its developer learns.
+//! Mistakes of an application, each made once, and what the developer learns.
 
 use std::time::Duration;
 
@@ -177,7 +177,7 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
         (
             "sql",
             500,
-            // Without the line that sqlx adds, which is one of Postgres' own source.
+            // Without the line that sqlx adds: a line of Postgres' own source.
             r#"error returned from database: column "no_such_column" does not exist"#,
         ),
         ("text", 500, "no such order"),
@@ -290,7 +290,7 @@ async fn an_unusable_secret_is_refused_at_start() {
         "{message}"
     );
 
-    // Those of other schemes, and those that are looked up later, are fine.
+    // Secrets of other schemes, and secrets that are looked up later, are fine.
     assert!(presets::stripe(not_base64()).check_secrets().is_ok());
     let looked_up = TenantSecrets::new(
         |_| Some("acme".to_owned()),
@@ -369,7 +369,7 @@ async fn a_savepoint_that_was_not_committed_is_a_warning() {
     }
     assert_rows!(app.database, claims: 6, effects: 1);
 
-    // Of a failed delivery nothing is left anyway.
+    // Nothing is left of a failed delivery anyway.
     let app = TestApp::github(async |mut tx: DedupeTx| {
         let mut savepoint = tx.begin().await.unwrap();
         sqlx::query("insert into effects values ('lost')")
@@ -402,7 +402,7 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
     let pool = sqlx::PgPool::connect_lazy_with(options);
     idempotent_webhook::migrate(&pool).await.unwrap();
 
-    // Those of a later version are, too.
+    // So are the tables of a later version.
     let later = "insert into idempotent_webhook.migrations (version, description, success, checksum, execution_time)
                  values (9999, 'later', true, '', 0)";
     database.run(later).await;
@@ -462,7 +462,7 @@ async fn a_layer_before_the_routes_is_found_by_a_test() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Something between the provider and the layer has made it so.
+/// Something between the provider and the layer has changed it.
 #[tokio::test]
 async fn g13_a_body_that_nobody_signs_is_told_before_the_secret() {
     let app = TestApp::github(write_effect).await;
@@ -505,14 +505,14 @@ async fn g13_a_body_of_another_length_than_was_announced_is_told_before_the_secr
     .await;
     let reason = "reason=\"Content-Length says 14 bytes, and 13 have arrived: a middleware outside of the layer";
     assert!(log.contains(reason), "{log}");
-    // As it is, it is no mistake.
+    // As it is, it is not a mistake.
     let mut request = github("a", "{}");
     request.headers_mut().insert("content-length", 2.into());
     assert_eq!(app.send(request).await.outcome, "processed");
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Stripe's signatures count from any time in the future on, so nothing else tells it.
+/// Stripe's signatures are valid for any time in the future, so nothing else shows it.
 #[tokio::test]
 async fn g13_a_clock_that_is_behind_is_one_warning() {
     let app = TestApp::of(presets::stripe(secret()), write_effect).await;

@@ -26,7 +26,7 @@ fn recovery(database: &Database) -> Recovery {
     Recovery::new(database.pool.clone()).probe("test", "/hooks")
 }
 
-/// What is logged of the probe by the time that one of another path was sent after it.
+/// What is logged about the probe until a later one, with another path, was sent.
 async fn warned(database: &Database, router: Router) -> String {
     let log = logged(async {
         let task: RecoveryTask = recovery(database).probe("last", "/nowhere").spawn(router);
@@ -145,7 +145,7 @@ async fn deploy_3_a_probe_is_empty_and_is_not_sent_if_it_is_switched_off() {
     assert_eq!(probes.load(Ordering::SeqCst), 1);
 }
 
-/// The header alone is a request as any other: it is refused without a signature, and processed with one.
+/// A request with only the header is like any other: refused without a signature, and processed with one.
 #[tokio::test]
 async fn deploy_3_nobody_outside_can_send_a_probe() {
     let database = Database::new().await;

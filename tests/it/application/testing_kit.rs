@@ -186,7 +186,7 @@ async fn a_handler_behind_the_layer_is_idempotent() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The application's own table does not take what the same body says twice.
+/// The application's own table refuses the content of the same body a second time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
     type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
@@ -251,7 +251,7 @@ fn a_body_may_be_borrowed() {
     assert_eq!(paid(&github, &body).request::<Bytes>().body(), &body);
 }
 
-/// What the assertion says of a router that is not idempotent.
+/// The message of the assertion for a router that is not idempotent.
 async fn complaint(app: &TestApp, router: &axum::Router) -> String {
     let delivery = github_delivery();
     message(assert_idempotent(router, &delivery, async || {
@@ -434,7 +434,7 @@ async fn the_assertion_finds_a_savepoint_that_was_not_committed() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It is not taken for the layer's word that there is nothing to roll back.
+/// It is not mistaken for the layer's report that there is nothing to roll back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_a_delivery_that_is_in_flight() {
     let (mut gate, handler) = gated();
@@ -464,7 +464,7 @@ async fn the_assertion_finds_a_delivery_that_is_in_flight() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// What GitHub sends has the action in the body.
+/// GitHub has the action in the body.
 #[tokio::test]
 async fn a_type_with_an_action_is_sent_as_the_provider_sends_it() {
     let app = TestApp::github(write_effect).await;

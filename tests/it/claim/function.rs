@@ -1,4 +1,4 @@
-//! V1: the claim as a function, for other drivers. A connection of sqlx stands for those here; `examples/drivers` has
+//! V1: the claim as a function, for other drivers. Here a connection of sqlx stands for them; `examples/drivers` has
 //! programs with them.
 
 use std::sync::{Arc, OnceLock};
@@ -38,7 +38,7 @@ async fn write(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
         .map(drop)
 }
 
-/// What a handler does with another driver. Returns whether it was the one.
+/// A handler's work with another driver. Returns whether it got the claim.
 async fn process(pool: &PgPool, id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin().await?;
     if !claim(&mut tx, id).await? {
@@ -72,7 +72,7 @@ async fn v1_the_layer_and_the_function_have_one_claim() {
     assert_eq!(rows, [row.clone(), row]);
 }
 
-/// What the guide says of a preset or an application that changes to another delivery id, here from a header to the
+/// What the guide says about a preset or an application that changes to another delivery id, here from a header to the
 /// body, in two deploys. A copy of what either version has processed comes to the next one.
 #[tokio::test]
 async fn v1_another_delivery_id_in_two_deploys_runs_nothing_again() {
@@ -122,7 +122,7 @@ async fn v1_a_claim_that_is_rolled_back_is_free() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It waits for the layer, and gets what that leaves.
+/// It waits for the layer, and gets what the layer leaves.
 #[tokio::test]
 async fn v1_the_function_waits_for_the_layer() {
     let (mut gate, handler) = gated();
@@ -206,7 +206,7 @@ async fn v1_what_cannot_be_a_key_is_refused() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// What is kept ends with the claim, as with that of the layer: with an archive it stays, to be run again.
+/// The kept row ends with the claim, as with the layer's claim: with an archive it stays, and can be run again.
 #[tokio::test]
 async fn v1_what_is_kept_ends_with_the_claim() {
     for archive in [None, Some(DAY)] {
@@ -576,7 +576,7 @@ async fn g5_a_commit_of_another_driver_that_was_none_is_not_acknowledged() {
     assert!(reason.contains("`LateClaim::committed`"), "{reason}");
 }
 
-/// What recovery holds for a delivery that was claimed meanwhile.
+/// Recovery has taken a delivery that was claimed meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_recovery_does_not_run_what_was_claimed() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -667,7 +667,7 @@ async fn process_take(pool: PgPool, claim: LateClaim, id: &str) -> Result<(), Ha
     Ok(())
 }
 
-/// What has become of the delivery while its handler ran, by what statement, with how many effects in all.
+/// What happened to the delivery while its handler ran, by which statement, and how many effects there are in all.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
     let takes = "update idempotent_webhook.kept_deliveries set takes = takes + 1";

@@ -117,7 +117,7 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     let first = spawn_send(&elsewhere, github("a", "{}"));
     gate.reached().await;
 
-    // No time at all is not for ever, which is what Postgres would take a zero for.
+    // No time at all does not mean forever, which Postgres would take a zero for.
     let impatient = app
         .elsewhere_with(
             |layer| layer.in_flight_timeout(Duration::ZERO),
@@ -139,8 +139,8 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// Each of those that take over from one that has failed may be slow again. A copy that waits behind
-/// them does not begin to wait anew.
+/// Each copy that takes over from one that has failed may be slow again. A copy that waits behind them does not begin
+/// its wait again.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     const WAIT: Duration = Duration::from_millis(500);
@@ -182,8 +182,8 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     let mut waits = spawn_send(&last, github("a", "{}"));
     queue(TAKING_OVER + 1).await;
 
-    // Late in the wait of the last one, the first one fails. If the wait began anew, it would be
-    // late in it when the next one fails, and so on.
+    // Late in the wait of the last one, the first one fails. If the wait began again, it would be late in it when the
+    // next one fails, and so on.
     let answered = loop {
         match tokio::time::timeout(WAIT * 3 / 5, &mut waits).await {
             Ok(answered) => break answered.unwrap(),

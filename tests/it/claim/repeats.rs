@@ -216,8 +216,8 @@ async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// While the second body of one delivery is found out to be a duplicate, a delivery of its
-/// own with that body waits for it.
+/// While the layer finds out that the second body of one delivery is a duplicate, another delivery with that body waits
+/// for it.
 #[tokio::test]
 async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
     let app = guarded().await;

@@ -53,7 +53,7 @@ async fn d3_endpoints_are_paused_and_resumed() {
     board.page("overview").await.shows("data-state=\"paused\"");
     board.post("act", "action=resume&endpoint=test").await;
     database.until(&format!("not {is_paused}")).await;
-    // One that is not known does not come into being.
+    // An unknown endpoint is not created.
     let answer = board.post("act", "action=pause&endpoint=tset").await;
     assert_eq!(answer.status, 404);
     let did = [action("pause", None, 0), action("resume", None, 0)];
@@ -195,7 +195,7 @@ async fn d3_a_bulk_action_changes_what_was_seen_and_nothing_else() {
     page.shows("5,000");
     page.shows("data-state=\"done\"");
 
-    // Not all of an endpoint because a parameter was lost.
+    // A lost parameter must not mean all of an endpoint.
     for (form, missing) in [
         (
             "action=discard&endpoint=other&state=dead",
@@ -375,7 +375,7 @@ async fn d3_an_action_whose_process_was_killed_is_interrupted() {
     assert_eq!(board.get("action?id=2").await.status, 404);
 }
 
-/// What a retry has led to is on its page, and it is done only once nothing of it is due.
+/// The results of a retry are on its page, and it is done only once none of its deliveries is due.
 /// The rule of each operation on many.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_came_or_has_failed_since_it_was_shown_is_left() {
@@ -572,7 +572,7 @@ async fn d3_a_reason_is_retried_and_discarded_over_all_endpoints() {
         .until("(select count(*) from idempotent_webhook.kept_deliveries) = 9940")
         .await;
     assert_eq!(actions(&database).await[1], action("discard", None, 60));
-    // Not all of all endpoints because the reason was lost.
+    // A lost reason must not mean all of all endpoints.
     for lost in [
         format!("action=discard&state=failing&before={before}"),
         format!("action=discard&state=dead&before={before}"),
@@ -583,7 +583,7 @@ async fn d3_a_reason_is_retried_and_discarded_over_all_endpoints() {
     }
 }
 
-/// D1, D8: nobody waits for what is running, and the number is true.
+/// D1, D8: nobody waits for running deliveries, and the number is true.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
     let database = Database::new().await;
@@ -682,7 +682,7 @@ async fn d3_what_bulk_actions_count_is_what_has_changed() {
     let recovery = recover(&app);
     let before = unix_now(database).await;
     let all = |action: &str| format!("action={action}&endpoint=test&state=dead&before={before}");
-    // What was retried is due, so that the other one has to find it there.
+    // The retried delivery is due, so the other one must find it there.
     let failing = format!(
         "action=discard&endpoint=test&state=failing&before={before}&reason={}",
         group_of(database, "it broke").await
@@ -789,7 +789,7 @@ async fn d3_an_unknown_action_is_not_cancelled() {
     assert!(!log.contains("cancelled"), "{log}");
 }
 
-/// What is given back at once, as nothing that serves it is reached, is retried and counted once.
+/// A delivery that is given back at once, because nothing that serves it is reached, is retried and counted once.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
     let database = Database::new().await;
@@ -815,7 +815,7 @@ async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
     assert_eq!(actions(&database).await, [action("retry", None, 3000)]);
 }
 
-/// Of more deliveries than a page looks at, nobody knows that none is due.
+/// With more deliveries than a page looks at, nobody knows that none is due.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
     let database = Database::new().await;
@@ -954,7 +954,7 @@ async fn d3_an_action_says_that_something_holds_a_delivery() {
     database.until(noted).await;
 }
 
-/// The page knows so many endpoints, so that it cannot mean all of them.
+/// The page knows so many endpoints that it cannot mean all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_on_all_of_too_many_endpoints_is_refused() {
     let database = Database::new().await;

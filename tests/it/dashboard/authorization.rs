@@ -65,7 +65,7 @@ async fn d1_the_authorizer_decides_for_each_request() {
     );
 }
 
-/// Whatever a page is about: the right is checked before the page is made.
+/// On each page, the right is checked before the page is made.
 #[tokio::test(flavor = "multi_thread")]
 async fn d1_each_page_needs_the_right_of_its_entry() {
     let app = with_a_dead_delivery().await;
@@ -240,7 +240,7 @@ async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
     assert!(log.contains("did not answer in time"), "{log}");
 }
 
-/// Who knows the words of an application's errors could try out names until one has the group.
+/// Somebody who knows the words of an application's errors could try out names until one has the group.
 #[tokio::test]
 async fn d1_the_group_of_a_reason_confirms_no_guess_to_those_who_may_not_see_it() {
     let app = with_a_dead_delivery().await;
@@ -325,7 +325,7 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
         let list = format!("deliveries?endpoint=test&state=dead&reason={group}");
         board.page(&list).await.hides("4111");
     }
-    // The record is for everybody, and has the group alone: the reason is that of a delivery that still has it.
+    // The record is for everybody, and has only the group: the reason comes from a delivery that still has it.
     let selection: (String, String) = sqlx::query_as(
         "select selection, reason_group::text from idempotent_webhook.operator_actions",
     )
@@ -453,7 +453,7 @@ async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
         .of_endpoints(["mine"])
         .named("ada");
     let board = Board::of(&database.pool, access);
-    // Each page of the list, also one that nobody has thought of here.
+    // Each page of the list, even if nobody has thought of it here.
     for page in pages() {
         board.get(page).await.hides("theirs");
     }
@@ -552,7 +552,7 @@ async fn d1_who_sees_several_endpoints_sees_what_he_does_to_them() {
     assert_eq!(board.post("cancel", "id=4").await.status, 303);
     assert_eq!(of(&["mine"]).get(&page).await.status, 404);
     of(&["mine"]).page("actions").await.hides(&page);
-    // What may not be seen leaves no trace.
+    // Content that they may not see leaves no trace.
     let form = format!("action=discard&endpoint=hidden&state=dead&before={before}");
     assert_eq!(board.post("act", &form).await.status, 404);
     assert_eq!(actions(&database).await.len(), 4);
@@ -562,7 +562,7 @@ async fn d1_who_sees_several_endpoints_sees_what_he_does_to_them() {
 async fn d1_who_sees_one_tenant_sees_nothing_of_another() {
     let database = Database::new().await;
     database.run(TWO_OF_ALL).await;
-    // Where ids are not separate by tenant, it is known by name.
+    // If ids are not separate by tenant, it is known by name.
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
@@ -579,7 +579,7 @@ async fn d1_who_sees_one_tenant_sees_nothing_of_another() {
         .named("ada");
     let board = Board::of(&database.pool, access);
     assert_eq!(board.get("").await.header("location"), "./deliveries");
-    // Each page of the list, also one that nobody has thought of here.
+    // Each page of the list, even if nobody has thought of it here.
     for page in pages() {
         let answer = board.get(page).await;
         for hidden in ["mine-blue", "named-blue", "of-nobody"] {

@@ -198,7 +198,7 @@ async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     let page = board.post("lookup", &form).await;
     page.shows("There are more deliveries of <code>evt_1001</code>");
 
-    // Those of others take no place of one's own.
+    // Deliveries of others do not take the places of visible ones.
     let of_last = Access::read().of_tenants(["tenant 2500"]);
     let found = Board::of(&database.pool, of_last)
         .json("lookup?ids=evt_1001")
@@ -213,7 +213,7 @@ async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     assert_eq!(found["discarded"][0]["tenant"], "tenant 2500");
 }
 
-/// What one pastes are ids, however they are apart.
+/// Pasted ids are found, whatever separates them.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_pasted_ids_are_looked_up_one_by_one() {
     let database = Database::new().await;
@@ -256,7 +256,7 @@ async fn d3_a_request_is_a_command_for_those_who_may_see_it() {
     reader.page(page).await.hides("curl");
 }
 
-/// What was discarded was received.
+/// A discarded delivery was received.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
     async fn discards(_: DedupeTx, _: Bytes) -> Result<(), HandlerError> {

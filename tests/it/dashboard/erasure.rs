@@ -1,4 +1,4 @@
-//! Q2: no column has anything of a request after an erasure, from wherever it is asked for.
+//! Q2: no column has anything of a request after an erasure, wherever the erasure is asked for.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::support::{SECRET, endpoint};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Of the person that is to be forgotten.
+/// The name of the person to forget.
 const NAME: &str = "lovelace";
 
 const NOTE: HeaderName = HeaderName::from_static("x-note");
@@ -40,7 +40,7 @@ fn by_tenant() -> TenantSecrets {
     TenantSecrets::new(tenant, async |_| Ok(Some(Secret::new(SECRET)?)))
 }
 
-/// What its deliveries are kept as.
+/// The states of its deliveries.
 struct App {
     app: TestApp,
     state: &'static str,
@@ -51,7 +51,7 @@ impl App {
     async fn keeping_as(state: &'static str) -> Self {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| {
             let keep = match state {
-                // Larger than what is kept.
+                // Too large to be kept.
                 "recorded" => Keep::failed(recovery).body_limit(1),
                 _ => Keep::all(recovery),
             };
@@ -282,7 +282,7 @@ async fn q2_no_column_has_content_after_retention_has_erased_it() {
     app.assert_erased("retention").await;
 }
 
-/// The other ways out. What is due stays, however old it is.
+/// The other ways out. Due deliveries stay, however old they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
     for state in STATES {

@@ -75,7 +75,7 @@ fn pages() -> impl Iterator<Item = &'static str> {
         .flat_map(|entry| addresses(entry.page).iter().copied())
 }
 
-/// What is there as JSON alone.
+/// The pages that exist only as JSON.
 fn for_programs() -> impl Iterator<Item = String> {
     let entries = PAGES.iter().filter(|entry| entry.is_for_programs);
     entries
@@ -83,7 +83,7 @@ fn for_programs() -> impl Iterator<Item = String> {
         .map(|address| format!("api/{address}"))
 }
 
-/// What a browser gets.
+/// The pages that a browser gets.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -138,7 +138,7 @@ impl Board {
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
-    /// A page that has to be there.
+    /// A page that must exist.
     async fn page(&self, page: &str) -> Answer {
         let answer = self.get(page).await;
         assert_eq!(answer.status, 200, "{page}: {}", answer.text());

@@ -306,7 +306,7 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
     page.shows("data-state=\"silent\"");
 }
 
-/// Whatever else is wrong with it, what is paused can be resumed.
+/// A paused endpoint can be resumed, whatever else is wrong with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_paused_says_so_in_any_state() {
     let database = Database::new().await;
@@ -414,7 +414,7 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     );
     let hours = day["by_hour"].as_array().unwrap();
     assert_eq!(hours.len(), 24);
-    // 5 hours ago nothing is known of the hour before.
+    // 5 hours ago nothing is known about the hour before.
     let began: Vec<_> = hours
         .iter()
         .map(|hour| hour["began"].as_array().unwrap().len())
@@ -480,7 +480,7 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
             .on("never_subscribed", write_effect)
             .ignore(["star"])
             .ignore_others();
-        // It keeps nothing, so that nothing is told.
+        // It keeps nothing, so nothing is reported.
         let layer = IdempotentWebhook::new(database.pool.clone(), "test", github());
         let router: Router = Router::new().route("/", post(events.layer(layer.clone())));
         (layer, router)
@@ -557,7 +557,7 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// So that somebody sees what to unsubscribe from.
+/// It shows what to unsubscribe from.
 #[tokio::test]
 async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {
     let database = Database::new().await;
@@ -657,7 +657,7 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
     assert!(page.text().contains(state), "{}", page.text());
 }
 
-/// So that somebody sees the end of a rotation.
+/// It shows the end of a rotation.
 #[tokio::test]
 async fn y5_the_page_of_an_endpoint_counts_by_secret() {
     let database = Database::new().await;

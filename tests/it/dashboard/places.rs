@@ -17,7 +17,7 @@ async fn d4_without_its_tables_a_page_says_what_to_do() {
     assert!(!log.contains("at line"), "{log}");
 }
 
-/// The pool says no more than that it had no connection in time.
+/// The pool only says that it had no connection in time.
 #[tokio::test]
 async fn g11_a_page_without_postgres_logs_why() {
     let options = PgConnectOptions::new().host("127.0.0.1").port(1);

@@ -102,7 +102,7 @@ fn is_of(value: &Value, kind: &str) -> bool {
 }
 
 impl Board {
-    /// An answer for programs, which has the form that is promised.
+    /// An answer for programs, which has the promised form.
     async fn promised(&self, address: &str) -> Value {
         let answer = self.json(address).await;
         let definition = address.split('?').next().unwrap();
@@ -111,7 +111,7 @@ impl Board {
     }
 }
 
-/// Of a schema that says nothing, each answer would have the form.
+/// Each answer would have the form of an empty schema.
 #[test]
 fn deploy_4_the_schema_refuses_what_is_not_as_it_says() {
     let schema = Schema::read();
@@ -146,7 +146,7 @@ fn deploy_4_the_schema_has_the_states_of_the_documentation() {
 async fn deploy_4_status_says_which_endpoint_is_unwell_and_why() {
     let database = Database::new().await;
     let board = Board::operator(&database.pool);
-    // Of an empty database, nobody can say that all is well.
+    // With an empty database, nobody can say that all is well.
     assert_eq!(board.promised("status").await["well"], false);
 
     let app = with_a_dead_delivery().await;
@@ -289,7 +289,7 @@ async fn deploy_4_why_tells_a_delivery_from_receipt_to_effect() {
     assert_eq!(board.get("api/why").await.status, 400);
 }
 
-/// Whether the provider delivers again, by what the layer answers and by what is known of the provider.
+/// Whether the provider delivers again, by the layer's answer and by the facts about the provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
     let database = Database::new().await;
@@ -381,7 +381,7 @@ async fn deploy_4_nobody_reads_status_and_why_without_the_right() {
             answer.hides(hidden);
         }
     }
-    // Numbers are those of all tenants.
+    // Numbers are for all tenants.
     let of_a_tenant = Board::of(&app.database.pool, Access::operate().of_tenants(["red"]));
     assert_eq!(of_a_tenant.get("api/status").await.status, 403);
     let why = of_a_tenant.promised("why?id=a").await;
@@ -399,7 +399,7 @@ async fn deploy_4_nobody_reads_status_and_why_without_the_right() {
     }
 }
 
-/// What an endpoint, a tenant and a delivery of another one are named is not in what somebody sees.
+/// Nobody sees the names of another endpoint, of its tenants and of its deliveries.
 #[tokio::test]
 async fn deploy_4_status_and_why_hide_another_endpoint_and_another_tenant() {
     let database = Database::new().await;
@@ -420,7 +420,7 @@ async fn deploy_4_status_and_why_hide_another_endpoint_and_another_tenant() {
             (&red, "mine-red", "mine-blue"),
         ] {
             let seen = board.promised(&format!("why?id={kind}-{seen}")).await;
-            // Of the discarded ones, those of `done` have no row of a delivery.
+            // Among the discarded ones, the deliveries of `done` have no row.
             assert_eq!(
                 seen["deliveries"].as_array().unwrap().len(),
                 1,

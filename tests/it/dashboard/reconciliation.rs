@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 /// Of two endpoints: one with a list that fails, one that nobody reconciles any more and one that is new, and
-/// the other one likewise.
+/// the other one with the same.
 const LISTS: &str = r#"
     with list as (
         insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
@@ -42,7 +42,7 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     let database = Database::new().await;
     database.run(LISTS).await;
     let board = Board::operator(&database.pool);
-    // Those first that are not reconciled.
+    // First the lists that are not reconciled.
     let lists = &board.json(PAGE).await["reconciliation"];
     let list = |source: &str| {
         json!({
@@ -92,7 +92,7 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     assert_eq!(board.json(PAGE).await["reconciliation"], json!([]));
 }
 
-/// What never came is not known: so nobody can say that nothing is failing.
+/// Deliveries that never came are unknown: so nobody can say that nothing is failing.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! D2: what a browser may do, and what another site may have it do.
+//! D2: what a browser may do, and what another site may make it do.
 
 use super::*;
 
@@ -145,7 +145,7 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
         board.get(assets[0]).await.header("content-type"),
         "text/css; charset=utf-8"
     );
-    // Nothing of a session is in what is cached, and a page is never cached.
+    // Cached answers contain nothing of a session, and a page is never cached.
     assert_eq!(overview.header("cache-control"), "no-store");
 }
 

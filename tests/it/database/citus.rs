@@ -1,5 +1,4 @@
-//! On a Citus whose coordinator `CITUS_URL` points to: what holds there beyond the tests of the
-//! guarantees, which run on it, too.
+//! On the Citus whose coordinator is `CITUS_URL`: tests beyond those of the guarantees, which run on it, too.
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
 //!
@@ -93,7 +92,7 @@ async fn g3_copies_at_once_are_processed_once_over_all_workers() {
         assert_one_is_processed(&answers);
     }
     assert_rows!(app.database, claims: 100, effects: 100);
-    // The claims are on all workers, and most transactions were those of two.
+    // The claims are on all workers, and most transactions involved two.
     for table in ["idempotent_webhook.deliveries", "effects"] {
         let on = format!(
             "select count(distinct nodeport) from citus_shards
@@ -106,7 +105,7 @@ async fn g3_copies_at_once_are_processed_once_over_all_workers() {
     }
 }
 
-/// What is kept is on the coordinator, and its claim on a worker.
+/// The kept row is on the coordinator, and its claim on a worker.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
@@ -175,7 +174,7 @@ async fn r12_what_dies_at_its_first_failure_is_reported_once() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The advisory locks of a claim are those of one node. With other nodes, the key decides.
+/// The advisory locks of a claim are on one node. Between nodes, the key decides.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g3_copies_through_several_nodes_are_processed_once() {
@@ -193,7 +192,7 @@ async fn g3_copies_through_several_nodes_are_processed_once() {
     assert_rows!(app.database, claims: 50, effects: 50);
 }
 
-/// The tables are those of workers, reference tables, and those of the coordinator.
+/// Tables of the workers, reference tables, and tables of the coordinator.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn retention_deletes_what_is_old_on_all_workers() {

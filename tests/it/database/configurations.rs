@@ -199,7 +199,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     assert_eq!(task.stop().await.deliveries, 1);
 }
 
-/// What the page on the database says of poolers that keep no prepared statements.
+/// What the page on the database says about poolers that keep no prepared statements.
 #[tokio::test]
 async fn sqlx_leaves_named_statements_on_the_server_without_its_cache_as_well() {
     let database = Database::new().await;

@@ -1,5 +1,5 @@
-//! G9: how many connections of the pool deliveries hold, what the operator learns when none is free, and what is sent on
-//! one.
+//! G9: how many connections of the pool deliveries hold, what the operator learns when none is free, and which messages
+//! are sent on one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -164,7 +164,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// What Postgres answers with `ReadyForQuery`: one round trip each.
+/// The messages that Postgres answers with `ReadyForQuery`: one round trip each.
 type Sent = Arc<Mutex<Vec<String>>>;
 
 /// Relays a connection, and notes its simple queries, and for each `Sync` whether a prepared statement is executed

@@ -1,5 +1,5 @@
-//! Growth 3: what goes on in Postgres after a delivery was given up counts, and never costs more than its place.
-//! `under_fire -- backends` does the same with a whole pool.
+//! Growth 3: a statement that runs on in Postgres after its delivery was given up counts, and never costs more than its
+//! place. `under_fire -- backends` does the same with a whole pool.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ async fn growth_3_a_statement_whose_handler_was_given_up_is_cancelled() {
         let next = format!("after{path}");
         soon(async {
             while send(&router, github(&next, "{}")).await.status != 200 {
-                // What is refused at once leaves others no time.
+                // A delivery that is refused at once leaves others no time.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })

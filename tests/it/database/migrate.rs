@@ -139,7 +139,7 @@ async fn a_migration_that_has_to_wait_says_for_whom() {
     migrate(&database.pool).await.unwrap();
 }
 
-/// What only a migration writes is not there after `truncate`, and collides in a restore of the data alone.
+/// A row that only a migration writes is gone after `truncate`, and collides in a restore of only the data.
 #[tokio::test]
 async fn a_migration_writes_no_row() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! Whatever the database is like, and whatever is between it and the layer.
+//! Databases of all kinds, and all that can be between them and the layer.
 
 mod citus;
 mod configurations;

@@ -157,7 +157,7 @@ async fn g10_a_test_of_connections_that_the_application_has_set_is_run_without_t
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// Relays what is sent until a delivery is committed. If the network fails then, nothing arrives any more, on either
+/// Relays all messages until a delivery is committed. If the network fails then, nothing arrives any more, on either
 /// side, and neither learns of it.
 async fn relay_until_the_commit(
     mut client: TcpStream,
@@ -230,7 +230,7 @@ async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_pla
 }
 
 /// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection
-/// back to the pool in the midst of a transaction (transact-rs/sqlx #4393).
+/// back to the pool in the middle of a transaction (transact-rs/sqlx #4393).
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
     let app = TestApp::github(write_effect).await;
@@ -371,7 +371,7 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
     assert_rows!(app.database, claims: 16, effects: 16);
 }
 
-/// A sequence counts what is rolled back as well.
+/// A sequence also counts what is rolled back.
 #[tokio::test]
 async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
     let app = TestApp::github(write_effect).await;
@@ -398,7 +398,7 @@ async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A sequence counts what is rolled back as well.
+/// A sequence also counts what is rolled back.
 async fn refuse_inserts(database: &Database, table: &str, code: &str) {
     database
         .run(&format!(
@@ -492,7 +492,7 @@ async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections(
         soon(send(&router, github("a", "{}"))).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    // Those that were in the pool, and a new one, for each of the two tries of the claim.
+    // The connections that were in the pool, and a new one, for each of the two tries of the claim.
     assert_eq!(made.load(Ordering::Relaxed), 2 * 4);
     assert_rows!(database, claims: 0, effects: 0);
 }

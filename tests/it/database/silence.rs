@@ -128,7 +128,7 @@ impl Use {
             let work = work(pool.clone());
             let done = async {
                 let done = work.await;
-                // What is sent on the way back to the pool counts as well.
+                // Messages on the way back to the pool count as well.
                 until_unused(&pool).await;
                 done
             };
@@ -140,7 +140,7 @@ impl Use {
                 }
                 () = network.fell_silent.notified() => {}
             }
-            // From here on nothing but time passes.
+            // From here on only time passes.
             tokio::time::pause();
             let ended = async {
                 for _ in 0..1000 {

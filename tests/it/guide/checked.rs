@@ -1,4 +1,4 @@
-//! The figures of the page that says how all of this is checked.
+//! The figures of the page on how all of this is checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The map of the repository: all that it names is there, and each folder is in it.
+//! The map of the repository: each path in it exists, and each folder is in it.
 
 use std::fs;
 

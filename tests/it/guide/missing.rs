@@ -1,4 +1,4 @@
-//! The test of a webhook that never came, with the list that the guide shows.
+//! The test of a webhook that never came, with the list from the guide.
 
 use std::time::{Duration, SystemTime};
 

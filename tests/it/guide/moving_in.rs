@@ -121,8 +121,8 @@ impl Deploys {
         }
     }
 
-    /// What was under way when the senders stopped comes again, as does all that was processed. Returns how many
-    /// deliveries there were.
+    /// Deliveries that were under way when the senders stopped come again, and so do all processed ones. Returns how
+    /// many deliveries there were.
     pub async fn end(self, last: Router) -> i64 {
         self.running.abort();
         let _ = self.running.await;

@@ -1,4 +1,4 @@
-//! The numbers of guarantees: those in names of tests are those of the guide.
+//! The numbers of guarantees: names of tests and the guide have the same ones.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{page, root};
 
-/// Those that the guide defines: of a heading, of a list, or of a table.
+/// The numbers that the guide defines: of a heading, of a list, or of a table.
 fn defined() -> BTreeSet<String> {
     let in_heading = |line: &str| {
         let (number, _) = line.strip_prefix("## ")?.split_once(':')?;
@@ -29,7 +29,7 @@ fn defined() -> BTreeSet<String> {
 /// The families of numbers that have a word instead of a letter.
 const WORDS: [&str; 3] = ["Deploy", "Growth", "Handle"];
 
-/// That with which the name of a test begins, if it does: `g5_`, `k4a_` or `growth_1_`.
+/// The number that the name of a test begins with, if any: `g5_`, `k4a_` or `growth_1_`.
 fn number(test: &str) -> Option<String> {
     for word in WORDS {
         let rest = test.strip_prefix(&format!("{}_", word.to_lowercase()));

@@ -1,4 +1,4 @@
-//! What `personal_data.md` says of each column, and its search.
+//! What `personal_data.md` says about each column, and its search.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub enum Holds {
     Nothing,
 }
 
-/// Of each column of the schema, such as `deliveries.delivery_id`.
+/// By column of the schema, such as `deliveries.delivery_id`.
 pub fn columns() -> BTreeMap<String, Holds> {
     let page = page("personal_data.md");
     let (_, table) = page.split_once("## Each column\n").unwrap();
@@ -44,7 +44,7 @@ pub fn columns() -> BTreeMap<String, Holds> {
     columns
 }
 
-/// A new column is listed with what it can hold of a delivery, and with what removes it.
+/// A new column is listed with the parts of a delivery that it can hold, and with what removes them.
 #[tokio::test]
 async fn q2_the_guide_says_of_each_column_whether_it_can_hold_content() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! What the guide does by hand is right.
+//! The guide's code by hand is right.
 
 use std::error::Error;
 use std::slice;

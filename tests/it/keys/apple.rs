@@ -1,4 +1,4 @@
-//! Certificates that a request brings: those of the App Store.
+//! Certificates in the request itself, as in the App Store's.
 
 use axum::body::Body;
 use axum::http::Request;

@@ -51,7 +51,7 @@ fn signed(key: &str, id: &str) -> TestDelivery {
 /// Longer than anything takes on a busy machine: the clock is moved on.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// The application, whose keys are those of the server.
+/// The application, which fetches its keys from the server.
 async fn app(server: &KeyServer) -> TestApp {
     let keys = server.source().pause(PAUSE);
     TestApp::of(acme(keys), write_effect).await
@@ -222,7 +222,7 @@ async fn f1_a_flood_of_unknown_key_ids_causes_one_fetch() {
     };
     // The address was asked for these.
     flood(answer(401, "rejected", REFUSED)).await;
-    // For these it was not, so that nobody knows.
+    // For these it was not, so nobody knows.
     flood(answer(503, "rejected", UNAVAILABLE)).await;
     assert_eq!(server.asked().len(), 1);
     let authentic = app.send(signed("first", "a").request()).await;
@@ -277,7 +277,7 @@ async fn f1_old_keys_are_used_while_the_address_fails() {
         tokio::time::sleep(Duration::from_millis(30)).await;
         let id = format!("broken-{i}");
         assert_eq!(send("first", &id).await, answer(200, "processed", "done"));
-        // Whether the provider has this key cannot be known now, so it is to come again.
+        // Whether the provider has this key cannot be known now, so the request should come again.
         assert_eq!(
             send("second", "new").await,
             answer(503, "rejected", UNAVAILABLE)
@@ -394,7 +394,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     );
     let keys = server.source().pause(PAUSE);
     let app = TestApp::of(acme(tenants).keys(keys), write_effect).await;
-    // Neither the answer nor what is asked tells which tenants there are.
+    // Neither the answer nor the fetches show which tenants there are.
     for tenant in ["known", "unknown"] {
         let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
         assert_eq!(
@@ -440,7 +440,7 @@ async fn f1_what_is_signed_with_none_of_the_keys_that_were_given_is_refused_for_
     ));
 }
 
-/// Their secrets say which keys are fetched, so that an unknown tenant needs one that says it as well.
+/// Their secrets say which keys are fetched, so an unknown tenant needs a secret that says it, too.
 #[tokio::test]
 async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_address() {
     fn tenants<S>(keys: fn() -> S) -> TenantSecrets<S>
@@ -493,7 +493,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_
             let app = TestApp::of(provider.clone().keys(server.source()), write_effect).await;
             for tenant in ["known", "unknown", "known"] {
                 let delivery = TestDelivery::new(&signer).uri(&format!("/?{tenant}"));
-                // Of a message of SNS, not all that is sent is signed.
+                // The signature of SNS does not cover the whole message.
                 let tampered: Request<Bytes> = delivery.tampered().request();
                 let tampered = tampered.map(|body| {
                     let body = String::from_utf8(body.to_vec()).unwrap();

@@ -1,4 +1,4 @@
-//! Keys by their id, of many accounts: those of Plaid.
+//! Keys by their id, of many accounts, as at Plaid.
 
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +25,7 @@ fn signed(body: &str) -> TestDelivery {
     .body(body)
 }
 
-/// What Plaid's API answers.
+/// The answers of Plaid's API.
 fn key(expired_at: &Value) -> Answering {
     let mut key: Value = serde_json::from_str(private_key("first")).unwrap();
     key.as_object_mut().unwrap().remove("d");

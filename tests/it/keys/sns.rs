@@ -1,4 +1,4 @@
-//! Keys at addresses that requests name: those of AWS SNS. And its handshake.
+//! Keys at addresses that requests name, as with AWS SNS. And its handshake.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn sns(topic: &str) -> Provider {
     presets::aws_sns(SnsTopic::new(topic).unwrap())
 }
 
-/// What SNS sends, with these members beside the usual ones.
+/// A message of SNS, with these members beside the usual ones.
 fn message(topic: &str, members: &Value) -> Request<Body> {
     let signer = sns(topic).keys(KeySource::given(KEYS).unwrap());
     TestDelivery::new(&signer)

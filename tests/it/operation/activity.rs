@@ -1,4 +1,4 @@
-//! What came in and what became of it, counted by hour and outcome.
+//! Requests and attempts, counted by hour and outcome.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn rejected(database: &Database) -> Counted {
     .unwrap()
 }
 
-/// The version and the settings that were told last.
+/// The version and the settings that were last reported.
 async fn told(database: &Database) -> Option<(String, serde_json::Value)> {
     let told: Option<(String, String)> = sqlx::query_as(
         "select version, settings::text from idempotent_webhook.endpoint_settings

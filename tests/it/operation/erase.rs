@@ -1,4 +1,4 @@
-//! Q2: the content of deliveries is erased, and what is known of them stays.
+//! Q2: the content of deliveries is erased, and their records stay.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What somebody wants to be forgotten.
+/// The content that somebody wants to be erased.
 const NAME: &str = "lovelace";
 
 /// Fails, and quotes the body. It succeeds with the id `good`.
@@ -43,7 +43,7 @@ fn delivery(id: &str) -> axum::http::Request<axum::body::Body> {
         .request()
 }
 
-/// All is kept, and what was processed stays. `due` waits for its next attempt, `dead` is dead.
+/// All is kept, and processed deliveries stay. `due` waits for its next attempt, `dead` is dead.
 async fn app_with(ids: &[&str]) -> TestApp {
     let set = |keep: Keep| keep.processed_for(DAY).retry_delays([DAY]);
     let app = TestApp::keeping_all(set, quote).await;
@@ -59,7 +59,7 @@ async fn app_with(ids: &[&str]) -> TestApp {
     app
 }
 
-/// The states of what is kept, by id.
+/// The states of kept deliveries, by id.
 async fn states(database: &Database) -> Vec<(String, String)> {
     sqlx::query_as(
         "select delivery_id, state from idempotent_webhook.kept_deliveries order by delivery_id",
@@ -85,7 +85,7 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert!(!app.database.dump(&[]).await.has(NAME));
     assert!(!endpoint.erase("unknown").await.unwrap());
 
-    // What is known of them stays.
+    // Their records stay.
     let left = [pair("dead", "recorded"), pair("due", "recorded")];
     assert_eq!(states(&app.database).await, left);
     app.database
@@ -103,7 +103,7 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert_eq!(app.send(delivery("good")).await.outcome, "duplicate");
 }
 
-/// A reason is what a handler says.
+/// A handler can write anything into a reason.
 #[tokio::test]
 async fn q2_what_only_says_that_it_was_erased_is_erased() {
     async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
@@ -156,7 +156,7 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It is no failure, and its request is not there: it stays for as long as a failure whose request is not.
+/// It is not a failure, and its request is gone: it stays for as long as a failure without a request.
 #[tokio::test]
 async fn q2_what_is_erased_before_it_had_failed_is_no_failure() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -310,7 +310,7 @@ async fn q2_all_of_a_tenant_are_erased_also_where_ids_are_not_separate() {
     assert!(!app.database.dump(&[]).await.has(NAME));
 }
 
-/// It is waited for, and what it writes down then is of no effect.
+/// The erasure waits for it, and its record afterwards has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_an_attempt_under_way_brings_no_content_back() {
     let (mut gate, handler) = failing_behind_gate();

@@ -13,7 +13,7 @@ use crate::support::{
     secret, send, send_copies, write_effect,
 };
 
-/// What the operator's query says of a delivery.
+/// What the operator's query says about a delivery.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 struct OnRecord {
     delivery_id: String,
@@ -90,7 +90,7 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
     }
 }
 
-/// What is recorded so keeps no request, not even one without a body, and is no mistake to warn of.
+/// Such a record keeps no request, not even one without a body, and is not a mistake to warn about.
 #[tokio::test]
 async fn with_a_body_limit_of_zero_no_request_is_kept() {
     for (limit, warns) in [(0, false), (1, true)] {
@@ -159,7 +159,7 @@ async fn what_has_succeeded_in_another_process_is_not_failing() {
     for round in 0..30 {
         let request = || github(&round.to_string(), "{}");
         send_copies(&routers, 4, request).await;
-        // Whatever happened, the provider sends until it has been a success.
+        // Whatever happened, the provider sends until there was a success.
         let again = send(&app.router, request()).await;
         assert_eq!(again.status, 200);
     }
@@ -188,7 +188,7 @@ async fn records_are_pruned() {
     assert_eq!(on_record[0].delivery_id, "new");
 }
 
-/// What is recorded of failures never undoes a success.
+/// The record of a failure never undoes a success.
 #[tokio::test]
 async fn a_success_does_not_depend_on_the_record_of_failures() {
     type Set = &'static str;

@@ -141,7 +141,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("duplicate"), Some(4.0));
 
-    // The last authentic request, not the last one. A process that begins knows of those of other processes.
+    // The last authentic request, not the last one. A process that begins knows about the requests of other processes.
     const LAST: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
     let last = scraped.value(LAST, "").unwrap();
     assert!(last >= before && last <= unix_now(), "{last}");
@@ -195,7 +195,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let pruned = scraped.0.lines().find_map(|line| line.strip_prefix(name));
     assert!(pruned.unwrap().parse::<u64>().unwrap() >= 2);
 
-    // How long the oldest delivery has been due that recovery has not run.
+    // For how long the oldest delivery is due that recovery has not run.
     let kept = IdempotentWebhook::new(
         database.pool.clone(),
         "metered-kept",
@@ -245,7 +245,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     running.stop().await;
     drop(kept);
 
-    // A rehearsal is in none of them, but for the counters that are there from the start.
+    // A rehearsal is in none of them, except the counters that exist from the start.
     let recovery = Recovery::new(database.pool.clone());
     let rehearsed = |endpoint| {
         let provider = presets::github(secret());
@@ -353,20 +353,20 @@ async fn the_alerts_see_the_first_event_of_a_process() {
 
     let before = exporter.render();
     assert_eq!(alerts().len(), 21);
-    // Gauges, of endpoints that this one is not among.
+    // Gauges, for endpoints that this one is not among.
     let of_others = [
         ("idempotent_webhook_unserved_deliveries", ""),
         ("idempotent_webhook_subscription_differences", ""),
         ("idempotent_webhook_last_authentic_timestamp_seconds", ""),
         ("idempotent_webhook_expected_every_seconds", ""),
-        // Of a table of types.
+        // With a table of types.
         ("idempotent_webhook_event_types", "state=\"new\""),
         ("idempotent_webhook_event_types", "state=\"stopped\""),
-        // Where a version is expected.
+        // If a version is expected.
         ("idempotent_webhook_other_version_total", ""),
-        // A histogram, of providers that sign a time.
+        // A histogram, for providers that sign a time.
         ("idempotent_webhook_sender_wait_seconds_bucket", ""),
-        // Of tenants only.
+        // Only with tenants.
         ("idempotent_webhook_tenant_requests_total", ""),
         (
             "idempotent_webhook_tenant_requests_total",
@@ -375,7 +375,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     ];
     for alert in alerts() {
         let expected = match alert.0 {
-            // What GitHub publishes.
+            // GitHub's published addresses.
             "idempotent_webhook_response_deadline_seconds" => Some(10.0),
             _ => (!of_others.contains(&alert)).then_some(0.0),
         };
@@ -408,7 +408,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 }
 
-/// The lists of the documentation are those of the crate.
+/// The lists of the documentation are the same as the crate's.
 #[tokio::test]
 async fn each_counter_of_the_documentation_starts_at_zero() {
     let recorder = PrometheusBuilder::new().build_recorder();

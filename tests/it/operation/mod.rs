@@ -1,4 +1,4 @@
-//! What an operator learns and does, the dashboard aside.
+//! What an operator learns and does without the dashboard.
 
 mod activity;
 mod erase;

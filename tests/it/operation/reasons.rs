@@ -1,5 +1,5 @@
-//! G13: what a handler or an extractor answers in place of a success tells the operator why, in the
-//! log and in the record. The sender gets it unchanged.
+//! G13: the error response of a handler or an extractor tells the operator why, in the log and in the record. The
+//! sender gets it unchanged.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -133,7 +133,7 @@ async fn g13_a_body_whose_text_was_read_has_not_ended() {
     assert!(body.is_end_stream());
 }
 
-/// Only what is there at once is read, and the sender gets all of it.
+/// Only the part that is ready at once is read, and the sender gets all of it.
 #[tokio::test]
 async fn g13_a_body_that_comes_in_pieces_reaches_the_sender_whole() {
     let text = |body| ([(CONTENT_TYPE, "text/plain")], body);

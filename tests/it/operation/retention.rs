@@ -165,7 +165,7 @@ async fn g12_a_window_that_was_corrected_holds_for_a_day() {
 async fn g12_of_an_endpoint_without_a_window_on_record_nothing_is_deleted() {
     let app = TestApp::github(write_effect).await;
     assert_eq!(app.send(github("a", "{}")).await.status, 200);
-    // The schema is made anew while the process runs.
+    // The schema is made again while the process runs.
     app.database
         .run("drop schema idempotent_webhook cascade")
         .await;
@@ -243,7 +243,7 @@ async fn a_window_that_is_over_does_not_hold_up_pruning() {
     assert!(prune(&database.pool, days(2)).await.is_err());
 }
 
-/// Whatever waits for it would wait for the transaction, too.
+/// Others that wait for it would wait for the transaction, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_delivery() {
     let app = TestApp::github(write_effect).await;
@@ -299,7 +299,7 @@ async fn g12_that_a_delivery_came_again_is_known_for_a_day() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The rows of one batch, of which the transaction holds one.
+/// The rows of one batch. The transaction holds one of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_waits_for_a_moment_only_for_what_a_transaction_has_advanced_or_deleted() {
     let database = Database::new().await;

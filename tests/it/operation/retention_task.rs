@@ -24,8 +24,7 @@ fn retention(database: &Database, age: Duration) -> Retention {
     Retention::new(database.pool.clone(), age).every(Duration::from_millis(100))
 }
 
-/// Has rounds counted, in which a process takes its turn first. In a sequence, which keeps what
-/// is rolled back as well.
+/// Has rounds counted, in which a process takes its turn first. In a sequence, which keeps its value after a rollback.
 async fn count_rounds(database: &Database) {
     database
         .run(

@@ -1,4 +1,4 @@
-//! P7: the answer is what the provider counts as success, and a failure is what makes it retry.
+//! P7: the provider counts the answer as a success, and retries after the answer to a failure.
 
 use std::convert::Infallible;
 
@@ -53,7 +53,7 @@ fn telling(provider: &Provider, id: &str, status: u16) -> TestDelivery {
         .body(json!({"answer": status}).to_string())
 }
 
-/// Of a provider whose id is not set, but made of the body.
+/// For a provider whose id is not set, but made from the body.
 fn untold(provider: &Provider, status: u16) -> TestDelivery {
     TestDelivery::new(provider).body(json!({"answer": status}).to_string())
 }
@@ -95,7 +95,7 @@ async fn zendesk_hears_of_each_failure_with_a_503_that_it_retries() {
         let after = response.headers()[RETRY_AFTER].to_str().unwrap();
         assert!((1..60).contains(&after.parse::<u32>().unwrap()), "{after}");
         assert_eq!(response.headers()["x-webhook-outcome"], "failed");
-        // All else of it is the handler's.
+        // The rest is the handler's.
         assert_eq!(response.headers()["x-handler"], "here");
         assert_eq!(response.body(), "text");
         assert_rows!(app.database, claims: 0, effects: 0);
@@ -307,7 +307,7 @@ async fn intercoms_test_which_has_no_id_is_answered() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Wise honours the time in place of its own intervals: a few seconds would use up all retries.
+/// Wise uses that time instead of its own intervals: a few seconds would use up all retries.
 #[cfg(feature = "rsa")]
 #[tokio::test]
 async fn wise_hears_of_each_failure_with_a_500_that_says_no_time() {

@@ -1,5 +1,5 @@
-//! Two deliveries that are easily taken for one both run, whatever the preset; and a retry, as the
-//! provider makes it, is a duplicate where that can be known.
+//! With each preset, two deliveries that are easily taken for one both run, and a retry, as the provider makes it, is a
+//! duplicate if that can be known.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
 
-/// Sends deliveries one after the other. `runs` says of each whether its handler is to run.
+/// Sends deliveries one after the other. `runs` says for each whether its handler should run.
 async fn assert_runs<const N: usize>(provider: Provider, sent: [(&TestDelivery, bool); N]) {
     let app = TestApp::of(provider, write_effect).await;
     let mut effects = 0;

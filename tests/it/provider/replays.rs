@@ -1,5 +1,4 @@
-//! P6: a tolerance never refuses a provider's own retry, and the delivery id is what remains
-//! against a replay.
+//! P6: a tolerance never refuses a provider's own retry, and the delivery id protects against a replay.
 
 use std::time::{Duration, SystemTime};
 

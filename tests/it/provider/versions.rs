@@ -1,4 +1,4 @@
-//! Y3: a payload of another version than the handler is written for is told, and never refused.
+//! Y3: a payload of another version than the handler is written for is reported, and never refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +61,7 @@ async fn y3_another_version_is_handled_and_told() {
     let logged = logged(async {
         for (id, event_type, version, outcome) in [
             ("a", "invoice.paid", "\"2025-09-30.clover\"", "processed"),
-            // That of thin events.
+            // The version of thin events.
             ("b", "invoice.paid", "null", "processed"),
             ("c", "invoice.paid", "{}", "processed"),
             ("d", "invoice.paid", "\"2026-01-28.dahlia\"", "processed"),
@@ -284,7 +284,7 @@ fn y3_a_provider_without_a_version_can_expect_none() {
     let _ = presets::github(secret()).expect_version("2022-11-28");
 }
 
-/// A provider of one's own says where it is.
+/// A custom provider says where it is.
 #[tokio::test]
 async fn y3_a_provider_without_a_preset_has_its_version_where_it_is_said() {
     let provider = Provider::custom("acme")

@@ -1,4 +1,4 @@
-//! Answers of an API that are not what is documented, or not the API's.
+//! Answers of an API that differ from its documentation, or are not the API's.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -133,7 +133,7 @@ async fn n4_a_list_that_gives_nothing_to_go_on_behind_is_read_from_its_first_pag
     assert_eq!(goes_on, [false, true, false]);
 }
 
-/// Where the list gives a cursor, it says itself that there is more behind an empty page.
+/// If the list gives a cursor, it says itself that there is more after an empty page.
 #[tokio::test]
 async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
     let database = Database::new().await;
@@ -184,7 +184,7 @@ async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
     assert!(requests.lock().unwrap()[1].contains("after=ntf_1"));
 }
 
-/// What another host lists was run as authentic.
+/// Events that another host lists were run as authentic.
 #[tokio::test]
 async fn n3_a_redirect_to_another_origin_is_not_followed() {
     let database = Database::new().await;
@@ -214,7 +214,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
         .until("not exists (select from idempotent_webhook.kept_deliveries)")
         .await;
 
-    // As GitHub has them for what was renamed.
+    // As GitHub's after a rename.
     let page = stripe_page(&[stripe_event("evt_1")], false);
     let router = Router::new()
         .route(
@@ -295,7 +295,7 @@ async fn n1_two_accounts_of_one_route_have_a_position_each() {
     assert!(Reconcile::new(&process.layer, List::empty(), "/").is_ok());
 }
 
-/// Each of them would be asked for in each round, since what is ignored leaves nothing.
+/// Each of them would be asked for in each round, since an ignored event leaves no record.
 #[tokio::test]
 async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
     let database = Database::new().await;
@@ -317,7 +317,7 @@ async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
     let deliveries = GitHubDeliveries::repository(key(), "a/b", 1).http(at(address));
     let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
     let reconcile = reconcile.grace(Duration::ZERO).since(std::time::UNIX_EPOCH);
-    // The table comes after it, and is known all the same.
+    // The table comes after it, and is still known.
     let events = Events::new()
         .on("pull_request.opened", super::handle)
         .on("push", super::handle)

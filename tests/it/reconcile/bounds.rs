@@ -7,7 +7,7 @@ use idempotent_webhook::Reconcile;
 use super::{DAY, List, MINUTE, Process, missed, spawn_until};
 use crate::support::{Database, now, send, soon, stripe, stripe_event};
 
-/// Another system may have processed what came before.
+/// Another system may have processed earlier events.
 #[tokio::test]
 async fn n2_events_before_the_first_recorded_delivery_are_left_alone() {
     let database = Database::new().await;
@@ -82,7 +82,7 @@ async fn n2_what_may_have_been_pruned_and_what_is_under_way_is_left_alone() {
     assert_eq!(reconcile().look_back(DAY).dry_run().await.unwrap().len(), 1);
 }
 
-/// A round looks at what came since the one before, with the grace time once more.
+/// A round looks at events since the one before, with the grace time once more.
 #[tokio::test]
 async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
     let database = Database::new().await;
@@ -233,7 +233,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     .await;
 }
 
-/// What one list has had recorded says nothing of another one.
+/// The records of one list say nothing about another one.
 #[tokio::test]
 async fn n2_a_further_list_of_an_endpoint_begins_with_its_first_round() {
     let database = Database::new().await;
@@ -274,7 +274,7 @@ async fn n2_retention_forgets_what_was_discarded_with_the_deliveries() {
         .await;
 }
 
-/// A pass may take hours: what it deletes at its end is younger than what it could delete when it began.
+/// A pass may take hours: rows that it deletes at its end are younger than those that it could delete when it began.
 #[tokio::test]
 async fn n2_retention_remembers_with_each_batch_up_to_when_deliveries_may_be_deleted() {
     let database = Database::new().await;

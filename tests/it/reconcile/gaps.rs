@@ -129,7 +129,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     assert_eq!(state(&database).await, "fine");
 }
 
-/// GitHub lists the deliveries of 3 days, so that nothing finds older ones with the default look-back.
+/// GitHub lists the deliveries of 3 days, so nothing finds older ones with the default look-back.
 #[tokio::test]
 async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
     let (api, address) = Api::start("github").await;
@@ -215,8 +215,8 @@ async fn n2_a_first_round_that_goes_on_later_leaves_no_gap() {
     }
 }
 
-/// The age of `Retention` was taken for that of the deliveries, which stay for as long as their
-/// provider may send them again.
+/// The age of `Retention` was taken for the age of the deliveries, which stay for as long as their provider may send
+/// them again.
 #[tokio::test]
 async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
     let database = Database::new().await;
@@ -261,7 +261,7 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
         .await;
 }
 
-/// What is too old to be judged was left out without a word.
+/// Events that are too old to be judged were left out without a word.
 #[tokio::test]
 async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     let database = Database::new().await;
@@ -298,7 +298,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
             .await;
     }
 
-    // What is deleted while a round goes on is told one by one.
+    // Deliveries that are deleted during a round are reported one by one.
     let list = List::of([("evt_3", MINUTE), ("evt_4", MINUTE), ("evt_5", DAY)]);
     reconciled(&database, "/", "26 hours").await;
     list.hang_after(Some(1));
@@ -333,7 +333,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     database.until(&is_kept(&["evt_3", "evt_4"])).await;
 }
 
-/// The task went on with the times of a round on request, and left out what was before.
+/// The task went on with the times of a round on request, and left out earlier events.
 #[tokio::test]
 async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
     let database = Database::new().await;
@@ -405,7 +405,7 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
     assert_eq!(list.asked(), [Some("2".to_owned())]);
 }
 
-/// After a deploy with another path, a list began anew with that moment.
+/// After a deploy with another path, a list began again at that moment.
 #[tokio::test]
 async fn n2_a_list_at_another_path_goes_on_where_it_was() {
     let database = Database::new().await;

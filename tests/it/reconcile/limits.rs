@@ -1,4 +1,4 @@
-//! What cannot be reconciled, and what cannot be run.
+//! Lists that cannot be reconciled, and events that cannot be run.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Reconciliation with what the provider has.
+//! Reconciliation with the provider's list.
 
 mod answers;
 mod bounds;
@@ -39,15 +39,15 @@ struct List(Arc<Mutex<Inner>>, &'static str);
 struct Inner {
     events: Vec<ListedEvent>,
     page: usize,
-    /// What it answers instead of the next pages.
+    /// Its answers instead of the next pages.
     failures: VecDeque<Option<SourceError>>,
-    /// The cursors that it was asked for.
+    /// The cursors of its requests.
     asked: Vec<Option<String>>,
     /// The types of the last query.
     types: Option<Vec<String>>,
     /// The cursors that its pages give in turn, without an end.
     circle: Vec<String>,
-    /// Waits for ever after so many pages.
+    /// Waits forever after so many pages.
     hangs_after: Option<usize>,
 }
 
@@ -259,7 +259,7 @@ async fn effects(database: &Database) -> Vec<String> {
         .unwrap()
 }
 
-/// What all tables have that a dry run must not touch.
+/// The content of all tables, which a dry run must not touch.
 async fn tables(database: &Database) -> Vec<i64> {
     sqlx::query_scalar(
         "select (xpath('/row/n/text()', query_to_xml(

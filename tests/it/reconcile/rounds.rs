@@ -452,7 +452,7 @@ async fn n4_a_list_whose_pages_do_not_end_fails() {
         );
         assert_eq!(list.asked().len(), pages, "{cursors:?}");
         assert!(process.reconcile(&list).dry_run().await.is_err());
-        // What was found before is kept.
+        // Earlier findings are kept.
         assert_eq!(process.run_due().await, 1);
         assert_eq!(effects(&database).await, ["evt_1#"]);
     }

@@ -110,7 +110,7 @@ async fn n3_the_key_of_each_list_is_that_of_the_webhook() {
     }
 }
 
-/// The position of a list is kept under its name, and what it does not go back to is a gap.
+/// The position of a list is kept under its name, and times beyond its reach are a gap.
 #[test]
 fn n2_each_list_has_a_name_that_stays_and_says_how_far_it_goes_back() {
     let address = "127.0.0.1:9".parse().unwrap();
@@ -208,7 +208,7 @@ async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_
         )
         .await;
 
-    // What may pass is asked for again.
+    // A failure that may pass is tried again.
     api.pass();
     api.pass();
     api.refuse(Refusal::Broken);
@@ -226,7 +226,7 @@ async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_
         .await;
 }
 
-/// What is rejected each time was asked for, and counted as missed, for ever.
+/// A delivery that is always rejected was asked for, and counted as missed, forever.
 #[tokio::test]
 async fn n1_github_is_not_asked_for_ever_for_what_is_rejected_each_time() {
     let (api, address) = Api::start("github").await;
@@ -369,7 +369,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
     );
 
     drop(reconcile);
-    // Of no type that the endpoint has.
+    // The endpoint has none of these types.
     let others = StripeEvents::new(Secret::new(KEY).unwrap(), ["charge.*"]).http(http.clone());
     assert!(
         application

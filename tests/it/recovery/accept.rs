@@ -1,4 +1,4 @@
-//! `Keep::all` and `Keep::accepted`: what is kept before its handler runs. Deliveries that are kept at the
+//! `Keep::all` and `Keep::accepted`: deliveries are kept before their handlers run. Deliveries that are kept at the
 //! same time share a transaction, and nothing else.
 
 use std::time::Duration;
@@ -109,7 +109,7 @@ async fn r15_what_cannot_be_kept_is_not_handled() {
     }
 }
 
-/// A limit that is lower than that of the endpoint is one that somebody has set.
+/// If a limit is lower than the endpoint's, somebody has set it.
 #[tokio::test]
 async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
     for way in [keep_all, keep_accepted] {
@@ -156,7 +156,7 @@ async fn r3_what_the_endpoint_takes_is_kept_whatever_its_size() {
     }
 }
 
-/// The same, and the process of the handler is gone in the midst of it.
+/// The same, and the process of the handler is gone in the middle of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r3_a_large_body_survives_the_process_of_its_handler() {
     for way in [keep_all, keep_accepted] {
@@ -206,7 +206,7 @@ async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
     }
 }
 
-/// The statement that ends what is kept must not run outside of the claim's transaction.
+/// The statement that ends the kept row must not run outside of the claim's transaction.
 #[tokio::test]
 async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
     for archived_for in [None, Some(Duration::from_secs(3600))] {
@@ -248,8 +248,8 @@ fn of_tenants() -> Provider {
     presets::github(secrets.separate_ids())
 }
 
-/// In more than one group, by number and by size. In `repeatable read`, a statement fails that meets a
-/// row of another transaction.
+/// In more than one group, by number and by size. In `repeatable read`, a statement fails if it meets a row of another
+/// transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
     for isolation in ["read committed", "repeatable read"] {
@@ -312,7 +312,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
              from idempotent_webhook.kept_deliveries where delivery_id <> 'recorded'",
         )
         .await;
-    // Nothing begins, so that what is written can be looked at.
+    // Nothing begins, so the test can look at the rows.
     endpoint(&app).pause().await.unwrap();
     let locked = lock(&app.database, "kept_deliveries").await;
     let ids = ["processed", "due", "running", "dead", "recorded", "new"];
@@ -399,7 +399,7 @@ async fn g14_a_request_that_was_refused_is_not_kept_later() {
     for sent in sent {
         assert_eq!(soon(sent).await.unwrap().status, 503);
     }
-    // What is just being written may still be. That ends, but eight such groups would take longer.
+    // The group that is being written may go on. That ends, but eight such groups would take longer.
     tokio::time::sleep(Duration::from_secs(2)).await;
     locked.rollback().await.unwrap();
     let after = async { while app.send(github("after", "{}")).await.status != 200 {} };
@@ -409,7 +409,7 @@ async fn g14_a_request_that_was_refused_is_not_kept_later() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// As a constraint or a trigger of the operator does.
+/// Like a constraint or a trigger of the operator.
 #[tokio::test]
 async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
     let runs = Runs::default();
@@ -498,8 +498,7 @@ async fn r15_two_processes_reopen_what_is_dead_at_the_same_instant() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// For those that are new and those that are known, and for the handlers, too, although there is always
-/// another delivery.
+/// For new and for known deliveries, and for the handlers, too, although there is always another delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_one_connection_is_enough() {
     let runs = Runs::default();

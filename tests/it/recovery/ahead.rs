@@ -1,4 +1,4 @@
-//! Growth 2: deliveries are taken before there are slots for them, and nobody waits for those, or pays for them.
+//! Growth 2: deliveries are taken before there are slots for them, and nobody waits for that, or pays for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ use crate::support::{
     endpoint, gate, github, insert_effect, keep_accepted, keeping_by, recover, soon,
 };
 
-/// Far more than what is taken ahead before it is seen.
+/// Far more than is taken ahead before the test sees it.
 const DUE: u32 = 1000;
 
 /// As many as [`recover`] runs at once.
 const SLOTS: i64 = 2;
 
-/// What has been taken and does not run is back in its place, as it was before.
+/// Deliveries that were taken and do not run are back in their places, as before.
 const ONLY_WHAT_RUNS_IS_TAKEN: &str = "(
     select count(*) = 2 from idempotent_webhook.kept_deliveries where taken_by is not null
 ) and not exists (
@@ -273,7 +273,7 @@ async fn r6_what_a_killed_process_held_is_taken_one_at_a_time_and_only_then_coun
     assert_eq!(take(&database, 6).await, [row("due-3", false, 3)]);
 }
 
-/// What is taken ahead is not counted if its process dies, and runs under the same number.
+/// A delivery that is taken ahead is not counted if its process dies, and runs under the same number.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_deliveries_that_a_killed_process_had_taken_ahead_lose_no_attempt() {
     let (attempts, handler) = noting_attempts();

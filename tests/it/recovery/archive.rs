@@ -1,4 +1,4 @@
-//! Requests of processed deliveries stay for a time, and are run again on purpose.
+//! Requests of processed deliveries stay for a time, and operators run them again.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -74,7 +74,7 @@ async fn k3_a_processed_delivery_is_run_again_on_purpose() {
     assert_eq!(seen[0].2, seen[1].2);
 }
 
-/// As the guide says: the key of a job is that of the first time.
+/// As the guide says: the key of a job is the same as the first time.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_a_unique_idempotency_key_needs_on_conflict_do_nothing() {
     const INSERT: &str = "insert into jobs (idempotency_key) values ($1)";
@@ -250,7 +250,7 @@ async fn k3_a_reprocessed_delivery_says_so_whoever_sends_it() {
                 insert_effect(&mut tx, &delivery).await.unwrap();
                 let mut seen = seen.lock().unwrap();
                 seen.push(delivery.is_reprocessed());
-                // With `keep`, only what has failed is archived.
+                // With `keep`, only failed deliveries are archived.
                 match (delivery.attempt(), seen.len()) {
                     (1, 1) => StatusCode::BAD_GATEWAY,
                     _ => StatusCode::OK,
@@ -328,7 +328,7 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
     assert_rows!(app.database, claims: 1, effects: 3);
 }
 
-/// Another process has committed it, and what was kept has stayed behind.
+/// Another process has committed it, and the kept row has stayed behind.
 #[tokio::test]
 async fn k3_what_turns_out_to_be_processed_stays_from_then_on() {
     let app = archived().await;
@@ -377,7 +377,7 @@ async fn k3_a_forgotten_delivery_leaves_no_request() {
     assert_rows!(app.database, claims: 1, effects: 2);
 }
 
-/// What has failed before it was processed is found by its failures, too.
+/// A delivery that has failed before it was processed is found by its failures, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
     let app = archived().await;

@@ -1,5 +1,4 @@
-//! Requests, rows, answers and schedules that are out of the ordinary: each is kept and run as it
-//! is, or has a documented outcome.
+//! Unusual requests, rows, answers and schedules: each is kept and run as it is, or has a documented outcome.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -39,7 +38,7 @@ fn noting<T: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Runs what is kept until it is dead.
+/// Runs kept deliveries until they are dead.
 async fn recover_until_dead(app: &TestApp) {
     let recovery = recover(app);
     app.database.until(ONE_DEAD).await;
@@ -373,7 +372,7 @@ async fn r12_a_row_that_cannot_be_read_is_dead_and_says_so() {
     }
 }
 
-/// What was kept of the request was deleted. It ends, and delays no other delivery.
+/// The kept request was deleted. The delivery ends, and delays no other one.
 #[tokio::test]
 async fn k4b_a_delivery_without_its_request_is_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -394,7 +393,7 @@ async fn k4b_a_delivery_without_its_request_is_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A 404 or 405 included, which may be that of a route below the layer.
+/// Including a 404 or 405, which may come from a route below the layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
     for status in [100, 101, 103, 302, 304, 404, 405, 410, 599, 999] {
@@ -457,7 +456,7 @@ async fn r6_a_handler_that_never_answers_uses_up_its_attempts() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its path is that of another endpoint since a deploy, or a middleware never answers.
+/// Its path belongs to another endpoint since a deploy, or a middleware never answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
     let reroutings: [fn(Router, Router) -> Router; 2] = [
@@ -525,7 +524,7 @@ async fn a_row_that_cannot_be_read_does_not_keep_the_others_from_being_run() {
     assert_rows!(app.database, claims: 3, effects: 3);
 }
 
-/// The sender reads it, too, and gets what it gets of any panic.
+/// The sender reads it, too, and gets the same as for any panic.
 #[tokio::test]
 async fn r1_an_answer_whose_body_panics_when_it_is_read_is_a_failure_that_is_kept() {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {

@@ -1,4 +1,4 @@
-//! R10: what holds an endpoint's deliveries back.
+//! R10: a pause and the breaker hold an endpoint's deliveries back.
 
 use std::time::Duration;
 

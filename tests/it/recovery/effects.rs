@@ -1,4 +1,4 @@
-//! What a rehearsal says of what handlers write.
+//! What a rehearsal reports about the writes of handlers.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn rows(written: &BTreeMap<String, RowsWritten>) -> Vec<(&str, [u64; 3])> {
         .collect()
 }
 
-/// What one delivery writes by this script.
+/// The writes of one delivery with this script.
 async fn assert_written(database: &Database, script: &'static str, expected: &[(&str, [u64; 3])]) {
     let new = writing(&database.pool, script);
     let report = new.rehearse(&Rehearsal::new()).await;
@@ -86,7 +86,7 @@ async fn deploy_2_rows_are_counted_by_table() {
             "delete from shop.orders",
             &[("shop.lines", [0, 0, 2]), ("shop.orders", [0, 0, 1])],
         ),
-        // What a savepoint has rolled back counts.
+        // Writes that a savepoint has rolled back count.
         (
             "savepoint s; insert into seen values ('a'), ('b'); rollback to savepoint s",
             &[("public.seen", [2, 0, 0])],
@@ -116,8 +116,8 @@ async fn deploy_2_rows_are_counted_by_table() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Postgres adds what a session writes to its statistics about once a second, so that an earlier transaction of it may be in
-/// what it counts.
+/// Postgres adds a session's writes to its statistics about once a second, so the count may include an earlier
+/// transaction of the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_a_session_wrote_before_is_not_counted() {
     let database = Database::new().await;
@@ -139,7 +139,7 @@ async fn deploy_2_what_a_session_wrote_before_is_not_counted() {
     assert_eq!(rows(&written), [("public.effects", [4, 0, 0])]);
 }
 
-/// By `advance`, and with a late claim: what comes after `begin`.
+/// By `advance`, and with a late claim: the writes after `begin`.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_the_tables_of_the_layer_do_not_count_and_a_late_claim_does() {
     let database = Database::new().await;
@@ -240,7 +240,7 @@ async fn deploy_2_what_postgres_does_not_count_is_not_known() {
 /// Seven types, by how the next version writes for them.
 const TYPES: [&str; 7] = ["same", "more", "less", "moves", "changes", "stops", "seen"];
 
-/// What has two deliveries of each type processed, and returns the version.
+/// Has two deliveries of each type processed, and returns the version.
 async fn running(pool: &PgPool) -> Version {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
         match delivery.event_type() {
@@ -264,7 +264,7 @@ async fn running(pool: &PgPool) -> Version {
     running
 }
 
-/// Writes otherwise by type.
+/// Writes something else for each type.
 async fn next(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     let rows = match delivery.event_type() {
         Some("same") => 2,
@@ -301,7 +301,7 @@ fn changes(compared: &RehearsalComparison) -> Vec<(&str, usize, EffectsChange)> 
         .collect()
 }
 
-/// What the job of one version writes, and the job of the next one reads.
+/// The file that the job of one version writes, and the job of the next one reads.
 fn read_back(report: &RehearsalReport) -> RehearsalReport {
     let json = serde_json::to_string(report).unwrap();
     serde_json::from_str(&json).unwrap()
@@ -314,7 +314,7 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     database.run("create table other_effects (of text)").await;
     let running = running(pool).await;
     let before = read_back(&running.rehearse(&Rehearsal::new()).await);
-    // What comes between the two rehearsals is in one of them only.
+    // Deliveries that come between the two rehearsals are in only one of them.
     running.receive("test", "same", &["same-3"]).await;
     running.receive("test", "later", &["later-1"]).await;
     drop(running);
@@ -371,7 +371,7 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     );
 }
 
-/// What a version does not process has no effects to compare: its own report says so.
+/// A delivery that a version does not process has no effects to compare: its own report says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_fails_with_one_version_is_not_compared() {
     let database = Database::new().await;

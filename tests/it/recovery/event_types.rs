@@ -1,4 +1,5 @@
-//! Y1: a type that is ignored and never came before, and a handled type that has stopped, are told once over all processes.
+//! Y1: an ignored type that never came before, and a handled type that has stopped, are reported once over all
+//! processes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use idempotent_webhook::{
 
 use crate::support::{Database, assert_rows, recovery, secret, send, write_effect};
 
-/// What hooks were told, in words.
+/// The reports to hooks, in words.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -33,7 +34,7 @@ impl Told {
     }
 }
 
-/// A process with a table of types, and a recovery that tells.
+/// A process with a table of types, and a recovery that reports.
 struct Process {
     layer: IdempotentWebhook,
     recovery: Recovery,
@@ -123,7 +124,7 @@ impl Process {
     }
 }
 
-/// What has come so far came this much earlier.
+/// Moves all events so far back by this time.
 async fn time_passes(database: &Database, time: &str) {
     database
         .run(&format!(
@@ -183,7 +184,7 @@ async fn y1_a_renamed_type_is_told_once_over_processes_and_restarts_until_it_is_
         ["charge.updated", "message.received", "message.received.v2"]
     );
 
-    // A deploy names it. Any request tells of its table.
+    // A deploy names it. Any request reports its table.
     let deployed = Process::stripe(&database, &told, &handled, &["message.received.v2"]).await;
     deployed.gets("message.received").await;
     deployed.looks().await;
@@ -257,7 +258,7 @@ async fn y1_types_that_a_sender_may_have_chosen_are_told_and_marked() {
         )
     };
     for (provider, handled) in [
-        // The header is not signed. An action makes a difference where the table has one of the same type.
+        // The header is not signed. An action makes a difference if the table has one of the same type.
         (presets::github(secret()), ["push", "pull_request.closed"]),
         (presets::stripe(tenants()), ["push", "pull"]),
     ] {
@@ -411,7 +412,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
     only_messages(1).await;
     assert_eq!(told.all()[4..], begun[..1]);
 
-    // No handler is for it any more.
+    // It has no handler any more.
     let deployed = Process::stripe(&database, &told, &["message.received", "account.*"], &[]).await;
     deployed.gets("message.received").await;
     deployed.looks().await;
@@ -513,7 +514,7 @@ async fn y1_the_newer_of_two_versions_says_what_is_expected_until_it_is_rolled_b
     let rolled_back = old().await;
     rolled_back.gets("a").await;
     assert_eq!(expecting().await, "1");
-    // What the newer one has handled is not new.
+    // A type that the newer one has handled is not new.
     rolled_back.gets("renamed").await;
     rolled_back.looks().await;
     assert_eq!(told.all(), changes);
@@ -602,7 +603,7 @@ async fn y1_the_types_that_have_no_room_are_new_again_after_a_week() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// As those of one tenant, which hide by name what has come to all.
+/// Such as the names of one tenant, which hide types that have come to all.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_new_types_that_are_told_by_name_are_the_most_frequent() {
     let database = Database::new().await;
@@ -628,7 +629,7 @@ async fn y1_the_new_types_that_are_told_by_name_are_the_most_frequent() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// What a group has matched was not known by its own name.
+/// A type that a group has matched was not known by its own name.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_what_a_narrower_table_ignores_is_not_new() {
     let database = Database::new().await;
@@ -694,7 +695,7 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     assert_eq!((days, pause), (8, 7));
 }
 
-/// What is known of types is written beside the requests, with the other numbers.
+/// Types are written beside the requests, with the other numbers.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_no_request_waits_for_what_is_known_of_types() {
     let database = Database::new().await;

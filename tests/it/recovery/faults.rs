@@ -1,5 +1,5 @@
-//! Processes that are killed, connections that are lost, answers that do not arrive, a Postgres that is
-//! away, and what a handler needs that is down.
+//! Processes that are killed, connections that are lost, answers that do not arrive, a Postgres that is away, and a
+//! dependency of a handler that is down.
 
 use std::convert::identity;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_succe
     drop(locked);
     app.database.until(NOTHING_KEPT).await;
 
-    // Of a single one, nothing is heard.
+    // Nobody hears of a single one.
     let locked = lock(&app.database, "kept_requests").await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     lose_connections(&app.database, 1).await;
@@ -106,7 +106,7 @@ async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_succe
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// That of the last group is used for the next one, which does not find out before it is written.
+/// The next group uses the connection of the last one, and finds out only when it is written.
 #[tokio::test]
 async fn r15_a_single_connection_that_is_lost_fails_nothing() {
     let runs = Runs::default();
@@ -162,7 +162,7 @@ async fn r15_two_lost_connections_fail_the_group_and_nothing_waits_afterwards() 
     assert_rows!(app.database, claims: 10, effects: 10);
 }
 
-/// A server over TCP that hangs up once, in place of the answer to the commit of what is kept.
+/// A server over TCP that hangs up once, instead of answering the commit of kept deliveries.
 async fn without_an_answer(database: &Database) -> PgConnectOptions {
     let options = database.options();
     let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
@@ -303,7 +303,7 @@ fn keep_sending(process: &Process) -> Vec<JoinHandle<usize>> {
         .collect()
 }
 
-/// All that the senders were told is accepted is kept.
+/// All deliveries that senders believe accepted are kept.
 async fn assert_all_kept(app: &TestApp, senders: Vec<JoinHandle<usize>>) {
     let mut accepted = 0;
     for sender in senders {
@@ -378,8 +378,8 @@ async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
     }
 }
 
-/// What failed is not kept and not acknowledged. What was kept first stays kept, and its failure is written
-/// once Postgres is there again.
+/// A failed delivery is not kept and not acknowledged. A delivery that was kept first stays kept, and its failure is
+/// written once Postgres is there again.
 #[tokio::test(flavor = "multi_thread")]
 async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_acknowledged() {
     let server = Arc::new(ThrowawayPostgres::start(Durability::Durable).await.unwrap());
@@ -395,7 +395,7 @@ async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_ackno
             std::future::ready(Err::<(), _>(HandlerError::new("not yet")))
         }
     };
-    // Deliveries, those that are kept with a request, and those whose failure is written down.
+    // Deliveries, kept requests, and recorded failures.
     let rows = async || -> (i64, i64, i64) {
         sqlx::query_as(
             "select
@@ -473,14 +473,14 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
         select from idempotent_webhook.kept_endpoints
         where cardinality(failed_ids) >= 3 and probe_at > now() + interval '50 minutes'
     )";
-    // What was being taken when it opened is taken after that: its statement has not seen it.
+    // Deliveries that were being taken when it opened are taken after that: the statement has not seen it.
     app.database
         .until(&format!("{opened} and {NO_TRANSACTION}"))
         .await;
     let probed = format!("{opened} and {NONE_TAKEN}");
     app.database.until(&probed).await;
     let before = runs.all();
-    // With those that were running when it opened.
+    // Including the deliveries that were running when it opened.
     let at_most = BREAKER + CONCURRENCY;
     assert!((BREAKER..at_most).contains(&before), "{before}");
     // As if the interval were over.
@@ -510,8 +510,8 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
     assert_rows!(app.database, claims: 60, effects: 60);
 }
 
-/// The clock of Postgres is that of all times, so it does not matter by how much that of a process
-/// differs. Here it is the one of Postgres that is moved.
+/// All times are by the clock of Postgres, so it does not matter by how much the clock of a process differs. Here the
+/// clock of Postgres is moved.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_the_clock_of_a_process_does_not_matter() {
     for shift in ["1 hour", "-1 hour"] {

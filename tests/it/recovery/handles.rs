@@ -1,4 +1,4 @@
-//! A layer and the recovery that runs what it keeps hold each other: no two can be mistaken.
+//! A layer and the recovery that runs its kept deliveries hold each other: no two can be mistaken.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

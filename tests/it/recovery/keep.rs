@@ -1,4 +1,4 @@
-//! R1 to R5, R14, R15, R17: what is kept of a delivery, in which way, and what ends it.
+//! R1 to R5, R14, R15, R17: what is kept of a delivery, in which way, and how it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -209,7 +209,7 @@ async fn r3_a_body_over_the_limit_is_recorded_and_not_kept_which_is_logged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// To compress a body takes as long as to write it, or longer.
+/// Compressing a body takes at least as long as writing it.
 #[tokio::test]
 async fn r3_bodies_are_not_compressed_and_small_ones_are_in_the_row() {
     let app = TestApp::keeping(|keep| keep, Failing::times(99).handler()).await;
@@ -331,7 +331,7 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
     app.database
         .run("update idempotent_webhook.kept_deliveries set taken_by = null")
         .await;
-    // What is kept is obsolete, so it goes first, and then the delivery.
+    // The kept row is obsolete, so it goes first, and then the delivery.
     assert_eq!(prune(pool, YEAR).await.unwrap().deliveries, 1);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -418,7 +418,7 @@ async fn r15_a_delivery_that_comes_again_is_run_at_once_even_if_it_was_dead() {
         app.database.insert_due(1).await;
         let recovery = app.recovery.clone().poll_interval(HOUR);
         let recovery = recovery.spawn(app.router.clone());
-        // It has run what was due, and waits for what comes.
+        // It has run all due deliveries, and waits for more.
         let only_a = "not exists (
             select from idempotent_webhook.kept_deliveries where delivery_id <> 'a'
         )";

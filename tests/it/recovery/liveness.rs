@@ -1,5 +1,5 @@
-//! K4: a process lives or it does not. What one that lives has taken is nobody else's, however long it takes; what it
-//! has lost is free again.
+//! K4: a process lives or it does not. Nobody else gets a delivery that a living process has taken, however long it
+//! takes; a lost one is free again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use crate::support::{
     recover_all, recovery, secret, send, soon, spawn_send, write_effect,
 };
 
-/// Takes all connections of a pool, those that are in use as soon as they are returned.
+/// Takes all connections of a pool, the used ones as soon as they are returned.
 fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::Postgres>>> {
     (0..pool.options().get_max_connections())
         .map(|_| {
@@ -530,7 +530,7 @@ async fn r9_a_handler_that_keeps_the_head_of_its_request_does_not_hold_recoverys
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// What a sender hangs up on is handled all the same, and is not taken for lost.
+/// A delivery whose sender hangs up is still handled, and is not taken for lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
     let (mut gate, handler) = {

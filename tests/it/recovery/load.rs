@@ -1,4 +1,4 @@
-//! R9, G10: what recovery asks of Postgres while something is due and nothing of it can be taken.
+//! R9, G10: the load of recovery on Postgres while deliveries are due and none can be taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,13 +13,13 @@ use tokio::net::TcpListener;
 
 use crate::support::{Database, Process, assert_kept, assert_rows, keep, secret, write_effect};
 
-/// What is counted is what happens in this time.
+/// The time in which transactions are counted.
 const TIME: Duration = Duration::from_secs(5);
 
 /// Far more than it needs, and far less than a loop without a wait takes: thousands in a second.
 const MOST: i64 = 20 * 5;
 
-/// A pool whose connections are all closed at its end, since what a connection has done is counted then.
+/// A pool whose connections are all closed at its end: Postgres counts a connection's work then.
 async fn pool(options: PgConnectOptions) -> PgPool {
     PgPoolOptions::new()
         .max_connections(5)

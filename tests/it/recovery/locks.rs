@@ -139,8 +139,8 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A transaction that has locked the row of a delivery can still lock what comes after it: each change begins
-/// with the row, as a discard does and a failed attempt, and so does not wait for a transaction that waits for it.
+/// A transaction that has locked the row of a delivery can still lock what comes after it: each change begins with the
+/// row, like a discard and a failed attempt, and so does not wait for a transaction that waits for it.
 async fn changes_the_row_before<T>(
     table: &str,
     app: &TestApp,
@@ -224,7 +224,7 @@ async fn r5_retention_leaves_what_is_not_processed_any_more() {
         "update idempotent_webhook.kept_deliveries set takes = takes + 1 where delivery_id = 'a';
         delete from idempotent_webhook.deliveries where delivery_id = 'a'";
     let forgets = another(&database, forgets).await;
-    // What is locked is left.
+    // A locked delivery is left alone.
     soon(prune(&database.pool, year)).await.unwrap();
     forgets.commit().await.unwrap();
     soon(prune(&database.pool, year)).await.unwrap();

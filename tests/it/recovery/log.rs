@@ -1,4 +1,4 @@
-//! R17: what an operator learns of recovery from the log.
+//! R17: what an operator learns about recovery from the log.
 
 use std::time::Duration;
 
@@ -171,7 +171,7 @@ async fn r17_recovery_says_that_the_migration_is_missing() {
     }
 }
 
-/// It has no answer, and is no attempt.
+/// It has no answer, and is not an attempt.
 #[tokio::test]
 async fn r17_a_panic_before_the_layer_is_logged() {
     let database = Database::new().await;

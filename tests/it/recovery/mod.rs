@@ -1,4 +1,4 @@
-//! Recovery: what is kept, and how it ends.
+//! Recovery: kept deliveries, and how they end.
 
 pub mod accept;
 mod ahead;

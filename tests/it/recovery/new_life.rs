@@ -1,4 +1,4 @@
-//! What a delivery has of its attempts ends with them: a later life of its row begins without it.
+//! The values of a row that belong to its attempts end with them: a later life of the row begins without them.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ const OF_ATTEMPTS: [&str; 5] = [
     "next_attempt_at",
 ];
 
-/// What ends a life leaves how many attempts of the schedule it took. What begins the next one sets that.
+/// The end of a life leaves the number of attempts of the schedule. The begin of the next one sets it.
 const ENDS: [&str; 3] = ["erase.sql", "resolve.sql", "0004_claim.sql"];
 
 #[test]
@@ -61,7 +61,8 @@ fn assigned(text: &str) -> Vec<Vec<String>> {
     code.split(" set ").skip(1).map(columns).collect()
 }
 
-/// The columns of a list of assignments: what is before an `=` outside of parentheses, and in those before one.
+/// The columns of a list of assignments: the name before an `=` outside of parentheses, or the names in parentheses
+/// before one.
 fn columns(assignments: &str) -> Vec<String> {
     let mut columns = Vec::new();
     let mut depth = 0;

@@ -1,4 +1,4 @@
-//! Handle 1: one thing to spawn and one thing to stop, within a limit, and what was left is said.
+//! Handle 1: one thing to spawn and one thing to stop, within a limit, and a report of the unfinished work.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a stop has left, by name.
+/// The work that a stop has left unfinished, by name.
 fn left(unfinished: &Unfinished) -> Vec<&str> {
     unfinished.iter().collect()
 }
@@ -70,7 +70,7 @@ async fn handle_1_a_layer_that_keeps_nothing_is_waited_for_once_it_has_joined() 
     assert!(soon(stopping).await.unwrap().is_empty());
     assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     assert_rows!(database, claims: 1, effects: 1);
-    // What was counted is written.
+    // The counts are written.
     let counted = "select sum(count)::bigint from idempotent_webhook.activity
         where source = 'request' and outcome = 'processed'";
     assert_eq!(database.count(counted).await, 1);

@@ -160,7 +160,7 @@ async fn handle_2_a_layer_whose_handle_has_stopped_writes_by_itself() {
     database.until(&counted_in_each(1)).await;
     send_to_each(&router, "b").await;
     database.until(&counted_in_each(2)).await;
-    // What a layer has counted is written, also if it is gone.
+    // The counts of a layer are written, even if it is gone.
     send_to_each(&router, "c").await;
     drop((layers, router));
     database.until(&counted_in_each(3)).await;

@@ -1,4 +1,4 @@
-//! R13: what operators do with kept deliveries.
+//! R13: operations on kept deliveries.
 
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};
@@ -218,7 +218,7 @@ async fn r13_pages_have_each_delivery_once() {
     assert_eq!(lengths, [3, 3, 0]);
 }
 
-/// The application's clock is two minutes ahead of that of the database.
+/// The application's clock is two minutes ahead of the database's.
 #[tokio::test]
 async fn r13_what_a_fast_clock_has_received_is_retried_erased_and_discarded_with_the_rest() {
     let database = Database::new().await;
@@ -327,8 +327,8 @@ async fn r13_an_operation_without_an_effect_is_logged_as_such() {
     app.database.until(NOTHING_KEPT).await;
 }
 
-/// Dropped at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection back to the pool in
-/// the midst of a transaction (transact-rs/sqlx #4393): what is written with it next is never committed.
+/// Dropped at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection back to the pool in the
+/// middle of a transaction (transact-rs/sqlx #4393): what is written with it next is never committed.
 #[tokio::test]
 async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
     const CALLS: [&str; 11] = [

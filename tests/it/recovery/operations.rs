@@ -1,5 +1,5 @@
-//! R13: a word of an operator takes what had come before it began, each delivery once, waits for what is not an attempt,
-//! and says what it has left.
+//! R13: an operation on many deliveries changes those that had come before it began, each once, waits for locks that
+//! are not an attempt's, and reports how many it has left.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Word {
         }
     }
 
-    /// Of one delivery. Returns whether it was changed.
+    /// On one delivery. Returns whether it was changed.
     async fn of_one(self, endpoint: &Endpoint, id: &str) -> sqlx::Result<bool> {
         match self {
             Self::Retry => endpoint.retry(id).await.map(|done| done == Retried::Due),
@@ -155,7 +155,7 @@ fn numbers(changes: &Changes) -> (u64, u64) {
     (changes.changed, changes.running)
 }
 
-/// What a word is in the midst of, after its first batch.
+/// An operation after its first batch.
 struct Midst {
     held: Transaction<'static, Postgres>,
     word: tokio::task::JoinHandle<sqlx::Result<Changes>>,
@@ -185,7 +185,7 @@ async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs(
         let app = keeping_by(keep_accepted, failing.handler()).await;
         insert(&app.database, "dead", MANY).await;
         app.database.insert_process().await;
-        // Those of the last batch: dead, due later, due, and running in a process that lives.
+        // The deliveries of the last batch: dead, due later, due, and running in a living process.
         app.database
             .run(
                 "update idempotent_webhook.kept_deliveries
@@ -221,7 +221,7 @@ async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs(
     }
 }
 
-/// The row is locked for as long as the attempt runs. So that the copy came is written down elsewhere.
+/// The row is locked for as long as the attempt runs. So the copy is noted elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that_fails() {
     for word in [Word::Discard, Word::Erase] {
@@ -262,7 +262,7 @@ async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that
             .await;
         recovery.stop().await;
         assert_rows!(app.database, claims: 1, effects: 1, "{word:?}");
-        // The next word takes what came before it.
+        // The next operation takes deliveries that came before it.
         let all = soon(word.of_all(&endpoint(&app))).await.unwrap();
         assert_eq!(all.running, 0, "{word:?}");
         assert_eq!(state_of(&app.database, "d1101").await, "gone", "{word:?}");
@@ -273,7 +273,7 @@ async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() {
     let held = [
-        // What a discard waits for after its last look, and an erasure.
+        // A discard waits for this after its last look, and so does an erasure.
         (
             Word::Discard,
             "insert into idempotent_webhook.discarded (endpoint, delivery_id) values ('test', 'd0002')",
@@ -321,7 +321,7 @@ async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() 
     }
 }
 
-/// An operation holds back notes of its endpoint alone.
+/// An operation holds back notes only of its endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_another_endpoint() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -365,7 +365,7 @@ async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_ano
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A failure that is kept is a request that came, as well.
+/// A kept failure is also a request that came.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
     for word in [Word::Discard, Word::Erase] {
@@ -453,7 +453,7 @@ async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
     database.until(taken).await;
 }
 
-/// What another word or retention holds is no attempt: zero would say that there is nothing.
+/// A row that another operation or retention holds is not an attempt: zero would say that there is nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_another_operation_holds_is_waited_for() {
     let of_dead = [Word::Retry, Word::Discard, Word::Erase];
@@ -473,7 +473,7 @@ async fn r13_what_another_operation_holds_is_waited_for() {
             midst.word.abort();
             assert!(midst.word.await.unwrap_err().is_cancelled());
             midst.held.rollback().await.unwrap();
-            // Of what the other one has changed in its first batch, nothing may be left to change.
+            // The other one's first batch may have left nothing to change.
             let done = match (word, other) {
                 (Word::Erase, Word::Retry | Word::Reprocess) => 0,
                 (Word::Discard, Word::Retry | Word::Erase) => 0,
@@ -510,7 +510,7 @@ async fn r13_what_fails_or_is_processed_during_an_erasure_is_erased() {
     assert_eq!(state_of(&database, "d1151").await, "gone");
 }
 
-/// The time of what was processed is that of a transaction, which may have begun before the word.
+/// The time of a processed delivery comes from its transaction, which may have begun before the operation.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_reprocess_of_many_takes_each_once() {
     let database = Database::new().await;
@@ -856,7 +856,7 @@ async fn r13_operations_beside_recovery_and_retention_lose_nothing_and_count_tru
     assert_rows!(app.database, claims: processed, effects: processed);
 }
 
-/// A filter by a state means what is in it once the word comes to it.
+/// A filter by a state means deliveries that are in it when the operation comes to them.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_filter_is_asked_again_after_a_wait() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! Q4: a problem of an endpoint is told once when it begins and once when it is over, over all processes.
+//! Q4: a problem of an endpoint is reported once when it begins and once when it is over, over all processes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What was told: the problem, and whether it is over.
+/// A report: the problem, and whether it is over.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<EndpointChange>>>);
 
@@ -163,7 +163,7 @@ async fn q4_no_process_looks_again_within_25_seconds() {
     };
     assert!(look(false).await, "the first one");
     assert!(!look(false).await);
-    // A process that has just started. What the others looked at before is old.
+    // A process that has just started. The earlier looks of the others are old.
     assert!(look(true).await);
     assert!(!look(false).await);
     looked("20 seconds").await;
@@ -194,7 +194,7 @@ fn q4_a_problem_is_written_by_its_name() {
     }
 }
 
-/// What a hook may panic with: its destructor panics, and so does that of what it panics with.
+/// A hook may panic with this: its destructor panics, and so does the destructor of its own panic.
 struct Bomb;
 
 impl Drop for Bomb {

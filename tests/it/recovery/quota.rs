@@ -1,4 +1,4 @@
-//! R3: no more is kept than the quota allows, and what is over it is answered as its way to keep says.
+//! R3: no more is kept than the quota allows, and a delivery over it is answered as its way to keep says.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ async fn r3_a_quota_that_is_exhausted_later_is_kept_to() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// What needs no further row is handled as before.
+/// A delivery that needs no further row is handled as before.
 #[tokio::test]
 async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     let quota = (1, 1_000_000);
@@ -115,7 +115,7 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// With a large archive, each count would time out: a quota would never be full, or stay full for ever.
+/// With a large archive, each count would time out: a quota would never be full, or stay full forever.
 #[tokio::test]
 async fn r3_a_count_does_not_read_the_archive() {
     let database = Database::new().await;

@@ -1,5 +1,5 @@
-//! Attempts at one delivery, of the provider and of recovery, in one process and in several: one of
-//! them commits, and none of them keeps another one from its work.
+//! Attempts at one delivery, by the provider and by recovery, in one process and in several: one of them commits, and
+//! none keeps another one from its work.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -284,7 +284,7 @@ async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     assert_eq!(failing.attempts(), [1]);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 0, effects: 0);
-    // It is no duplicate: a request that waits for this attempt is not answered as one.
+    // It is not a duplicate: a request that waits for this attempt is not answered as one.
     assert!(log.contains("was discarded, forgotten"), "{log}");
 }
 
@@ -343,7 +343,7 @@ async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wai
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// What another process ends with its commit, this one finds gone and keeps anew.
+/// Another process ends the row with its commit. This one finds it gone, and keeps the delivery again.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_processed_leaves_nothing_to_run() {
     let app = keeping_by(keep_accepted, write_effect).await;

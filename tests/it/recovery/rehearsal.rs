@@ -1,4 +1,4 @@
-//! What was kept is run through a new version, and rolled back.
+//! Kept deliveries run through a new version, and are rolled back.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -86,7 +86,7 @@ impl Version {
     }
 }
 
-/// What is reported of a type: processed again and now, failing now and again, not run.
+/// The report on a type: processed again and now, failing now and again, not run.
 fn counts(of: &RehearsedType) -> [usize; 5] {
     [
         of.processed_again,
@@ -97,7 +97,7 @@ fn counts(of: &RehearsedType) -> [usize; 5] {
     ]
 }
 
-/// The only type of which something was rehearsed.
+/// The only rehearsed type.
 pub(super) fn only_type(report: &RehearsalReport) -> &RehearsedType {
     assert!(report.refused.is_empty(), "{report:?}");
     assert_eq!(report.types.len(), 1, "{report:?}");
@@ -158,7 +158,7 @@ async fn z1_a_rehearsal_of_a_thousand_deliveries_of_five_endpoints_changes_no_ro
     let before = database.snapshot().await;
     let report = new.rehearse(&Rehearsal::new()).await;
     for layer in layers {
-        // What is counted would be written now.
+        // Counts would be written now.
         layer.drained().await;
     }
     assert_eq!(database.snapshot().await, before);
@@ -268,7 +268,7 @@ async fn z1_what_the_commit_would_refuse_fails() {
     }
 }
 
-/// What a handler runs, in this order, whatever fails of it.
+/// The statements of a handler, in this order, whichever of them fails.
 async fn run_all(tx: &mut DedupeTx, statements: &[&'static str]) {
     for statement in statements {
         let _ = sqlx::raw_sql(*statement).execute(&mut **tx).await;
@@ -279,7 +279,7 @@ const WRITE: &str = "insert into effects values ('a rehearsal')";
 
 const SCRIPT: &str = "begin; insert into effects values ('a script'); commit";
 
-/// However a handler ends its transaction, and whether it hides that or not.
+/// All ways in which a handler can end its transaction, whether it hides that or not.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_cannot_commit() {
     let database = Database::new().await;
@@ -379,7 +379,7 @@ async fn z1_what_gets_past_both_walls_is_told_and_ends_the_rehearsal() {
     }
 }
 
-/// The locks of a session are no part of its transaction.
+/// The locks of a session are not part of its transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_no_session_of_a_rehearsal_is_left_to_the_pool() {
     let database = Database::new().await;
@@ -466,7 +466,7 @@ async fn z1_what_changes_while_a_rehearsal_waits_is_read_again() {
     }
 }
 
-/// What an operator has processed again was processed.
+/// A delivery that an operator has processed again was processed.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_is_to_be_processed_again_and_fails_is_broken() {
     let database = Database::new().await;
@@ -482,7 +482,7 @@ async fn z1_what_is_to_be_processed_again_and_fails_is_broken() {
     assert!(report.has_broken());
 }
 
-/// It says nothing of the handler.
+/// It says nothing about the handler.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_other_transactions_hold_is_rehearsed_once_more_and_is_no_failure() {
     let database = Database::new().await;
@@ -527,12 +527,12 @@ async fn z1_an_error_ends_with_the_report_so_far() {
     assert_eq!(counts(&report.types[0]), [0, 1, 0, 0, 0]);
     assert!(report.error.is_some(), "{report:?}");
     assert!(!report.passed());
-    // Of nothing there is no report.
+    // There is no report about nothing.
     let error = new.recovery.rehearse(&new.router, &Rehearsal::new()).await;
     assert!(error.is_err());
 }
 
-/// In production it is committed, whatever the sender was told.
+/// In production it is committed, whatever answer the sender gets.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_middleware_that_gives_up_first_does_not_end_a_rehearsal() {
     let database = Database::new().await;
@@ -562,7 +562,7 @@ async fn z1_a_middleware_that_gives_up_first_does_not_end_a_rehearsal() {
     assert_eq!(counts(only_type(&report)), [0, 1, 0, 0, 0]);
 }
 
-/// What a job of a deploy asks, in eight situations.
+/// The questions of a job of a deploy, in eight situations.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let database = Database::new().await;
@@ -577,7 +577,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
         report.to_string().contains("nothing to rehearse"),
         "{report}"
     );
-    // Nothing is kept, and an endpoint is not rehearsable: what is said in calm times is what is said in an incident.
+    // Nothing is kept, and an endpoint is not rehearsable: the report in calm times is the same as in an incident.
     let closed = || good().serve_with(pool, "closed", |layer| layer, write_effect);
     assert!(!closed().rehearse(&all).await.passed());
     let but_closed = all.clone().expect_refused(["closed"]);
@@ -828,7 +828,7 @@ async fn z1_a_request_for_what_is_rehearsed_waits_for_one_handler_and_is_process
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// The other way round: what is being processed is not run beside it.
+/// The other way round: a delivery that is being processed is not run beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
     let database = Database::new().await;
@@ -859,7 +859,7 @@ async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// So that a job whose router is not that of the application does not say that all is well.
+/// A job with another router than the application's must not say that all is well.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_reaches_no_layer_of_its_endpoint_is_not_run() {
     let database = Database::new().await;
@@ -1078,7 +1078,7 @@ async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
     }
 }
 
-/// As the guide has it: the transactions of the pool are read-only by default, and that of a rehearsal is not.
+/// As in the guide: the transactions of the pool are read-only by default, and a rehearsal's is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads() {
     let database = Database::new().await;
@@ -1114,7 +1114,7 @@ async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads
     assert_eq!((&*of_type.endpoint, &**delivery_id), ("test", "due-1"));
     assert!(reason.contains("read-only transaction"), "{reason}");
 
-    // That of a rehearsal is not read-only, whether it waits for an object or not.
+    // A rehearsal's transaction is not read-only, whether it waits for an object or not.
     let serialized = |layer: IdempotentWebhook| {
         let object = Source::json("$.id".parse().unwrap());
         layer.rehearsable().serialize_by(object)

@@ -1,4 +1,4 @@
-//! A captured body that is sent again under fresh ids, with the replay guard: nothing of it is kept.
+//! A captured body is sent again under new ids, with the replay guard: nothing of it is kept.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! R6 to R9, R12: which attempts there are, which of them count, and what comes after the last one.
+//! R6 to R9, R12: the attempts, which of them count, and what comes after the last one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,10 +24,10 @@ use crate::support::{
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// What is logged of an attempt that reaches no layer.
+/// The log of an attempt that reaches no layer.
 const NOT_REACHED: &str = "no layer of this endpoint was reached";
 
-/// As if the process had been killed in the midst of an attempt.
+/// As if the process had been killed in the middle of an attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_once() {
     let failing = Failing::times(1);
@@ -154,7 +154,7 @@ async fn r7_what_reaches_no_layer_waits_ever_longer_is_told_once_and_holds_up_no
             where unreached_status = 404 and taken_by is null and attempts = 1
         )";
         app.database.until(all_wait).await;
-        // What was kept meanwhile is not held up.
+        // Deliveries that are kept meanwhile are not held up.
         app.database
             .run(
                 "insert into idempotent_webhook.kept_deliveries
@@ -219,7 +219,7 @@ async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
     let app = TestApp::recovered(presets::github(secret()), set, failing.handler()).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
     let (router, mut before_the_layer) = held_back(&app.router);
-    // The layer tries for a minute to write what became of the attempt.
+    // The layer tries for a minute to write the result of the attempt.
     let recovery = app.recovery.clone().stop_limit(Duration::from_secs(3));
     let recovering = recovery.concurrency(1).spawn(router);
     before_the_layer.reached().await;
@@ -340,7 +340,7 @@ async fn r8_what_a_handler_says_at_a_retry_of_the_provider_counts() {
         assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
         assert_kept!(app.database, "due", attempts: attempt, retries: 0);
         if attempt > 1 {
-            // Without a word, the time stays that of the attempt before.
+            // Without a new one, the time stays that of the attempt before.
             app.database.until(&due_after("30 minutes")).await;
         }
     }
@@ -387,7 +387,7 @@ async fn r9_an_endpoint_with_much_to_do_does_not_keep_another_one_waiting() {
     assert_rows!(database, claims: 56, effects: 56);
 }
 
-/// Another process keeps it, so nobody tells this one.
+/// Another process keeps it, so nobody notifies this one.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_what_is_kept_elsewhere_is_found_during_a_backlog() {
     let database = Database::new().await;

@@ -68,7 +68,7 @@ async fn k1_of_one_id_at_two_endpoints_with_one_keep_each_is_processed() {
     }
 }
 
-/// What arrives during one commit shares the next one.
+/// Deliveries that arrive during one commit share the next one.
 #[tokio::test]
 async fn k1_what_two_endpoints_accept_during_one_commit_is_kept_of_each() {
     let database = Database::new().await;

@@ -1,5 +1,5 @@
-//! B4: a process that is asked to stop ends within a limit, whatever Postgres does. What it has in hand is done, or is
-//! given back.
+//! B4: a process that is asked to stop ends within a limit, whatever Postgres does. Its deliveries are done, or given
+//! back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -213,7 +213,7 @@ async fn b4_an_attempt_that_is_under_way_when_postgres_goes_away_is_waited_for_a
         database.insert_due(1).await;
         let (network, pool) = pool_on_a_network(&database).await;
         let (mut gate, handler) = gated();
-        // The layer tries for a minute to write what became of the attempt.
+        // The layer tries for a minute to write the result of the attempt.
         let recovery = recovery(&pool).stop_limit(Duration::from_secs(10));
         let layer = layer_of(&pool, keep(&recovery)).database_timeout(Duration::from_secs(1));
         let router: Router = Router::new().route("/", post(handler).layer(layer));
@@ -301,7 +301,7 @@ async fn b4_a_layer_is_drained_within_its_limit_whatever_postgres_does() {
         send(&router, github("a", "{}")).await;
         network.set(link);
         within_the_limit(layer.drained()).await;
-        // What could not be written is not lost while the process lives.
+        // Counts that could not be written are not lost while the process lives.
         network.set(Link::Up);
         soon(async {
             loop {
@@ -316,7 +316,7 @@ async fn b4_a_layer_is_drained_within_its_limit_whatever_postgres_does() {
     }
 }
 
-/// Panics in each of the application's own hooks of connections, while it is told to.
+/// Panics in each of the application's own hooks of connections, while the test says so.
 fn pool_that_panics(
     database: &Database,
     panics: &Arc<AtomicBool>,
@@ -382,7 +382,7 @@ async fn b4_a_background_task_that_panics_is_an_error_and_goes_on() {
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// What waits for the batch is answered, and the next batch is written.
+/// Requests that wait for the batch are answered, and the next batch is written.
 #[tokio::test]
 async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     let database = Database::new().await;

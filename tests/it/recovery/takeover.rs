@@ -374,7 +374,7 @@ async fn k4a_a_slot_is_held_until_the_work_has_ended_whatever_a_middleware_answe
     assert_rows!(app.database, claims: 6, effects: 6);
 }
 
-/// A handler that does not find what it looks for.
+/// A handler that does not find its row.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4b_an_answer_of_the_handler_is_an_attempt_whatever_it_is() {
     for status in [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED] {
@@ -538,7 +538,7 @@ async fn k4_a_discard_has_an_effect_only_by_the_attempt_that_was_the_last_to_tak
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// What it has taken was discarded, and the delivery came and was kept again.
+/// Its delivery was discarded, and came and was kept again.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
     let (mut gate, handler) = failing_behind_gate();
@@ -617,7 +617,7 @@ async fn k4_a_result_that_is_written_again_counts_once() {
                 .fetch_optional(&database.pool)
                 .await
                 .unwrap();
-            // Whoever writes it again has to log and count that it is dead: nobody has.
+            // The process that writes it again must log and count that it is dead: nobody has.
             let died = written.map(|row| row.get::<bool, _>("died"));
             match state {
                 "dead" => assert_eq!(died, Some(true), "{time}"),

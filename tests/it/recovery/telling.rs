@@ -1,5 +1,5 @@
-//! Q4, R12: dead deliveries and changes of endpoints are told at least once, by a process that has a hook, and the last word
-//! is the true one.
+//! Q4, R12: dead deliveries and changes of endpoints are reported at least once, by a process that has a hook, and the
+//! last report is the true one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -20,13 +20,13 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// No hook is to be told of anything.
+/// No hook must get anything.
 const ALL_TOLD: &str = "not exists (select from idempotent_webhook.problems where is_there <> is_told)
     and not exists (
         select from idempotent_webhook.kept_deliveries where state = 'dead' and untold_at is not null
     )";
 
-/// What hooks were told, in words.
+/// The reports to hooks, in words.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -69,7 +69,8 @@ impl Told {
     }
 }
 
-/// Processes that call a hook have been silent for so long that another one may tell what they have not told, and the next look is due.
+/// Processes that call a hook have been silent for so long that another one may report instead of them, and the next
+/// look is due.
 async fn pass_on(database: &Database) {
     database
         .run(
@@ -224,7 +225,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
         let last = changes.iter().rfind(|told| told.starts_with("test:"));
         assert_eq!(last.unwrap(), "test: failing over", "{lost}: {changes:?}");
         if commits.load(Ordering::Relaxed) <= lost {
-            // No answer was lost, so each was told once.
+            // No answer was lost, so each was reported once.
             assert_eq!(changes.len(), 4, "{changes:?}");
             return;
         }
@@ -232,7 +233,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
     }
 }
 
-/// The connections are told of the death, which sqlx takes for an error of the commit: its answer is lost.
+/// The connections are notified of the death, which sqlx takes for an error of the commit: its answer is lost.
 #[tokio::test]
 async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
     let database = Database::new().await;
@@ -363,7 +364,7 @@ async fn q4_a_process_without_a_hook_leaves_a_change_to_those_that_have_one() {
         .until("not exists (select from idempotent_webhook.problems)")
         .await;
 
-    // What no hook was told has not happened for a hook.
+    // A change that no hook has heard of has not happened for hooks.
     insert_failing(&database, "test").await;
     look(&database, None).await;
     database
@@ -427,7 +428,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
                 .await;
         }
     };
-    // It has told the begin, and nothing fails any more.
+    // It has reported the begin, and nothing fails any more.
     call_and_die(true, false).await;
     look(&database, None).await;
     look(&database, Some(&told)).await;
@@ -435,7 +436,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     database
         .until("not exists (select from idempotent_webhook.problems)")
         .await;
-    // It has told the end, and something fails again.
+    // It has reported the end, and something fails again.
     call_and_die(false, true).await;
     insert_failing(&database, "test").await;
     look(&database, None).await;
@@ -446,7 +447,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     database.until(ALL_TOLD).await;
 }
 
-/// A process is frozen in the call of its hook. Meanwhile another one tells all there is.
+/// A process is frozen in the call of its hook. Meanwhile another one reports everything.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
     let database = Database::new().await;
@@ -474,7 +475,7 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
 
     let told = Told::default();
     look(&database, Some(&told)).await;
-    // It waits for what the other one tells.
+    // It waits for the report of the other one.
     assert_eq!(told.all(), ["test: unreached begun"]);
     pass_on(&database).await;
     look(&database, Some(&told)).await;
@@ -502,7 +503,7 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
         .await;
 
     wake.send(()).unwrap();
-    // What it has told does not count: the problem was over since, and has begun again.
+    // Its report does not count: the problem was over since, and has begun again.
     soon(is_reached.recv()).await.unwrap();
     wake.send(()).unwrap();
     database.until(ALL_TOLD).await;
@@ -594,7 +595,7 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     assert_eq!(over, expected);
 }
 
-/// Of a job that runs now and then, beside processes that leave it to that job.
+/// A job that runs now and then, beside processes that leave it to that job.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_job_with_run_due_says_what_it_serves_and_tells_its_hooks() {
     let told = Told::default();
@@ -649,7 +650,7 @@ pub(super) const NO_OTHERS: &str = "not exists (
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
 )";
 
-/// The blocks of the tables of what is kept that a look reads, for this number of deliveries.
+/// The blocks of the tables of kept deliveries that a look reads, for this number of deliveries.
 async fn blocks_of_a_look(failing: u32) -> i64 {
     let database = Database::new().await;
     let filling = database.another_pool(1).await;
@@ -724,7 +725,7 @@ async fn q4_ten_thousand_endpoints_are_looked_at_and_written_once() {
     assert_eq!(database.count(written_by).await, first);
 }
 
-/// What a statement reads, and how long it takes, if it is run with these arguments.
+/// The blocks that a statement reads, and its time, with these arguments.
 async fn cost(database: &Database, statement: &str, types: &str, arguments: &str) -> String {
     let mut tx = database.pool.begin().await.unwrap();
     let prepare = format!("prepare measured ({types}) as {statement}");

@@ -108,7 +108,7 @@ async fn talk(address: SocketAddr, head: &str, pieces: &[&str], pause: Duration)
     }
     let mut response = Vec::new();
     let mut buffer = [0; 1024];
-    // Until the end of the head and a little body, all of which comes in one piece.
+    // Until the end of the head and a little body, which come in one piece.
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {
         response.extend_from_slice(&buffer[..length]);
         if String::from_utf8_lossy(&response).contains("\r\n\r\n") {

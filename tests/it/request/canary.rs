@@ -29,7 +29,7 @@ fn reached() -> Answer {
 /// A layer with settings.
 type Set = fn(IdempotentWebhook, &Recovery) -> IdempotentWebhook;
 
-/// What a layer may do with a delivery, and does not do with a canary.
+/// Settings for deliveries, which have no effect on a canary.
 const SETTINGS: [(&str, Set); 9] = [
     ("plain", |layer, _| layer),
     ("only", |layer, _| layer.only(["pull_request"])),
@@ -116,7 +116,7 @@ async fn deploy_3_a_canary_says_if_postgres_refuses_the_claim() {
         assert_eq!(refused, answer(503, "canary", text));
     })
     .await;
-    // Why is for the operator alone.
+    // The reason is only for the operator.
     assert!(log.contains("WARN") && log.contains("migrate"), "{log}");
 }
 
@@ -207,7 +207,7 @@ async fn deploy_3_no_canary_is_had_without_the_secret() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Whatever a header says: the mark is the body.
+/// Headers do not matter: the mark is the body.
 #[tokio::test]
 async fn deploy_3_a_delivery_with_each_header_of_a_canary_is_processed() {
     let app = TestApp::github(write_effect).await;

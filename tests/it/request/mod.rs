@@ -1,4 +1,4 @@
-//! One request: how it is read, what the sender gets, and that its end is not the client's.
+//! One request: how it is read, what the sender gets, and that it goes on without its client.
 
 mod answers;
 mod bodies;

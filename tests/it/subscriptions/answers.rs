@@ -1,4 +1,4 @@
-//! What the APIs answer: pages, and failures that say nothing.
+//! Answers of the APIs: pages, and failures that say nothing.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Each kind of difference, and what is none.
+//! Each kind of difference, and subscriptions without one.
 
 use axum::Router;
 use axum::routing::post;
@@ -215,7 +215,7 @@ async fn y2_another_version_is_told_where_the_provider_has_one() {
     let both = provider.expect_version("2019-02-19");
     let both = Subscriptions::new(&layer(both), source, URL).unwrap();
     assert!(!both.compare().await.unwrap().has_errors());
-    // What is said of the subscription counts before what the provider expects.
+    // The expected version of the subscription counts before the provider's.
     let told = both.api_version("1").compare().await.unwrap().to_string();
     assert_eq!(
         told,
@@ -291,7 +291,7 @@ async fn y2_the_topics_of_shopify_are_found_in_capitals() {
          error: products/* has a handler and is not subscribed\n\
          hint: ORDERS_PAID is subscribed and has no handler\n"
     );
-    // A queue is no address of this endpoint.
+    // A queue is not an address of this endpoint.
     let queue = Hook::new(1, "pubsub://project:topic", &["ORDERS_CREATE"]);
     let report = found(&database.pool, "shopify", &handled, [queue]).await;
     assert!(

@@ -1,4 +1,4 @@
-//! Y2: what the provider thinks of an endpoint, compared with the table of the layer.
+//! Y2: the provider's subscription of an endpoint, compared with the table of the layer.
 
 mod answers;
 mod differences;
@@ -44,7 +44,7 @@ fn of(
     Subscriptions::new(&layer(pool, provider, handled), source, URL).unwrap()
 }
 
-/// What is found of these subscriptions.
+/// The findings about these subscriptions.
 async fn found(
     pool: &PgPool,
     provider: &'static str,

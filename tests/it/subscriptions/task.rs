@@ -1,4 +1,4 @@
-//! The background task: one process compares for all, and what it finds is told once.
+//! The background task: one process compares for all, and its findings are reported once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const NOT_SUBSCRIBED: &str = "charge.refunded has a handler and is not subscribed";
 
-/// What was told: the problem, and whether it is over.
+/// A report: the problem, and whether it is over.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(Problem, bool)>>>);
 
@@ -503,7 +503,7 @@ async fn until_gauge(exporter: &PrometheusHandle, number: u32) {
     .await;
 }
 
-/// What a process finds that was frozen for longer than its turn is of the past.
+/// The findings of a process that was frozen for longer than its turn are out of date.
 #[tokio::test]
 async fn y2_a_process_that_lost_its_turn_writes_nothing() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -534,7 +534,7 @@ async fn y2_a_process_that_lost_its_turn_writes_nothing() {
     assert_eq!(rows(&database).await, [row(&["a", "b", "c"])]);
 }
 
-/// Answers that there is nothing, once it is told to.
+/// Answers that there is nothing, once the test says so.
 #[derive(Clone)]
 struct Frozen(Arc<Notify>);
 

@@ -1,4 +1,4 @@
-//! A future that is dropped in the midst.
+//! A future that is dropped half-way.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -28,7 +28,7 @@ pub struct Database {
 static SERVER: OnceCell<ThrowawayPostgres> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
-/// What the databases of most tests are copied from: one with the crate's tables, and `effects`
+/// The template of most tests' databases: one with the crate's tables, and `effects`
 /// for the handlers to write to.
 const TEMPLATE: &str = "migrated";
 
@@ -72,10 +72,10 @@ async fn create(server: &ThrowawayPostgres, name: &str, template: &str) {
 /// Removes databases whose tests are over, which a drop cannot wait for.
 static REMOVER: OnceLock<Sender<String>> = OnceLock::new();
 
-/// So that there are never more than those of the tests that run: each has 8 MB.
+/// Then only the running tests have databases: each has 8 MB.
 impl Drop for Database {
     fn drop(&mut self) {
-        // It is that of all tests.
+        // All tests share it.
         if self.turn.is_some() {
             return;
         }
@@ -280,8 +280,8 @@ pub async fn another(database: &Database, sql: &str) -> Transaction<'static, Pos
     tx
 }
 
-/// Asserts how many deliveries are claimed, and how many effects the handlers have left. A
-/// macro, so that a failure is told where the test asserts it.
+/// Asserts how many deliveries are claimed, and how many effects the handlers have left. A macro, so a failure is
+/// reported where the test asserts it.
 macro_rules! assert_rows {
     ($database:expr, claims: $claims:expr, effects: $effects:expr $(, $($message:tt)+)?) => {
         assert_eq!(

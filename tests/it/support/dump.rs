@@ -3,7 +3,7 @@ use throwaway_postgres::snapshot;
 
 use super::database::Database;
 
-/// What is in the crate's tables, in lower case.
+/// The content of the crate's tables, in lower case.
 pub struct Dump(String);
 
 impl Database {
@@ -15,7 +15,7 @@ impl Database {
             .unwrap()
     }
 
-    /// All rows of the crate's tables, but for those of some tables.
+    /// All rows of the crate's tables, except some tables.
     pub async fn dump(&self, without: &[&str]) -> Dump {
         let tables: Vec<String> = sqlx::query_scalar(
             "select format('%I.%I', table_schema, table_name) from information_schema.tables
@@ -54,7 +54,7 @@ impl Database {
         .unwrap()
     }
 
-    /// Those in which a text of lower case is, as a text or in bytes.
+    /// The columns that contain a text of lower case, as a text or in bytes.
     pub async fn columns_with(&self, text: &str) -> Vec<String> {
         let hex = hex_of(text);
         let mut all = Vec::new();

@@ -30,7 +30,7 @@ impl io::Write for Log {
 }
 
 thread_local! {
-    /// Where what is logged on this thread goes.
+    /// Where this thread's log goes.
     static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
@@ -44,7 +44,7 @@ pub async fn logged(work: impl Future<Output = ()>) -> String {
         tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)
-            // Its digits could be those that a test looks for.
+            // A test could look for the same digits.
             .without_time()
             .with_writer(|| LOG.with_borrow(|log| log.clone().unwrap_or_default()))
             .init();

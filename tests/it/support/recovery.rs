@@ -1,4 +1,4 @@
-//! Deliveries that are kept: what the tests say of them by name.
+//! Kept deliveries: the tests' names for what they say about them.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,7 +55,7 @@ pub fn due_after(time: &str) -> String {
     )
 }
 
-/// Longer than a process may be silent before another one takes over what it has taken.
+/// Longer than a process may be silent before another one takes over its deliveries.
 pub fn longer_than_silence() -> Duration {
     // With the heartbeat by which it is noticed.
     seconds_of("SILENCE") + seconds_of("INTERVAL")
@@ -82,17 +82,17 @@ pub fn recovery(pool: &PgPool) -> Recovery {
         .poll_interval(Duration::from_millis(200))
 }
 
-/// Keeps what failed, for four attempts in all.
+/// Keeps failed deliveries, for four attempts in all.
 pub fn keep(recovery: &Recovery) -> Keep {
     Keep::failed(recovery).retry_delays([SOON, SOON, SOON])
 }
 
-/// Records what failed, without its request.
+/// Records failed deliveries, without their requests.
 pub fn record(keep: Keep) -> Keep {
     keep.body_limit(0)
 }
 
-/// Runs what the application has kept.
+/// Runs the kept deliveries of the application.
 pub fn recover(app: &TestApp) -> RecoveryTask {
     app.recovery.clone().spawn(app.router.clone())
 }
@@ -194,7 +194,7 @@ impl Process {
         }
     }
 
-    /// Runs what is kept.
+    /// Runs the kept deliveries.
     pub fn recover(&self) -> RecoveryTask {
         self.recovery.clone().spawn(self.router.clone())
     }
@@ -245,7 +245,7 @@ impl Database {
     }
 }
 
-/// Asserts what is kept of the only delivery that is.
+/// Asserts the row of the only kept delivery.
 macro_rules! assert_kept {
     ($database:expr, $state:literal, attempts: $attempts:expr, retries: $retries:expr) => {
         assert_eq!(

@@ -50,8 +50,7 @@ pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
         .request()
 }
 
-/// A request signed as GitHub signs, as it goes over the wire, with a length that may not
-/// be that of the body.
+/// A request signed as GitHub signs, as it goes over the wire, with a length that may differ from the body's.
 pub fn wire(id: &str, body: &str, content_length: usize) -> String {
     let mut wire = "POST / HTTP/1.1\r\nHost: localhost\r\n".to_owned();
     for (name, value) in github(id, body).headers() {

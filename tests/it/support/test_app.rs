@@ -22,7 +22,7 @@ use super::request::secret;
 pub struct TestApp {
     pub database: Database,
     pub router: Router,
-    /// What the layer keeps is run by it, once it is spawned.
+    /// It runs the layer's kept deliveries, once it is spawned.
     pub recovery: Recovery,
     provider: Provider,
     runs: Arc<AtomicU32>,
@@ -270,7 +270,7 @@ pub async fn send(router: &Router, request: Request<Body>) -> Answer {
     }
 }
 
-/// Not how long it takes, but that it does not take for ever.
+/// A time limit: not how long it takes, but that it does not take forever.
 pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), answer)
         .await

@@ -95,7 +95,7 @@ async fn what_is_not_committed_has_no_work_after_it() {
         })
         .await;
         assert_eq!(app.send(github("a", "{}")).await.outcome, "failed");
-        // The work is dropped, and with it the sender of notes but for the handler's own.
+        // The work is dropped, and with it all senders of notes except the handler's own.
         tokio::task::yield_now().await;
         assert!(noted.try_recv().is_err());
         assert_rows!(app.database, claims: 0, effects: 0);

@@ -289,7 +289,7 @@ async fn g6_a_panic_does_not_cost_the_connection() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// It is deduplicated all the same, but what it writes is not.
+/// It is still deduplicated, but its writes are not.
 #[tokio::test]
 async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
     const WARNING: &str = "its handler has not taken DedupeTx";

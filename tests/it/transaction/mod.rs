@@ -1,4 +1,4 @@
-//! What a handler does with its transaction, and when that is committed.
+//! A handler's work in its transaction, and when that is committed.
 
 mod after_commit;
 mod commit;

@@ -73,7 +73,7 @@ async fn g4_nothing_is_written_after_a_second_level_that_was_cancelled_behind_a_
     }
 }
 
-/// What sqlx offers on `&mut *tx` gives the transaction up; what follows is refused.
+/// sqlx's own methods on `&mut *tx` give the transaction up; further statements are refused.
 #[tokio::test]
 async fn g4_nothing_is_written_after_sqlxs_own_begin_has_failed() {
     type Failing = for<'t> fn(&'t mut DedupeTx) -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
@@ -221,7 +221,7 @@ impl Level for Savepoint<'_> {
     }
 }
 
-/// What a random handler has written, as far as it can know.
+/// The writes of a random handler, as far as it can know.
 #[derive(Default)]
 struct Written {
     /// Kept if the delivery is.

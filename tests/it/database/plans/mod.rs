@@ -1,5 +1,5 @@
-//! Growth: what a statement reads depends neither on how full the tables are, nor on how full they were when Postgres made
-//! the plan that it keeps.
+//! Growth: the rows that a statement reads depend neither on how full the tables are, nor on how full they were when
+//! Postgres made the plan that it keeps.
 //!
 //! Each statement of the crate is run on empty tables, until Postgres keeps a plan of it. Then the tables are filled, and the
 //! same connection runs it again, with that plan.
@@ -16,7 +16,7 @@ use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 use self::statements::{In, NAMED, NOT_RUN, STATEMENTS};
 
-/// The rows that the statements of the table are about, of each kind one.
+/// The rows for the statements of the table, one of each kind.
 const SOME: &str = "
     insert into idempotent_webhook.processes values (1, 1);
     insert into idempotent_webhook.kept_deliveries (
@@ -42,7 +42,7 @@ const SOME: &str = "
     insert into idempotent_webhook.redelivery_requests values ('test', '', 'new')
 ";
 
-/// What is kept in an outage and was processed before it: of the endpoint of the statements, and of another one.
+/// Rows kept in an outage and processed before it: for the endpoint of the statements, and for another one.
 const MANY: &str = "
     insert into idempotent_webhook.kept_deliveries (
         endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at, last_failed_at, died_at, archived_for,
@@ -147,7 +147,7 @@ async fn growth_1_by_plans_of_tables_that_were_analyzed_when_they_were_small() {
     reads_no_more(FEW).await;
 }
 
-/// The text of a statement. That of a template has the kind of rows behind its name.
+/// The text of a statement. A template has the kind of rows after its name.
 fn text(texts: &BTreeMap<String, String>, name: &str) -> String {
     let (name, kind) = name.split_once(' ').unwrap_or((name, ""));
     let text = texts
@@ -282,7 +282,7 @@ fn begin(kind: In) -> String {
     }
 }
 
-/// The types of values that say theirs are given, as sqlx does. Postgres finds out the rest.
+/// The types of values that name their type are given, as sqlx does. Postgres finds out the rest.
 fn prepare(place: usize, values: &str, text: &str) -> String {
     let values = named(values);
     let mut depth = 0;

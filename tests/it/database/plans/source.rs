@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What each statement on the crate's tables has in its text.
+/// Each statement on the crate's tables has this in its text.
 const SCHEMA: &str = "idempotent_webhook.";
 
 /// The texts of all statements by their names: a file in `src`, and a constant if there is one.

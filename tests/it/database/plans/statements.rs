@@ -7,15 +7,15 @@ pub enum In {
     Own,
     /// An operation of an operator.
     Operation,
-    /// That of a claim, before the handler has it.
+    /// The transaction of a claim, before the handler has it.
     Claim,
-    /// That of a handler, with its settings.
+    /// The transaction of a handler, with its settings.
     Handler,
 }
 
 use self::In::{Claim, Handler, Operation, Own};
 
-/// What stands for several values.
+/// A name for several values.
 pub const NAMED: [(&str, &str); 4] = [
     ("KEYS", "'{test,test}', '{\"\",\"\"}', '{due,dead}'"),
     ("KEY", "'test', '', 'due'"),
@@ -351,7 +351,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ),
 ];
 
-/// Those of the table that are not run here, and why.
+/// The statements of the table that are not run here, and why.
 pub const NOT_RUN: &[(&str, &str)] = &[
     (
         "dashboard/",

@@ -1,6 +1,7 @@
 //! Y1 over three months: which alarms of event types are false, and which come too late or not at all.
 //!
-//! The statements of the crate run with a time of the test. Each test prints what it has found, which the guide has as a table.
+//! The statements of the crate run with a time of the test. Each test prints its findings, which the guide has as a
+//! table.
 
 use sqlx::AssertSqlSafe;
 use sqlx::Executor;
@@ -10,7 +11,7 @@ use crate::support::Database;
 
 const DAYS: i32 = 91;
 
-/// What was found of a frequent type, which comes ten times a day or more.
+/// The findings about a frequent type, which comes ten times a day or more.
 #[derive(Debug, sqlx::FromRow)]
 struct Judged {
     what: String,
@@ -18,7 +19,7 @@ struct Judged {
     name: String,
     since: f64,
     is_frequent: bool,
-    /// How many days after it was to be found.
+    /// How many days after it should have been found.
     after: Option<f64>,
 }
 
@@ -81,13 +82,13 @@ async fn judge(shape: &str) -> Vec<Judged> {
             after.unwrap_or_default()
         );
     }
-    // Of what is merely rare.
+    // About types that are only rare.
     let is_false = judged.iter().filter(|one| one.what == "false");
     assert!(is_false.count() <= 8, "{judged:#?}");
     judged
 }
 
-/// Of frequent types, nothing is missed, and at most one alarm a month is false.
+/// For frequent types, nothing is missed, and at most one alarm a month is false.
 fn assert_frequent_types_are_told(judged: &[Judged]) {
     let frequent = |what: &str| {
         let of_kind = judged
@@ -123,7 +124,7 @@ async fn y1_three_months_of_a_team() {
     assert_eq!(judged.iter().filter(|one| one.what == "found").count(), 3);
 }
 
-/// Nothing is frequent, so nothing is promised: but what stops and what is renamed is told.
+/// Nothing is frequent, so nothing is promised: but types that stop or are renamed are reported.
 #[tokio::test]
 async fn y1_three_months_of_two_events_a_day() {
     let judged = judge(include_str!("two_a_day.sql")).await;

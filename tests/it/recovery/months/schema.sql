@@ -1,4 +1,4 @@
--- Months of an endpoint, of which a test fills the tables, and `months.run` runs them. Times are days since the begin.
+-- Months of an endpoint: a test fills the tables, and `months.run` runs them. Times are days since the begin.
 create schema months;
 
 -- What the provider sends.
