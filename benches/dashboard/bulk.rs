@@ -1,4 +1,4 @@
-//! Actions on all that is dead: whether the count stays true, and whether they get slower.
+//! Actions on all dead deliveries: whether the count stays true, and whether they get slower.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const PARTS: i64 = 5;
 pub async fn run(pool: &PgPool) {
     let browser = Browser::new(pool.clone());
     println!("\nactions on all that is dead, each a second, one part after the other\n");
-    // What is retried is dead again, so that there is as much to discard.
+    // Retried deliveries are dead again, so as many are left to discard.
     for action in ["retry", "discard"] {
         let dead = count(pool, "state = 'dead'").await;
         let others = count(pool, "state <> 'dead'").await;

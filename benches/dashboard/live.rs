@@ -1,4 +1,4 @@
-//! What a live stream loses beside somebody who looks at the dashboard.
+//! How much a live stream slows down while somebody looks at the dashboard.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! The dashboard on 10 million deliveries and a million dead ones: how long each page takes, what a
-//! live stream loses beside it, and actions on all that is dead.
+//! The dashboard on 10 million deliveries and a million dead ones: how long each page takes, how much a live stream
+//! slows down beside it, and actions on all dead deliveries.
 //!
 //!     cargo bench --bench dashboard [-- --small] [pages | live | bulk]
 //!

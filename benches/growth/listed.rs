@@ -1,4 +1,4 @@
-//! What it costs to find out which of a page of listed events were never processed.
+//! The cost of finding out which of a page of listed events were never processed.
 
 use std::time::{Duration, Instant, SystemTime};
 

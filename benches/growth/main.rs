@@ -238,7 +238,7 @@ async fn rows(server: &Server) {
     }
 }
 
-/// What the index on the time costs a claim: one database with it and one without, in turn.
+/// The cost of the index on the time for a claim: one database with it and one without, in turn.
 async fn index(server: &Server) {
     println!("\nclaims with the index on the time to those without, a million rows, 8 at a time\n");
     let with = filled(server, "with_index", 1_000_000, DAY, APART).await;
@@ -249,7 +249,7 @@ async fn index(server: &Server) {
         .unwrap();
     let mut ratios = Vec::new();
     for round in 0..=60 {
-        // Which one comes first changes, since each leaves work for the disk behind.
+        // They take turns to be first, since each leaves work for the disk behind.
         let mut rates = [0.0; 2];
         let mut order = [(0, &with), (1, &without)];
         order.rotate_left(round % 2);

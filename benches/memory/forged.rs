@@ -25,7 +25,7 @@ const BODY: usize = 2 * 1024 * 1024;
 /// Longer than servers usually take.
 const HEADER: usize = 380_000;
 
-/// Beside twice what was sent: the header of a token, of at most 16 KiB, as a table of its members.
+/// Besides twice the request: the header of a token, of at most 16 KiB, as a table of its members.
 const BESIDE: u64 = 256 * 1024;
 
 /// A list that has about so many bytes.
@@ -50,7 +50,7 @@ fn escaped(bytes: usize) -> String {
     format!(r"{}\n", "x".repeat(98)).repeat(bytes / 100)
 }
 
-/// A message of SNS, with these members in place of short ones.
+/// A message of SNS, with these members instead of short ones.
 fn sns(message: &str, subject: &str) -> String {
     let arn = "arn:aws:sns:us-east-1:123456789012:orders";
     let certificate = "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0.pem";

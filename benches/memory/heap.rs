@@ -1,4 +1,4 @@
-//! What a piece of work takes from the heap.
+//! The heap usage of a piece of work.
 
 use dhat::{HeapStats, Profiler};
 

@@ -1,5 +1,5 @@
-//! What requests take from the heap: to be verified, on their way through the layer and
-//! through a hand-written handler, and while many of them are held up.
+//! The heap usage of requests: for verification, on their way through the layer and through a hand-written handler, and
+//! while many of them are held up.
 //!
 //!     cargo bench --bench memory
 //!     cargo bench --bench memory -- --forged
@@ -69,7 +69,7 @@ const HELD_UP_ROUNDS: usize = 5;
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
 
-/// One thread, so that what is measured is the same every time.
+/// One thread, so the measurement is the same every time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     forged::forgeries_are_cheap();

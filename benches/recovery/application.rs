@@ -24,9 +24,9 @@ pub const ACCEPT_BY_HAND: &str = "hand-written, inbox";
 pub const LAYER: &str = "layer";
 /// The same, and keeps all.
 pub const KEEP_ALL: &str = "keep all";
-/// The same, and keeps what fails, which nothing does.
+/// The same, and keeps failed deliveries. None fails.
 pub const KEEP_FAILED: &str = "keep failed";
-/// Runs what is kept, so many at once: `drain 4`.
+/// Runs kept deliveries, so many at once: `drain 4`.
 pub const DRAIN: &str = "drain ";
 /// The same with the default settings, and serves a live stream.
 pub const LIVE: &str = "live";
@@ -62,7 +62,7 @@ pub async fn run() {
     let failed = || Keep::failed(&recovery);
     let all = || Keep::all(&recovery);
     let router = match variant.as_str() {
-        // Nothing is handled, so all that is sent is kept.
+        // Nothing is handled, so all deliveries are kept.
         ACCEPTED => at_root(Keep::accepted(&recovery).quota(u32::MAX, 1 << 40)),
         ACCEPT_BY_HAND => Router::new().route("/", post(inbox).with_state(pool.clone())),
         LAYER => Router::new().route("/", post(handle).layer(layer())),
@@ -116,7 +116,7 @@ pub fn broken_endpoint_of(variant: &str) -> String {
     format!("broken of {variant}")
 }
 
-/// The endpoint of what a variant drains.
+/// The endpoint that a variant drains.
 pub fn backlog_of(variant: &str) -> String {
     format!("backlog of {variant}")
 }

@@ -1,4 +1,4 @@
-//! Many kept deliveries: how fast they are drained, and what a live stream loses meanwhile.
+//! Many kept deliveries: how fast they are drained, and how much a live stream slows down meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ fn resident(process: u32) -> f64 {
     kib / 1024.0
 }
 
-/// What a process drains, and how fast.
+/// The work and the speed of a process that drains.
 struct Draining {
     slots: usize,
     endpoint: Endpoint,

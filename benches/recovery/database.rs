@@ -59,7 +59,7 @@ impl Past {
         }
     }
 
-    /// Deletes what was kept since.
+    /// Deletes deliveries that were kept since.
     pub async fn restore(self, pool: &PgPool) {
         run(pool, "truncate inbox").await;
         match self {

@@ -1,4 +1,4 @@
-//! What keeping and recovery cost and how fast they are: acceptance, first attempts, draining, and the
+//! The cost and the speed of keeping and of recovery: acceptance, first attempts, draining, and the
 //! live stream beside it.
 //!
 //!     cargo bench --bench recovery [-- acceptance | first | latency | drain | live] [--lived] [--network]
@@ -125,7 +125,7 @@ async fn main() {
     pool.close().await;
 }
 
-/// The rate of acceptance alone: the endpoint is paused, so that nothing is handled.
+/// The rate of acceptance alone: the endpoint is paused, so nothing is handled.
 async fn acceptance(server: &Server, pool: &PgPool, past: Past) {
     let endpoint = Endpoint::new(pool.clone(), ACCEPTED);
     endpoint.pause().await.unwrap();
@@ -137,7 +137,7 @@ async fn acceptance(server: &Server, pool: &PgPool, past: Past) {
     }
 }
 
-/// What keeping costs a delivery that succeeds at its first attempt.
+/// The cost of keeping a delivery that succeeds at its first attempt.
 async fn first_attempts(server: &Server, pool: &PgPool, past: Past) {
     let layer = Contender::own(server, LAYER).await;
     println!("\ndeliveries that succeed at once, in answers a second\n");
@@ -158,7 +158,7 @@ async fn compare(
 ) {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        // With what was kept before, the quota would have more to count.
+        // With earlier rows, the quota would have more to count.
         past.restore(pool).await;
         let sample = async |contender| {
             measure::sample(server, contender, Mode::Fresh, connections, SLICE).await

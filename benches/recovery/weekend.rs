@@ -1,4 +1,4 @@
-//! What an outage costs: the handler of one endpoint fails until many deliveries are kept, and is repaired.
+//! The cost of an outage: the handler of one endpoint fails until many deliveries are kept, and is repaired.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const REST: Duration = Duration::from_millis(40);
 /// Before the outage, and after the backlog is gone, in slices.
 const QUIET: usize = 5;
 
-/// The longest time of a phase. What is over the quota is never kept.
+/// The longest time of a phase. Deliveries over the quota are never kept.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// For how long it goes on once the quota is full, in slices.
@@ -81,7 +81,7 @@ impl<'a> Outage<'a> {
         let mut full = 0;
         self.phase("the outage", Duration::ZERO, async |left| {
             full += usize::from(left >= kept);
-            // Where all is kept, the end. Otherwise what is over the quota is of interest, too.
+            // If all is kept, the end. Otherwise deliveries over the quota are of interest, too.
             full > if kept == self.quota { FULL } else { 0 }
         })
         .await;

@@ -20,7 +20,7 @@ pub const VARIANTS: [&str; 4] = [
     "hand-written, naive",
 ];
 
-/// Events that no handler is for: ignored by the layer, and claimed by hand to do nothing.
+/// Events without a handler: ignored by the layer, and claimed by hand to do nothing.
 pub const IGNORED: &str = "layer, ignored";
 pub const CLAIMED: &str = "hand-written, claimed";
 
@@ -73,7 +73,7 @@ fn failed(_: sqlx::Error) -> StatusCode {
     StatusCode::INTERNAL_SERVER_ERROR
 }
 
-/// What all of them do: one row.
+/// The work of all of them: one row.
 async fn work(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     sqlx::query("insert into effects (delivery_id) values ($1)")
         .bind(id)
@@ -171,7 +171,7 @@ async fn commit(mut tx: Transaction<'static, Postgres>) -> sqlx::Result<StatusCo
     Ok(StatusCode::OK)
 }
 
-/// As `naive`, for an event with which there is nothing to do.
+/// As `naive`, for an event that needs no work.
 async fn claimed(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
     let mut tx = pool.begin().await.map_err(failed)?;

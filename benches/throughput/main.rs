@@ -134,7 +134,7 @@ fn spread(values: impl Iterator<Item = f64>) -> String {
     )
 }
 
-/// Events that no handler is for.
+/// Events without a handler.
 async fn ignored(server: &Server) {
     let ignored = Contender::own(server, application::IGNORED).await;
     let claimed = Contender::own(server, application::CLAIMED).await;

@@ -1,5 +1,4 @@
-//! Round trips: how many a delivery takes, and what they cost where Postgres is a network
-//! away.
+//! Round trips: how many a delivery takes, and what they cost if Postgres is a network away.
 
 use std::path::Path;
 use std::time::Duration;

@@ -71,7 +71,7 @@ fn verify_small(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What a signature with a private key costs, beside an HMAC of a body as large: in tokens, with a
+/// The cost of a signature with a private key, beside an HMAC of an equally large body: in tokens, with a
 /// certificate, and with a chain of them.
 fn verify_keyed(criterion: &mut Criterion) {
     let body = String::from_utf8(event(3_000)).unwrap();

@@ -1,4 +1,4 @@
-//! The fields of a form and of a query are those of the crate `form_urlencoded`.
+//! The fields of a form and of a query are the same as with the crate `form_urlencoded`.
 //!
 //! The bytes: a line with the query, and the form.
 //!

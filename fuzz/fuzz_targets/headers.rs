@@ -1,5 +1,5 @@
-//! What is in headers is read by the rules of the documentation: lists of signatures, times, encodings, ids, the
-//! public URL, and names of event types.
+//! Headers are read by the rules of the documentation: lists of signatures, times, encodings, ids, the public URL, and
+//! names of event types.
 //!
 //! The bytes: which of these, two that choose within it, and the text. In a text, `$mac` is the right MAC.
 
@@ -230,7 +230,7 @@ fn public_url(text: &[u8]) {
     let authority = base.split('/').nth(2).unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let port = host.rsplit_once(':').map_or("", |(_, port)| port);
-    // An empty one is that of the scheme, and one that ends like this is a part of an address.
+    // An empty port is the scheme's, and a host that ends like this is a part of an address.
     assert!(
         port.is_empty() || port.ends_with(']') || digits(port).is_some(),
         "{base}"
@@ -285,7 +285,7 @@ fn event_type(text: &[u8]) {
         (None, _) => true,
         (Some(name), None) => matches(&name),
         (Some(name), Some(Some(action))) => matches(&name) || matches(&format!("{name}.{action}")),
-        // What cannot be read may be what is wanted.
+        // A type that cannot be read may be a wanted one.
         (Some(name), Some(None)) => {
             matches(&name)
                 || NAMES

@@ -3,11 +3,11 @@
 //! The bytes: both paths, a line each, and the document.
 //!
 //! The crate differs from both for stated reasons:
-//! - A path names one value, so it has no negative index. It may have one beyond 2^53, of which no list has an element.
+//! - A path names one value, so it has no negative index. It may have an index beyond 2^53, which no list has.
 //! - Digits are taken as they are written, where `serde_json` makes a float of more than 20 of them.
 //! - A member on a path that is there twice is refused: readers differ in which one counts.
-//! - What is not on a path has to be JSON by its grammar alone. `serde_json` refuses a lone surrogate, a number beyond
-//!   all floats and 128 levels, as it builds a document.
+//! - The rest of the document only needs to be JSON by its grammar. `serde_json` refuses a lone surrogate, a number
+//!   beyond all floats and 128 levels, as it builds a document.
 
 #![no_main]
 
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let first: First = serde_json::from_slice(body).expect("the same JSON");
-    // Where a path ends at an object or an array, nothing is read.
+    // If a path ends at an object or an array, nothing is read.
     let read = |path: &Path, document| {
         path.find(document)
             .filter(|value| !value.is_object() && !value.is_array())

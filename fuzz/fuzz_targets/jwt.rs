@@ -1,4 +1,4 @@
-//! A JSON Web Token counts where it counts for the crate `jsonwebtoken`, which signs it.
+//! A JSON Web Token is valid if it is for the crate `jsonwebtoken`, which signs it.
 //!
 //! The bytes: the algorithm and the settings, a place of the token in two bytes and the byte that comes there (none, if
 //! it is 0), and lines: the header, the claims (in which `$hash` is the SHA-256 of the body), and the body.
@@ -7,12 +7,11 @@
 //! - A header with `crit` names extensions that must be understood. None is.
 //! - `iss` is one text.
 //! - `iat` is a time that has come.
-//! - A time that this machine's clock cannot have is none.
+//! - A time that this machine's clock cannot have does not count.
 //! - A token in a header has at most 16 KiB.
 //!
 //! It ignores what it does not use, so that a header may have members that `jsonwebtoken` cannot read, and of two of one
-//! name the last one counts (RFC 7515 and RFC 7519, section 4). The signature and the algorithm are compared all the
-//! same.
+//! name the last one counts (RFC 7515 and RFC 7519, section 4). The signature and the algorithm are still compared.
 
 #![no_main]
 
@@ -74,7 +73,7 @@ fuzz_target!(|data: &[u8]| {
     compare(key, checks, &token, body);
 });
 
-/// What the claims of a token have to be, besides the times.
+/// The required claims of a token, besides the times.
 #[derive(Clone, Copy)]
 struct Checks {
     /// The issuer and the audience.

@@ -1,5 +1,4 @@
-//! Keys as a key URL answers, and certificates as a request brings them, count for what the right keys have signed
-//! alone.
+//! Keys from a key URL, and certificates in a request, verify only what the right keys have signed.
 //!
 //! The bytes: which of these, and its text. A chain is the day on which it is checked, since 1970, and the length of the
 //! first certificate, in two bytes each, and both certificates.
@@ -30,7 +29,7 @@ const MESSAGE: &[u8] = b"message";
 const RSA: &str = include_str!("../../tests/keys/rsa.pem");
 const P256: &str = include_str!("../../tests/keys/p256.pem");
 const ED25519: &str = include_str!("../../tests/keys/ed25519.json");
-/// The key, its certificate, that of its issuer, and the root.
+/// The key, its certificate, the issuer's certificate, and the root.
 const APPLE: &str = include_str!("../../tests/keys/apple.pem");
 
 fuzz_target!(init: { senders(); }, |data: &[u8]| match data {
@@ -89,7 +88,7 @@ impl Signature {
     }
 }
 
-/// Keys verify what they verify for `jsonwebtoken`, where the document has JSON Web Keys.
+/// If the document has JSON Web Keys, they verify the same as with `jsonwebtoken`.
 fn document(text: &[u8]) {
     static SIGNATURES: LazyLock<[Signature; 3]> = LazyLock::new(|| {
         [
@@ -139,7 +138,7 @@ fn json_web_keys(document: &Value) -> Option<Vec<DecodingKey>> {
     if document.get("public_keys").is_some() || keys.iter().any(|key| is_other(key)) {
         return None;
     }
-    // Of what `jsonwebtoken` may not know, only the key itself is read.
+    // If `jsonwebtoken` may not know a member, only the key itself is read.
     let members = ["kty", "crv", "x", "y", "n", "e"];
     let keys = keys.into_iter().filter_map(|key| {
         let key: BTreeMap<_, _> = members

@@ -1,4 +1,5 @@
-//! What the fuzz targets share: requests that are read from bytes and changed, and presets with secrets that sign.
+//! The common parts of the fuzz targets: requests that are read from bytes and changed, and presets with secrets that
+//! sign.
 
 #[path = "../../tests/provider/support/mod.rs"]
 pub mod support;
@@ -15,7 +16,7 @@ pub use layer::is_handled;
 pub use request::read_request;
 pub use sender::{Sender, senders};
 
-/// The time of all that the targets sign, 2027-01-15, so that an input is judged alike each time.
+/// The time of all that the targets sign, 2027-01-15: then an input has the same result each time.
 pub fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }

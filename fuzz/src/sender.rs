@@ -27,7 +27,7 @@ pub fn senders() -> &'static [Sender] {
 impl Sender {
     fn of(preset: &Preset) -> Self {
         let cases = cases_of(preset);
-        // The secret of the case that is said to sign, as public keys do not, or else of the first one.
+        // The secret of the case that is marked as signing, as public keys do not sign, or else of the first one.
         let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());
         let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
         let case = accepted().find(signs).or_else(|| accepted().next());

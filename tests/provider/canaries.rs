@@ -1,4 +1,4 @@
-//! Canaries: who can make one, and what is none.
+//! Canaries: who can make one, and requests that are none.
 
 use std::time::SystemTime;
 
@@ -101,7 +101,7 @@ fn deploy_3_nobody_makes_a_canary_with_another_secret() {
     }
 }
 
-/// Whatever its headers are, and whatever it says of canaries.
+/// Whatever its headers are, and whatever it says about canaries.
 #[test]
 fn deploy_3_a_delivery_is_no_canary() {
     for preset in presets::ALL {

@@ -1,4 +1,4 @@
-//! Captures: what they hide, what they keep, and what the presets make of them.
+//! Captures: what they hide, what they keep, and how the presets read them.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -50,7 +50,7 @@ fn json_of(capture: &Capture) -> Value {
     serde_json::from_str(&body_of(capture)).unwrap()
 }
 
-/// What a text of a member becomes.
+/// The replacement of a text of a member.
 fn text(name: &str, text: &str) -> String {
     let capture = captured(json!({ name: text }).to_string());
     json_of(&capture)[name].as_str().unwrap().to_owned()
@@ -357,7 +357,7 @@ fn z3_phone_numbers_hosts_and_dates_are_found_within_a_text() {
     assert!(date.contains(" 999"), "{date}");
     let uuid = text("id", "00000000-1234-1234-1234-000000000000");
     assert_eq!(uuid.len(), 36);
-    // These are none.
+    // These are not dates.
     for (name, value) in [
         ("order", "123-456-78901"),
         ("rate", "0.1234567890123"),
@@ -586,7 +586,7 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
     assert_eq!(body_of(&captured("")), "");
 }
 
-/// What is known to have no capture, or to need more.
+/// Presets without a capture, or that need more.
 const NOT_CAPTURED: [(&str, &str); 3] = [
     (
         "apple-app-store",
@@ -596,7 +596,7 @@ const NOT_CAPTURED: [(&str, &str); 3] = [
     ("wix", "its body is neither JSON nor a form"),
 ];
 
-/// Cases that are no capture either, or that the kit does not sign as they were.
+/// Cases without a capture either, or that the kit does not sign as they were.
 const FURTHER_CASES: [(&str, &str); 7] = [
     // It signs one item.
     ("adyen", "two-items"),

@@ -72,7 +72,7 @@ fn provider(preset: &Preset) -> Provider {
         .public_url("https://example.com".parse().unwrap())
 }
 
-/// What the layer says of a name that it refuses.
+/// The layer's message about a name that it refuses.
 fn refusal(provider: &Provider, name: &str) -> Option<String> {
     let layer = || VerifiedWebhook::new("test", provider.clone()).only([name]);
     let panic = catch_unwind(AssertUnwindSafe(layer)).err()?;

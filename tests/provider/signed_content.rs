@@ -1,4 +1,4 @@
-//! What a preset says that its signature covers.
+//! The content that a preset's signature covers, by its own report.
 
 use std::time::{Duration, SystemTime};
 

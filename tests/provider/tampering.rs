@@ -32,7 +32,7 @@ impl Delivery {
     }
 
     fn of_case(preset: &Preset, case: &Case) -> Self {
-        // A changed time is to be refused for its signature, and not for its age.
+        // A changed time should be refused for its signature, and not for its age.
         let provider = case
             .provider(preset)
             .unwrap()
@@ -92,7 +92,7 @@ fn no_byte_of_a_signed_body_can_be_changed() {
     }
 }
 
-/// Headers that have to be there, and are not signed: those that name the key, which here is given.
+/// Headers that must be there, and are not signed: they name the key, which is given here.
 const UNSIGNED: [&str; 2] = ["paypal-cert-url", "x-ebay-signature"];
 
 /// A header matters if the request is not authentic without it. Of such a header, no byte can be
@@ -142,8 +142,8 @@ fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
     changed
 }
 
-/// A form can be written in several ways that have one signature. A digest of the body is another one then, so it is no
-/// id that the signature covers.
+/// A form can be written in several ways that have one signature. Then the digest of the body differs, so the signature
+/// does not cover it as an id.
 #[test]
 fn p2_an_id_is_not_covered_if_the_form_can_be_written_in_another_way() {
     let mandrill = presets::by_name("mandrill").unwrap();

@@ -1,4 +1,4 @@
-//! What presets take in place of a secret: the text forms, and what is refused.
+//! The values that presets take instead of a secret: their text forms, and refused texts.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -137,7 +137,7 @@ fn what_no_provider_could_match_is_refused() {
     assert!(LiveKitKey::new("a", Secret::new([0xff]).unwrap()).is_err());
 }
 
-/// As of a value that was read from a file. Nothing would match, and nobody would be told why.
+/// As in a value that was read from a file. Nothing would match, and nobody would learn why.
 #[test]
 fn a_line_break_at_the_end_is_refused() {
     assert_refused::<SnsTopic>(&[&format!("{ARN}\n")]);

@@ -202,7 +202,7 @@ async fn v2_a_handlers_error_is_a_500() {
     );
 }
 
-/// There is no transaction, and the handler is not taken for one that has written in it.
+/// There is no transaction, and the layer does not assume that the handler has written in one.
 #[tokio::test]
 async fn v2_a_handler_that_takes_a_transaction_is_not_called() {
     let handler = async |_: DedupeTx| StatusCode::OK;

@@ -48,9 +48,9 @@ pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
 pub const GRACE: &str = "UNDER_FIRE_GRACE";
 /// Whether it deletes what providers do not send again.
 pub const PRUNES: &str = "UNDER_FIRE_PRUNES";
-/// Whether it is of a version that has no handler yet for what the next one has.
+/// Whether it is a version that lacks a handler of the next one.
 pub const IS_OLD: &str = "UNDER_FIRE_IS_OLD";
-/// The file to which its hooks append what they are told. Without it, it has none.
+/// The file to which its hooks append their reports. Without it, it has none.
 pub const TOLD: &str = "UNDER_FIRE_TOLD";
 /// How long a hook takes after that, in milliseconds.
 pub const HOOK_TIME: &str = "UNDER_FIRE_HOOK_TIME";
@@ -62,17 +62,17 @@ pub const SECRET: &str = "under fire";
 /// How long a handler may run.
 pub const HANDLER_TIME: Duration = Duration::from_secs(3);
 
-/// For how long a provider sends a delivery again. What is older may be deleted.
+/// For how long a provider sends a delivery again. Older deliveries may be deleted.
 pub const WINDOW: Duration = Duration::from_secs(20);
 
-/// The same of those whose lists are reconciled, which takes its time.
+/// The same for providers whose lists are reconciled, which takes its time.
 const LISTED_WINDOW: Duration = Duration::from_secs(120);
 
 pub fn is_wanted() -> bool {
     std::env::var_os(DATABASE).is_some()
 }
 
-/// What has to end before the process does.
+/// The parts that must end before the process does.
 #[derive(Default)]
 struct Background {
     layers: Vec<IdempotentWebhook>,
@@ -103,7 +103,7 @@ fn github() -> Provider {
     presets::github(Secret::new(SECRET).unwrap()).redelivery_window(WINDOW)
 }
 
-/// Serves until it is told to stop, or killed, or its parent is gone.
+/// Serves until it is asked to stop, or killed, or its parent is gone.
 pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let connections = std::env::var(CONNECTIONS).unwrap().parse().unwrap();
@@ -524,8 +524,7 @@ async fn behave(headers: &HeaderMap) -> Result<StatusCode, StatusCode> {
     Ok(StatusCode::OK)
 }
 
-/// What a careful engineer writes without the layer: verify, begin, insert on conflict do
-/// nothing, work, commit.
+/// A careful engineer's code without the layer: verify, begin, insert on conflict do nothing, work, commit.
 async fn by_hand(
     State((pool, provider, calls)): State<(PgPool, Provider, Calls)>,
     headers: HeaderMap,

@@ -25,7 +25,7 @@ use crate::application::SECRET;
 use crate::disk::Disk;
 use crate::server::Server;
 
-/// What is wrong with Postgres, or with a handler.
+/// A fault of Postgres, or of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     /// Another session has locked the table to which handlers write.
@@ -41,7 +41,7 @@ enum Trouble {
 use Trouble::{FrozenDisk, LockedTable, MissingStandby, SlowStatement};
 
 impl Trouble {
-    /// Whether what is given up ends only with the trouble: nothing may cancel a commit.
+    /// Whether a statement that is given up ends only with the trouble: nothing may cancel a commit.
     fn is_of_commits(self) -> bool {
         matches!(self, MissingStandby | FrozenDisk)
     }
@@ -115,7 +115,7 @@ async fn holds(trouble: Trouble, time: Duration) {
     );
     assert!(seen.backends <= i64::from(POOL) + 4, "{trouble:?}");
     if trouble.is_of_commits() {
-        // Those that have to wait for a connection would take seconds for each.
+        // Deliveries that must wait for a connection would take seconds for each.
         assert!(refused > SENDERS * time.as_secs(), "{trouble:?}");
     } else {
         // It takes as long as the trouble otherwise.
@@ -204,7 +204,7 @@ impl Seen {
     }
 }
 
-/// Senders, each of which has one delivery under way.
+/// Senders, each with one delivery under way.
 struct Sending {
     processed: Arc<AtomicU64>,
     refused: Arc<AtomicU64>,

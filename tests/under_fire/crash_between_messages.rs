@@ -14,15 +14,15 @@ use crate::proxy::{Message, Proxy};
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// What came of all rounds of one boundary and one fault.
+/// The results of all rounds of one boundary and one fault.
 #[derive(Default)]
 struct Cell {
     most_attempts: u32,
-    /// What the attempt that was hit came to.
+    /// The result of the attempt that was hit.
     first: BTreeSet<String>,
 }
 
-/// What has come of a lane.
+/// The result of a lane.
 #[derive(Default)]
 struct Done {
     cells: usize,
@@ -113,7 +113,7 @@ fn is_short(number: usize, column: usize) -> bool {
     column == 0 || column == 1 + number % (FAULTS.len() - 1)
 }
 
-/// Rows that are done but for one before them, and the number of the next to be printed.
+/// Rows that are done, but not yet one before them, and the number of the next one to print.
 type Rows = Mutex<(usize, BTreeMap<usize, Row>)>;
 type Row = [String; FAULTS.len()];
 
@@ -244,7 +244,7 @@ impl Lane {
         attempts
     }
 
-    /// A delivery that nothing stands in the way of, but for a disk that takes its time.
+    /// A delivery without a fault, apart from a disk that takes its time.
     async fn deliver(&mut self, id: &str) {
         let attempt = self.attempt(id).await;
         self.again += self.retry(id, attempt).await - 1;

@@ -1,6 +1,5 @@
-//! A delivery that is sent once to a process that recovers, or that was processed and is run again on
-//! purpose, and a fault before one of the messages in its life: keep, take, run, commit and end. What was
-//! promised for it happens once.
+//! A delivery that is sent once to a process that recovers, or that was processed and that an operator runs again, and
+//! a fault before one of the messages in its life: keep, take, run, commit and end. Its promised effect happens once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::proxy::Proxy;
 use crate::sender::Sender;
 use crate::server::Server;
 
-/// What is hit by faults: a delivery that is sent, or one that is run again on purpose.
+/// The target of faults: a delivery that is sent, or one that an operator runs again.
 struct Life {
     path: &'static str,
     /// What the handler does at its attempts that are hit, before it succeeds.
@@ -74,7 +73,7 @@ enum Fired {
     TooLate,
 }
 
-/// What became of the deliveries of one life and one fault.
+/// The results of the deliveries of one life and one fault.
 #[derive(Default)]
 struct Hits {
     all: u32,
@@ -84,7 +83,7 @@ struct Hits {
 /// By the number of the life and the name of the fault.
 type Met = BTreeMap<(usize, &'static str), Hits>;
 
-/// What has come of a lane.
+/// The result of a lane.
 struct Done {
     met: Met,
     upheld: Upheld,
@@ -208,7 +207,7 @@ impl Lane {
         });
         let due = tokio::time::timeout(Duration::from_secs(3), faults.recv()).await;
         let Ok(Some(due)) = due else {
-            // Otherwise a message that comes now is held for ever.
+            // Otherwise a message that comes now is held forever.
             drop(faults);
             sent.await.unwrap();
             self.end_of(id).await;
@@ -240,7 +239,7 @@ impl Lane {
         }
     }
 
-    /// How many rows of what is kept of the delivery are in this state.
+    /// How many kept rows of the delivery are in this state.
     async fn count(&self, id: &str, state: &str) -> i64 {
         let sql = format!(
             "select count(*)
@@ -250,7 +249,7 @@ impl Lane {
         self.server.count(&sql).await
     }
 
-    /// Waits until it is not due, or the patience ends, with a process that lives. What is due then is against a
+    /// Waits until it is not due, or the patience ends, with a process that lives. A delivery that is due then breaks a
     /// rule of the history.
     async fn end_of(&self, id: &str) {
         let deadline = Instant::now() + PATIENCE;

@@ -1,6 +1,6 @@
 //! All at once, for as long as one likes. Four processes with each way to keep, and with none, on one Postgres:
 //! deliveries in several copies, handlers that fail, events that never come and are reconciled, retention, operators.
-//! Meanwhile processes are killed, frozen and deployed anew, their connections are cut, and Postgres crashes. One
+//! Meanwhile processes are killed, frozen and deployed again, their connections are cut, and Postgres crashes. One
 //! process lives through all of it, to see what becomes of its memory.
 
 use std::collections::BTreeSet;

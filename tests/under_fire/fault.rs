@@ -10,7 +10,7 @@ use crate::server::Server;
 pub enum Fault {
     /// The connection is cut. Before a message from Postgres, this is the answer lost.
     Cut,
-    /// Nothing more gets through, and nobody is told.
+    /// Nothing more gets through, and nobody is notified.
     Silence,
     /// The application is killed with SIGKILL.
     KillApplication,

@@ -37,7 +37,7 @@ impl Order {
         format!("/operate/{}/{endpoint}/{id}", self.name())
     }
 
-    /// The order that is given at a path. `None` for that of a provider.
+    /// The order that is given at a path. `None` for a provider's path.
     pub fn at(path: &str) -> Option<Self> {
         let (name, _) = path.strip_prefix("/operate/")?.split_once('/')?;
         Self::of(name)

@@ -105,7 +105,7 @@ impl Process {
         }
     }
 
-    /// One with hooks, each of which writes to a file what it is told, and then takes so long.
+    /// One with hooks. Each writes its reports to a file, and then takes so long.
     pub fn telling(self, file: PathBuf, time: Duration) -> Self {
         Self {
             tells: Some(Tells { file, time }),
@@ -190,7 +190,7 @@ impl Process {
         }
     }
 
-    /// Starts another one in its place, tells it to stop, and waits until it has.
+    /// Starts another one in its place, asks it to stop, and waits until it has.
     pub async fn deploy(&self) {
         let new = self.start().await;
         let old = self.running.lock().await.replace(new);

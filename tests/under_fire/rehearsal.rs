@@ -1,4 +1,4 @@
-//! The job of a deploy rehearses a thousand deliveries. It is killed in the midst of that, and nothing is left of it. Then it
+//! The job of a deploy rehearses a thousand deliveries. It is killed half-way, and nothing is left of it. Then it
 //! rehearses beside the traffic of another process.
 
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ pub async fn run(length: Length) {
     println!("\nrehearsal: {DELIVERIES} deliveries, with kills in the midst and beside traffic\n");
     let server = Server::start().await;
     assert_eq!(server.count(INSERT).await, DELIVERIES);
-    // What a rehearsal calls is no part of the history of what was sent.
+    // Calls of a rehearsal are not part of the history of sent deliveries.
     let rehearsed = Recorder::start();
     let job = Process::new(server.url(), &rehearsed, 10, Duration::from_secs(5)).rehearsing();
     kills_leave_nothing(&server, &job).await;

@@ -125,7 +125,7 @@ fn hang() {
 enum Hold {
     /// A sender falls silent after half of the headers.
     Headers,
-    /// A sender falls silent in the midst of the body.
+    /// A sender falls silent in the middle of the body.
     Body,
     /// A handler does not end, on a thread that blocks.
     Handler,

@@ -1,5 +1,5 @@
-//! What hooks are told while processes are frozen in a hook, or told to stop in an outage. One of the processes has no
-//! hook.
+//! The reports to hooks while processes are frozen in a hook, or asked to stop in an outage. One of the processes has
+//! no hook.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ pub async fn run() {
     tokio::join!(join_all([2, 6].map(frozen)), join_all(stopped));
 }
 
-/// What the hooks of all processes were told.
+/// The reports to the hooks of all processes.
 struct Told(TempPath);
 
 impl Told {
@@ -132,7 +132,7 @@ async fn frozen(number: usize) {
     }
     let has_hook = number > 2;
     if has_hook {
-        // They leave it what it tells.
+        // They leave it its reports.
         server.until(NO_DEATH_UNTOLD).await;
         told.until("kept: failing begun", 1).await;
         assert_eq!(told.count(first), 1);
@@ -148,7 +148,7 @@ async fn frozen(number: usize) {
     if has_hook {
         server.until(NO_PROBLEM).await;
     } else {
-        // What the frozen one may have told is left. Of the rest, nobody was told.
+        // The possible reports of the frozen one are left. The rest was not reported.
         server
             .until(
                 "select (array_agg(endpoint || ' ' || is_there) = array['acknowledged false'])::int::bigint
@@ -164,7 +164,7 @@ async fn frozen(number: usize) {
         .send_once(frozen.address().await, "/kept", "after-it", &[])
         .await;
     assert_eq!(sent, processed());
-    // It has told all it tells.
+    // It has made all its reports.
     assert!(frozen.terminate(STOP_TIME).await);
     let mut expected = vec![first.to_owned(), "acknowledged: failing over".to_owned()];
     if has_hook {
@@ -204,7 +204,7 @@ enum Outage {
     Crash,
 }
 
-/// What the process does when Postgres is lost and it is told to stop.
+/// The work of the process when Postgres is lost and it is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     Idle,
@@ -214,7 +214,8 @@ enum Moment {
     Hook,
 }
 
-/// A process is told to stop in an outage, and killed if that takes it too long. Another one does what it has left.
+/// A process is asked to stop in an outage, and killed if that takes it too long. Another one does the rest of its
+/// work.
 async fn stopped(outage: Outage, moment: Moment) {
     let server = Server::start().await;
     let recorder = Recorder::start();
@@ -274,7 +275,7 @@ async fn stopped(outage: Outage, moment: Moment) {
         )
         .await;
     if moment == Moment::Hook {
-        // What it could not note is told again, and what it has not told is told once.
+        // Reports that it could not note are made again, and missing ones are made once.
         server.count(PASS_ON).await;
         stopping.address().await;
         server.until(NO_DEATH_UNTOLD).await;

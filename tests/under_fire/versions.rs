@@ -48,7 +48,7 @@ pub async fn run() {
     let kept = i64::try_from(DELIVERIES).unwrap();
     assert_eq!(server.count(AGE).await, kept);
     assert!(order(Order::Resume).await.is_acknowledged());
-    // Both are there, as in the midst of a deploy.
+    // Both are there, as during a deploy.
     old.address().await;
     server.until(&has_run(DELIVERIES)).await;
     // The deploy is rolled back. The old version ignores what the provider sends, and takes what is kept.

@@ -1,4 +1,4 @@
-//! What other crates make of the same delivery: verify, claim, one row, commit.
+//! Other crates with the same delivery: verify, claim, one row, commit.
 //!
 //! Started by the benchmark `throughput`, with the contender in `BENCHMARK_VARIANT` and the
 //! database in `BENCHMARK_DATABASE`.

@@ -1,4 +1,4 @@
-//! `webhook send --canary`: how far it comes, over TLS, past what stands before the layer, and to Postgres.
+//! `webhook send --canary`: how far it comes, over TLS, past proxies in front of the layer, and to Postgres.
 
 use std::sync::Arc;
 

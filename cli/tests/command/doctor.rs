@@ -1,4 +1,4 @@
-//! What the provider's subscription lacks, with the exit status and without the key.
+//! Differences of the provider's subscription, with the exit status and without the key.
 
 use provider_apis::{Api, Hook, KEY, Refusal, SUBSCRIPTIONS};
 

@@ -21,7 +21,7 @@ use crate::application::{Application, Rows, serve};
 
 const SECRET: &str = "whsec_test_secret";
 
-/// What a run has said, and its exit status.
+/// The output of a run, and its exit status.
 struct Run {
     code: i32,
     out: String,
@@ -158,7 +158,7 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
         }
     );
 
-    // Another id than that of the body.
+    // Another id than the body's.
     let other = [&twice[..], &["--id", "evt_2"]].concat();
     let run = webhook(&other, &stripe_event("evt_1")).await;
     run.ends(0, ONCE);

@@ -1,4 +1,4 @@
-//! What the guide shows of the command.
+//! The guide's examples of the command.
 
 use crate::run::{run, webhook};
 

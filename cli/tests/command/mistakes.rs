@@ -140,7 +140,7 @@ fn json_that_was_written_again() {
                 "the body is written without any white space, as JSON.stringify writes it, with \\u escapes for <",
             ),
         ] {
-            // A sorted body is not what the provider sends if it was not.
+            // If the provider does not sort its bodies, it does not send a sorted one.
             if signed == EVENT && received == pretty(2) {
                 continue;
             }
@@ -221,7 +221,7 @@ fn the_url() {
         is_found(&captured.with_public_url(Some("http://example.com")), right);
         is_found(&captured.with_path("/hooks/?a=1"), right);
         is_found(&captured.with_path("/v1/hooks?a=1"), right);
-        // The whole URL in place of what is before the path.
+        // The whole URL instead of the part before the path.
         let whole = Some("https://example.com/hooks");
         is_found(&captured.with_public_url(whole), right);
         // A proxy has sent it on to another host, and has removed the start of the path.
@@ -242,7 +242,7 @@ fn the_url() {
             "the URL is https://example.com/hooks.\n",
         );
 
-        // Without --public-url, it is that of the header Host.
+        // Without --public-url, it comes from the header Host.
         let unknown = captured.with_public_url(None);
         unknown
             .verify()

@@ -1,4 +1,4 @@
-//! `record`, as a process that requests are sent to, and what its files are good for.
+//! `record`, as a process that gets requests, and the use of its files.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -261,7 +261,7 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
 fn z3_a_large_delivery_holds_up_no_other_one() {
     let github = preset("github", SECRET);
     let mut recorder = Recorder::start("github", &[]);
-    // Tens of thousands of words, each of which has a pseudonym.
+    // Tens of thousands of words, each with a pseudonym.
     let words: String = (0..30_000).map(|number| format!("{number:06} ")).collect();
     let push = delivery(&github).event_type("push");
     let large = push.body(format!(r#"{{"note":"{words}"}}"#));

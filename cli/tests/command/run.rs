@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use idempotent_webhook::presets;
 
-/// What it has said, and its exit status.
+/// Its output and its exit status.
 pub struct Run {
     pub code: i32,
     pub out: String,
@@ -28,13 +28,13 @@ impl Run {
         self
     }
 
-    /// What is wrong the next time, too.
+    /// An error that stays.
     #[track_caller]
     pub fn is_error(&self, text: &str) -> &Self {
         self.fails(2, text)
     }
 
-    /// What may pass by itself.
+    /// An error that may pass by itself.
     #[track_caller]
     pub fn is_not_now(&self, text: &str) -> &Self {
         self.fails(3, text)
@@ -65,7 +65,7 @@ pub fn shows_nothing_of(secret: &str, run: &Run) {
         (secret, 6),
         (bare, 6),
         (core, 6),
-        // What is shorter may be a word.
+        // A shorter text may be a word.
         (halves.0, 9),
         (halves.1, 9),
     ] {

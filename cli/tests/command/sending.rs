@@ -70,7 +70,7 @@ async fn many_copies_have_one_id_and_distinct_ones_have_their_own() {
         .says(&heading)
         .says("200     verified        50")
         .says("As expected: every answer 2xx, and at most one of them processed.");
-    // The report is all that is said.
+    // The report is the only output.
     assert_eq!(run.err, "");
     assert_eq!(seen_counts(&seen), [("d-1".to_owned(), 50)]);
 

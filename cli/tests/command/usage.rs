@@ -21,7 +21,7 @@ fn the_secret_comes_from_an_argument_a_variable_or_standard_input() {
     of(&["--secret", SECRET], None, b"").ends(0);
     of(&[], Some(SECRET), b"").ends(0);
     of(&["--secret-env", "WEBHOOK_SECRET"], Some(SECRET), b"").ends(0);
-    // The line break of `echo` is no mistake.
+    // The line break of `echo` is not a mistake.
     of(
         &["--secret", "-"],
         Some("another"),
@@ -63,7 +63,7 @@ fn wrong_usage_is_told() {
     with(&["--header", "no colon"]).is_error("it has no colon");
     with(&["--expired"]).is_error("github signs no time, so its requests do not expire");
     with(&[]).is_not_now("no answer from 127.0.0.1:1: Connection refused");
-    // Where nothing listens, not many are sent.
+    // If nothing listens, not many are sent.
     with(&["--times", "4000000000"]).is_not_now("Connection refused");
 
     let stripe = ["send", "stripe", "--body", "-"];

@@ -1,4 +1,4 @@
-//! What verifies, and at which step a request fails that does not.
+//! Requests that verify, and the step at which others fail.
 
 use idempotent_webhook::presets;
 

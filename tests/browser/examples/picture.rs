@@ -61,7 +61,7 @@ async fn picture(pool: PgPool) -> playground::Result<()> {
     {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // What the layers have counted is written every 5 seconds.
+    // The layers write their counts every 5 seconds.
     tokio::time::sleep(Duration::from_secs(6)).await;
     for _ in 0..12 {
         shop.receives_something().await?;

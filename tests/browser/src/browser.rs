@@ -24,8 +24,8 @@ pub struct Browser {
     chromium: Chromium,
 }
 
-/// What the browser sent of what a page is watched for, and its client could not parse: the
-/// client is generated from the protocol of an older browser.
+/// Watched events of the browser that its client could not parse: the client is generated from the protocol of an older
+/// browser.
 pub(crate) type NotUnderstood = Arc<Mutex<Vec<String>>>;
 
 impl Browser {
@@ -70,7 +70,7 @@ impl Browser {
         }
     }
 
-    /// An empty page, seen as `look` tells.
+    /// An empty page, with this `look`.
     pub async fn page(&self, look: Look) -> Page {
         let tab = self.connection.new_page("about:blank").await.unwrap();
         Page::open(tab, look, Arc::clone(&self.not_understood)).await

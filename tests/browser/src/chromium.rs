@@ -57,9 +57,9 @@ const FLAGS: [&str; 17] = [
     "--disable-background-networking",
     // In a container, /dev/shm is too small.
     "--disable-dev-shm-usage",
-    // A page that is restored from it is not loaded, and nobody would be told.
+    // A page that is restored from it is not loaded, and nobody would notice.
     "--disable-features=BackForwardCache,MediaRouter,OptimizationHints,Translate",
-    // Of the requests to other hosts, none leaves the machine.
+    // No request to another host leaves the machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
     "--no-default-browser-check",
     "--no-first-run",
@@ -91,7 +91,7 @@ impl Chromium {
             .arg("about:blank")
             .current_dir("/")
             .env("DIR", folder.path())
-            // Ctrl-C in the terminal is for this process, whose end is that of the browser.
+            // Ctrl-C in the terminal is for this process. Its end is also the end of the browser.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -105,7 +105,7 @@ impl Chromium {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(mut stderr) = stderr {
-                // What was read before an error is still worth telling.
+                // Output from before an error is still worth showing.
                 let _ = stderr.read_to_end(&mut bytes);
             }
             // Nobody listens any more if it took too long.
@@ -141,7 +141,7 @@ impl Chromium {
         ))
     }
 
-    /// Ends all processes, and tells what they have said.
+    /// Ends all processes, and returns their output.
     pub fn end(&mut self) -> io::Result<String> {
         drop(self.keeper.stdin.take());
         self.keeper.wait()?;

@@ -13,7 +13,7 @@ pub enum Finding {
     Log(String),
     /// An alert, a confirmation or a prompt. It has been dismissed.
     Dialog(String),
-    /// The URL of a request to another origin than those that the test went to.
+    /// The URL of a request to an origin that the test has not visited.
     ForeignRequest(String),
     /// A message that the client of the DevTools protocol could not parse. It may have been
     /// about any of the others.

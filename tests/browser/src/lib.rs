@@ -1,4 +1,4 @@
-//! A headless Chromium for tests of pages, with what they are served by.
+//! A headless Chromium for tests of pages, with a server for them.
 //!
 //! A test starts a [`Server`], a [`Browser`] and a [`Page`], does with the page what a user
 //! does, and ends with [`Page::assert_clean`] and [`Page::assert_accessible`]. What cannot be

@@ -114,7 +114,7 @@ impl Page {
         self.wait_for_navigation().await
     }
 
-    /// A load that nobody has waited for is not that of the page to come.
+    /// A load that nobody has waited for is not the load of the next page.
     async fn forget_loads(&mut self) {
         self.rest().await;
         self.awaited = self.watch.progress.borrow().loads;
@@ -495,7 +495,7 @@ impl Page {
         }
     }
 
-    /// What keeps some people from using the page: see `accessibility.js`.
+    /// Obstacles for some people on the page: see `accessibility.js`.
     pub async fn accessibility_problems(&self) -> Vec<String> {
         self.eval(include_str!("accessibility.js")).await
     }

@@ -20,10 +20,10 @@ use tokio::sync::watch::{Receiver, Sender, channel};
 
 use crate::Finding;
 
-/// What `console.debug` is told when all events before it are to be known.
+/// The text for `console.debug`, after which all earlier events are known.
 pub const MARK: &str = "harness: seen until here";
 
-/// What the browser shows in place of an error without a body.
+/// What the browser shows instead of an error without a body.
 const NO_BODY: &str = "chrome-error://chromewebdata/";
 
 /// The events that are followed.
@@ -44,7 +44,7 @@ pub struct Watch {
     pub progress: Receiver<Progress>,
 }
 
-/// Of the things that can be waited for, how many there were.
+/// How many there were of each thing that can be waited for.
 #[derive(Clone, Copy, Default)]
 pub struct Progress {
     pub loads: u64,
@@ -55,11 +55,11 @@ pub struct Progress {
 #[derive(Default)]
 struct Seen {
     findings: Vec<Finding>,
-    /// Of all requests, in their order.
+    /// The URLs of all requests, in their order.
     requests: Vec<String>,
-    /// Of those that the test went to.
+    /// The origins that the test went to.
     origins: HashSet<String>,
-    /// Of the document that was received last.
+    /// The status of the last received document.
     document: Option<(String, u16)>,
 }
 
@@ -126,8 +126,8 @@ async fn follow(
     seen: Arc<Mutex<Seen>>,
     advance: Sender<Progress>,
 ) {
-    // There is no order between the streams. So what is ready is taken together, and progress is
-    // told once all of it is recorded.
+    // There is no order between the streams. So all ready events are taken together, and progress is reported once all
+    // of them are recorded.
     let mut events = stream::select_all(events).ready_chunks(usize::from(u16::MAX));
     while let Some(events) = events.next().await {
         let mut progress = *advance.borrow();
@@ -174,7 +174,7 @@ impl Seen {
             }
             Event::Log(logged) => {
                 let entry = &logged.entry;
-                // That a page is an error is told to the test by its status.
+                // The test sees by its status that a page is an error.
                 let about_document = entry.source == LogEntrySource::Network
                     && self.document.as_ref().is_some_and(|(url, status)| {
                         *status >= 400

@@ -1,4 +1,4 @@
-//! The harness sees what it is there to see, on pages made for that.
+//! The harness finds what it should, on pages made for that.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use axum::routing::get;
 use axum::{Router, response::Response};
 use browser::{Browser, Database, Finding, Look, Page, Proxy, Server};
 
-/// A page on which there is nothing to find, around what is to be found.
+/// A page without findings, around something to find.
 fn page(content: &str) -> String {
     format!(
         r#"<!doctype html>
@@ -601,7 +601,7 @@ async fn a_proxy_strips_or_adds_a_prefix_and_keeps_the_host() {
     assert_eq!(page.goto(&proxy.url("/opsx")).await, 404);
     assert_eq!(page.goto(&proxy.url("/x")).await, 404);
 
-    // This form forgets the prefix, and the proxy does not mend that.
+    // This form forgets the prefix, and the proxy does not fix that.
     assert_eq!(page.goto(&proxy.url("/ops")).await, 200);
     page.fill("[name=name]", "Ann").await;
     assert_eq!(page.click_through("button").await, 404);
@@ -642,7 +642,7 @@ async fn a_database_has_the_tables() {
         .unwrap();
 }
 
-/// The processes that were told of the folder of a browser.
+/// The processes with the folder of a browser in their arguments.
 fn processes(folder: &Path) -> usize {
     let folder = folder.to_str().unwrap();
     fs::read_dir("/proc")

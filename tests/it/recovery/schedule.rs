@@ -340,7 +340,7 @@ async fn r8_what_a_handler_says_at_a_retry_of_the_provider_counts() {
         assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
         assert_kept!(app.database, "due", attempts: attempt, retries: 0);
         if attempt > 1 {
-            // Without a new one, the time stays that of the attempt before.
+            // If the handler names none, the time stays the same as before.
             app.database.until(&due_after("30 minutes")).await;
         }
     }

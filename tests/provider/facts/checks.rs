@@ -1,9 +1,9 @@
-//! What the settings of a preset must be because of what is known.
+//! The settings that a preset must have because of the facts.
 
 use super::{Basis, Deadline, entries};
 use crate::support::{Case, Expect, cases_of};
 
-/// Nothing that could still be processed is given up for an answer of the layer.
+/// No answer of the layer makes a provider give up a delivery that could still be processed.
 #[test]
 fn p7_a_provider_delivers_again_after_each_answer_that_is_no_success() {
     for entry in entries() {
@@ -93,7 +93,7 @@ fn each_entry_has_the_month_of_its_last_check() {
     }
 }
 
-/// `checked` alone says nothing of what somebody has looked at.
+/// `checked` alone does not say what somebody has looked at.
 #[test]
 fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
     for entry in entries() {
@@ -113,7 +113,7 @@ fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
     }
 }
 
-/// An outage of the handler is worse where the provider gives up first.
+/// An outage of the handler is worse if the provider gives up first.
 #[test]
 fn a_deadline_that_nobody_publishes_is_assumed_to_be_short() {
     for entry in entries() {

@@ -1,5 +1,5 @@
-//! What is known of each provider beyond what its preset sets: `src/presets/facts/NAME.json`. The facts in the documentation
-//! of the presets, beside it, and the tables of `PROVIDERS.md` are written from both.
+//! Facts about each provider beyond the settings of its preset: `src/presets/facts/NAME.json`. The facts in the
+//! documentation of the presets, beside it, and the tables of `PROVIDERS.md` are written from both.
 //!
 //!     UPDATE_PROVIDERS=1 cargo test --all-features --test provider facts::
 
@@ -20,10 +20,10 @@ use serde::Deserialize;
 use retry::Retry;
 use statuses::RedeliveredAfter;
 
-/// The folder of the facts: what is known of each provider, and what is written of it.
+/// The folder of the facts about each provider, and of the pages made from them.
 const FACTS: &str = "src/presets/facts";
 
-/// What the provider says, or what is assumed.
+/// The provider's statement, or an assumption.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Facts {
@@ -48,7 +48,7 @@ struct Facts {
     #[serde(default)]
     body_limit_is_published: bool,
     handshake: Option<String>,
-    /// What is not confirmed of this.
+    /// The unconfirmed parts.
     #[serde(default)]
     likely: Vec<Likely>,
     /// Further sentences.
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-/// What the signature that the preset verifies is known from.
+/// The source for the signature that the preset verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Basis {
@@ -181,7 +181,7 @@ impl Facts {
     }
 }
 
-/// A preset, and what is known of its provider.
+/// A preset, and the facts about its provider.
 struct Entry {
     preset: &'static Preset,
     provider: Provider,

@@ -1,4 +1,4 @@
-//! What is written by hand in the documentation of each preset, in its source.
+//! The handwritten part of each preset's documentation, in its source.
 
 use std::fs;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn the_tolerance_in_prose_is_that_of_the_code() {
     for entry in entries() {
         let name = entry.name();
         let (_, lines) = documentation(entry.preset);
-        // Clerk's page, for one, says it; Svix's is that of Standard Webhooks.
+        // Clerk's page, for one, says it; Svix's has the one of Standard Webhooks.
         let Some(said) = tolerance(&lines) else {
             let refers = lines
                 .iter()

@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[serde(rename_all = "lowercase")]
 pub enum RedeliveredAfter {
     Never,
-    /// Each that is no success.
+    /// Each status that is not a success.
     Failures,
     Only(Vec<Statuses>),
     But(Vec<Statuses>),

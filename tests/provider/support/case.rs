@@ -15,7 +15,7 @@ use idempotent_webhook::provider::signature::Tolerance;
 use idempotent_webhook::{Provider, Secret, Secrets};
 use serde::Deserialize;
 
-/// A request, and what is to come of it.
+/// A request and its expected result.
 #[derive(Deserialize)]
 pub struct Case {
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Case {
     url: Option<String>,
     /// The clock at receipt in Unix seconds; none where the scheme has no clock.
     now: Option<u64>,
-    /// In seconds; none where there is no check of the age.
+    /// In seconds; none if the age is not checked.
     tolerance: Option<u64>,
     pub expect: Expect,
     /// Whether the MAC itself is right.

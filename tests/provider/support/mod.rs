@@ -21,7 +21,7 @@ pub fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, 
     provider.verify(&head, &body, SystemTime::now())
 }
 
-/// A secret of the preset that signs: of its cases, the one that is said to, or the first one.
+/// A secret of the preset that signs: of the case that is marked as signing, or of the first one.
 pub fn a_secret_of(preset: &Preset) -> Secret {
     let cases = cases_of(preset);
     let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());

@@ -9,7 +9,7 @@ use idempotent_webhook::{Secret, Secrets, testing};
 use super::{folders, preset_of, say};
 use crate::support::{Case, read_folder};
 
-/// What the kit makes of a case that it signs anew.
+/// The kit's result for a case that it signs again.
 enum Resigned {
     /// The very headers of the case.
     Same,

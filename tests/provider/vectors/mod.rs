@@ -1,5 +1,4 @@
-//! Independent verification cases: those in `tests/vectors/`, and those of the folder
-//! that `WEBHOOK_VECTORS` names.
+//! Independent verification cases: in `tests/vectors/`, and in the folder that `WEBHOOK_VECTORS` names.
 //!
 //! A file is a JSON list of cases for the provider that it is named after.
 
@@ -26,11 +25,11 @@ fn preset_of(file: &str) -> Option<&'static Preset> {
     presets::by_name(&file.replace('_', "-")).ok()
 }
 
-/// What the preset makes of a case.
+/// The preset's result for a case.
 enum Judgement {
     Agrees,
     Differs(String),
-    /// It is no HTTP request.
+    /// It is not an HTTP request.
     NoRequest(String),
 }
 
@@ -122,7 +121,7 @@ impl Case {
     }
 }
 
-/// What became of a request.
+/// The result of a request.
 enum Outcome {
     Delivery {
         id: String,

@@ -42,7 +42,7 @@ pub struct Event {
     pub time: u64,
 }
 
-/// What an API answers instead of a page.
+/// The answers of an API instead of a page.
 #[derive(Clone, Copy, Debug)]
 pub enum Refusal {
     /// 429, with `Retry-After` or without it.
@@ -248,7 +248,7 @@ fn rfc3339(seconds: u64) -> String {
     humantime::format_rfc3339_micros(time).to_string()
 }
 
-/// What is also a secret to the providers that sign.
+/// The API key, which is also the secret of providers that sign.
 const CREDENTIALS: &str = "user:under fire";
 
 /// Its own key, as the applications have it.

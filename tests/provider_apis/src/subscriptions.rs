@@ -10,7 +10,7 @@ use idempotent_webhook::subscriptions::{
 
 use super::{Api, Refused, bad_request};
 
-/// Those that list subscriptions.
+/// The providers that list subscriptions.
 pub const SUBSCRIPTIONS: [&str; 5] = ["github", "paddle", "shopify", "stripe", "workos"];
 
 /// Some APIs answer with it.

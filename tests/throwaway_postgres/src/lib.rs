@@ -72,7 +72,7 @@ pub struct ThrowawayPostgres {
     keeper: Child,
 }
 
-/// What becomes of commits when the machine loses power.
+/// What happens to commits when the machine loses power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// As PostgreSQL is delivered: a commit is on disk before it is confirmed.
@@ -194,7 +194,7 @@ impl ThrowawayPostgres {
 impl Drop for ThrowawayPostgres {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
-        // There is nobody to tell of an error.
+        // Nobody could get an error.
         let _ = self.keeper.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! Small histories by hand, for each rule those that keep it and those that break it.
+//! Small histories by hand: for each rule, some that keep it and some that break it.
 
 use super::History;
 use super::check::Rule::{

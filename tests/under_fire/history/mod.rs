@@ -36,7 +36,7 @@ use crate::sender::Attempt;
 /// What happens to a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A request for it leaves, that of a provider or the order of an operator.
+    /// A request for it leaves: a provider's, or the order of an operator.
     Sent {
         request: u64,
         process: String,

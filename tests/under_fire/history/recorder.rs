@@ -62,7 +62,7 @@ impl Recorder {
         &self.0.path
     }
 
-    /// What was committed before is no part of the history.
+    /// Earlier commits are not part of the history.
     pub fn began_at(&self) -> u64 {
         self.0.began_at
     }

@@ -1,5 +1,4 @@
-//! What operators do with one delivery or one endpoint: what the page says, what is in the tables, and
-//! what is written down.
+//! Actions of operators on one delivery or one endpoint: the page, the tables, and the record.
 
 use crate::operator::{Operator, marks, two_dead};
 use crate::stage::Stage;
@@ -55,7 +54,7 @@ async fn one_is_discarded_once_that_is_confirmed() {
 
         ada.uses("a[href*='action=discard']").await;
         ada.uses(".confirm button").await;
-        // It is not known any more, but for what was done with it.
+        // It is not known any more, except for the record of the action.
         assert_eq!(ada.page.text_of(".lead .state").await, "unknown");
         ada.sees(&["discard", "done"]).await;
         assert_eq!(stage.kept().await, ["billing b-2 dead"]);

@@ -1,5 +1,4 @@
-//! What operators do with many deliveries at once: what the page says, what is in the tables, and what
-//! is written down.
+//! Actions of operators on many deliveries at once: the page, the tables, and the record.
 
 use sqlx::Executor;
 
@@ -15,7 +14,7 @@ async fn two_reasons() -> Stage {
     stage
 }
 
-/// The row of the overview with what fails for the reason "no such order".
+/// The row of the overview for the reason "no such order".
 const GROUP: &str = "table.groups tr:has(details)";
 
 #[tokio::test]

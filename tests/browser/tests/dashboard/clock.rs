@@ -1,4 +1,4 @@
-//! What pages gain with scripts: times in the reader's zone, a box that selects all, and pages that
+//! Features of pages with scripts: times in the reader's zone, a box that selects all, and pages that
 //! load themselves again.
 
 use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ async fn a_box_selects_all() {
     page.click(all).await;
     assert_eq!(page.click_through("button[value=retry]").await, 200);
     assert_eq!(page.text_of("h1").await, "Retry 3 deliveries?");
-    // The box itself is no delivery.
+    // The box itself is not a delivery.
     assert_eq!(page.count(".confirm input[name=key]").await, 3);
 }
 

@@ -11,7 +11,7 @@ use sqlx::Executor;
 
 use crate::stage::{PREFIX, Stage, ada, assert_sound, github_delivery};
 
-/// As the layer tells them.
+/// As the layer reports them.
 const SETTINGS: &str = r#"
     insert into idempotent_webhook.endpoint_settings (endpoint, settings, told_at)
     values ('uploads', '{"signature_header": "x-hub-signature-256"}', now())

@@ -1,5 +1,5 @@
-//! Clicks that were meant for what was there before: another site has the reader click twice, and
-//! leads to a confirmation in between.
+//! Clicks that were meant for an earlier page: another site makes the reader click twice, and leads to a confirmation
+//! in between.
 
 use axum::Router;
 use axum::response::Html;
@@ -184,7 +184,7 @@ async fn a_page_goes_on_after_a_double_click_that_has_led_to_it() {
         .await;
     page.wait_until_true("document.querySelector('#old') === null", "another content")
         .await;
-    // What the reader selects is left alone.
+    // The reader's selection is left alone.
     page.click_at(word, 1).await;
     page.click_at(word, 2).await;
     assert_ne!(page.eval::<String>("String(getSelection())").await, "");

@@ -1,5 +1,5 @@
-//! What senders choose, and operators are called, chosen against the dashboard: nothing of it runs,
-//! nothing hides or overflows, and links and actions reach exactly what they are for.
+//! Values of senders and names of operators that attack the dashboard: nothing of them runs, nothing hides or
+//! overflows, and links and actions reach exactly their targets.
 
 use browser::{Browser, Look, Page};
 use idempotent_webhook::dashboard::Access;
@@ -29,7 +29,7 @@ const ADDRESSES: [&str; 7] = [
     "action=discard&state=dead",
 ];
 
-/// What does not look like what it is.
+/// Texts that do not look like what they are.
 const LETTERS: [&str; 3] = [
     "evt_\u{202e}gnp.\u{2066}exe\u{2069}",
     "zero\u{200b}width\u{feff}\u{ad}and\u{2028}line",
@@ -155,7 +155,7 @@ async fn assert_harmless(texts: &[&str]) {
     }
 }
 
-/// The parameters of a list, in any order. A field that is empty is no filter.
+/// The parameters of a list, in any order. An empty field is not a filter.
 fn filters(url: &str) -> Vec<(String, String)> {
     let mut pairs: Vec<_> = Url::parse(url)
         .unwrap()
@@ -221,7 +221,7 @@ async fn assert_downloads(page: &Page, expected: &[u8]) {
     );
 }
 
-/// Nothing of what the page shows is a part of the page.
+/// No text on the page has become a part of the page.
 async fn assert_inert(page: &Page) {
     assert_sound(page).await;
     let foreign: Vec<String> = page

@@ -7,7 +7,7 @@ use sqlx::Executor;
 use crate::page_list::{self, Right, Takes};
 use crate::stage::Stage;
 
-/// What operators did, in each state that an action can have.
+/// Actions of operators, in each possible state.
 const ACTIONS: &str = "
     insert into idempotent_webhook.operator_actions
         (operator, action, endpoint, delivery_id, selection, active_at, ended_at, cancelled_at,
@@ -210,8 +210,8 @@ pub const DELIVERIES: [(&str, &str, &str); 8] = [
     ("commands", "accepted-1", "due"),
 ];
 
-/// Asserts that these addresses are of all pages that need one of these rights. What is only posted has none, and what is for
-/// programs is no page.
+/// Asserts that these addresses are of all pages that need one of these rights. A path that is only posted to has none,
+/// and a path for programs is not a page.
 pub fn assert_has_each_page<'a>(addresses: impl Iterator<Item = &'a str>, rights: &[Right]) {
     let names = addresses.map(|address| address.split_once('?').map_or(address, |(name, _)| name));
     let names: HashSet<_> = names.collect();

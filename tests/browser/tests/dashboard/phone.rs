@@ -7,7 +7,7 @@ use sqlx::Executor;
 use crate::pages::{DELIVERIES, PAGES, STATES, busy_stage};
 use crate::stage::{PREFIX, Stage, ada, assert_sound};
 
-/// What of the tables is cut off, beyond the edge, or without a size.
+/// The parts of the tables that are cut off, beyond the edge, or without a size.
 const CUT_OFF: &str = r#"(() => {
     const problems = [];
     const width = document.documentElement.clientWidth;

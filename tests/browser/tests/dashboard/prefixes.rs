@@ -1,4 +1,4 @@
-//! Wherever it is nested, and whatever a proxy makes of its paths, the dashboard links to itself.
+//! Wherever it is nested, and however a proxy changes its paths, the dashboard links to itself.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
@@ -14,7 +14,7 @@ async fn stage() -> Stage {
     stage.dead("billing", "a-1", "no such order: 1").await;
     stage.due("billing", "b-2", "the ledger is away").await;
     stage.processed("billing", "c-3").await;
-    // So that the list has further pages.
+    // Then the list has further pages.
     stage.many_dead("imports", 51).await;
     stage.endpoint("imports").pause().await.unwrap();
     stage
@@ -163,7 +163,7 @@ async fn crawl(page: &mut Page, start: &str, base: &str) -> Vec<String> {
     visited
 }
 
-/// Equal for links that differ only in what they are about.
+/// Equal for links that differ only in their objects.
 fn kind(link: &str) -> String {
     let url = Url::parse(link).unwrap();
     let of = |(name, value): (Cow<str>, Cow<str>)| match &*name {

@@ -1,5 +1,4 @@
-//! What operators ask, answered within two clicks from the overview, with the data of the example
-//! `dashboard`.
+//! Questions of operators, answered within two clicks from the overview, with the data of the example `dashboard`.
 
 #[expect(
     dead_code,

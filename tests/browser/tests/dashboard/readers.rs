@@ -24,7 +24,7 @@ const PAGES: [&str; 11] = [
     "action?id=1",
 ];
 
-/// What only those see who may see payloads.
+/// The parts that are only for those who may see payloads.
 const SECRETS: [&str; 3] = [
     "secret-of-the-query",
     "secret-of-a-header",

@@ -106,7 +106,7 @@ impl Stage {
     pub async fn running(&self, endpoint: &str, id: &str) {
         self.due(endpoint, id, "the ledger is away").await;
         self.run(
-            // The number is that of a process that lives: no other one is there to judge it.
+            // The number belongs to a living process: no other one is there to judge it.
             "with taker as (
                 insert into idempotent_webhook.processes values (1, 1)
                 on conflict do nothing
@@ -194,7 +194,7 @@ impl Stage {
         .unwrap();
     }
 
-    /// What is kept: `billing evt_1 dead`, or `due now` if it runs at once.
+    /// The kept deliveries: `billing evt_1 dead`, or `due now` if it runs at once.
     pub async fn kept(&self) -> Vec<String> {
         self.lines(
             "select concat_ws(
@@ -224,7 +224,7 @@ impl Stage {
         .await
     }
 
-    /// What operators did: `ada: retry billing evt_1, changed 1`.
+    /// The actions of operators: `ada: retry billing evt_1, changed 1`.
     pub async fn audit(&self) -> Vec<String> {
         self.lines(
             "select format(
@@ -302,7 +302,7 @@ fn keep(layer: IdempotentWebhook, recovery: &Recovery) -> IdempotentWebhook {
         .headers(["x-kept".parse().unwrap()])
         .body_limit(25 * 1024 * 1024)
         .retry_delays([Duration::from_secs(3600)]);
-    // What is in flight is so until the test has ended.
+    // Deliveries in flight stay so until the test has ended.
     layer.keep(keep).handler_timeout(Duration::from_secs(3600))
 }
 
@@ -353,7 +353,7 @@ pub fn assert_sound(page: &Page) -> impl Future<Output = ()> + '_ {
         page.assert_accessible().await;
         page.assert_clean().await;
         let url = page.url().await;
-        // A form in a paragraph ends it: what comes after is no part of it.
+        // A form in a paragraph ends it: the text after it is not part of it.
         assert_eq!(page.count("p:empty").await, 0, "{asked}: {url}");
         assert!(
             !page.has_horizontal_overflow().await,
