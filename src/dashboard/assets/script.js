@@ -1,5 +1,5 @@
-// What pages gain with scripts: times in the reader's zone, a box that selects all, a command that one
-// copies, and pages whose content is loaded again while somebody looks at them. Everything works without.
+// What scripts add to pages: times in the reader's zone, a box that selects all, a button that copies a
+// command, and content that reloads while somebody looks at it. Everything works without them.
 "use strict";
 
 (() => {
@@ -14,7 +14,7 @@
     second: "2-digit", timeZoneName: "longOffset",
   });
 
-  // No more of a time than is needed today.
+  // Only as much of a time as is needed today.
   function short(at) {
     const now = new Date();
     if (at.toDateString() === now.toDateString()) return hour.format(at);
@@ -57,7 +57,7 @@
       });
       const label = document.createElement("label");
       label.className = "box";
-      // Where the column has no head.
+      // If the column has no head.
       label.dataset.label = name;
       label.append(all);
       head.replaceChildren(label);
@@ -82,7 +82,7 @@
     }
   }
 
-  // What the reader has opened, which is found again in the next content.
+  // The parts that the reader has opened: they stay open in the next content.
   const opened = "details[data-key] > summary";
 
   // After a double click on a button of the page before, the second click is on this one, and selects the
@@ -103,10 +103,10 @@
       || (active && active !== document.body && active.id !== "main" && !active.matches(opened));
   }
 
-  // Only the content: the reader stays where he is, and what he has opened stays open.
+  // Only the content: the scroll position stays, and opened parts stay open.
   async function reload() {
     const answer = await fetch(location.href, { redirect: "manual" });
-    // The session has ended: the browser shows what there is instead.
+    // The session has ended: the browser shows the page that comes instead.
     const hasEnded = answer.type === "opaqueredirect" || [401, 403].includes(answer.status);
     if (hasEnded) return location.reload();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -132,7 +132,7 @@
       try {
         if (!isBusy()) await reload();
       } catch {
-        // The server is away. The next time it may be back.
+        // The server is away. Next time it may be back.
       }
       reloadLater();
     }, seconds * 1000);
