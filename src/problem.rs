@@ -73,7 +73,7 @@ impl Problem {
         }
     }
 
-    /// What the log says of it.
+    /// The text for the log.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Failing => "deliveries have failed and wait",
@@ -117,7 +117,7 @@ impl Problem {
         }
     }
 
-    /// The names of all. A later version may know more.
+    /// All names. A later version may know more.
     pub(crate) fn names() -> [&'static str; 12] {
         Self::ALL.map(Self::as_str)
     }

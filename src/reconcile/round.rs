@@ -25,7 +25,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 /// How often a round waits for a page, or for a redelivery, before it fails.
 const MAX_WAITS: u32 = 10;
 
-/// A list with more pages than this is taken for one without an end.
+/// A list with more pages than this counts as endless.
 const MAX_PAGES: usize = 100_000;
 
 /// The rounds of one process.
@@ -58,7 +58,7 @@ pub struct Reconciled {
     pub unusable: u64,
 }
 
-/// A delivery that is missing, as [`Reconcile::dry_run`] has found it.
+/// A missing delivery, found by [`Reconcile::dry_run`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MissingDelivery {
@@ -79,7 +79,7 @@ enum Asked {
     Wait(Duration, String),
 }
 
-/// What a round has seen.
+/// The findings of a round.
 pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
     /// The reason why the first unusable delivery cannot be run.
@@ -237,7 +237,7 @@ impl<S: EventSource> Rounds<'_, S> {
         Some(wait)
     }
 
-    /// What [`Reconcile::dry_run`] returns.
+    /// The result of [`Reconcile::dry_run`].
     pub(super) async fn list_missing(&self) -> Result<Vec<MissingDelivery>, ReconcileError> {
         let span = self.position.bounds(&self.limits).await?.span();
         let mut found = Vec::new();
@@ -272,7 +272,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// The tenant of the path, where the provider has tenants.
+    /// The tenant of the path, if the provider has tenants.
     async fn tenant(&self) -> Result<Option<Tenant>, ReconcileError> {
         let head = self.head(Method::POST);
         let secrets = self.reconcile.settings.verification.provider.secrets();

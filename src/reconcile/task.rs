@@ -47,7 +47,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// # Errors
     ///
-    /// [`ReconcileError::Busy`] if another process is in a round, and what has failed otherwise.
+    /// [`ReconcileError::Busy`] if another process is in a round, and any other failure.
     pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
         let rounds = self.rounds(true, Progress::default());
         match rounds.run().await? {
@@ -63,7 +63,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// # Errors
     ///
-    /// Those of the list and of Postgres.
+    /// The errors of the list and of Postgres.
     pub async fn dry_run(&self) -> Result<Vec<MissingDelivery>, ReconcileError> {
         self.rounds(true, Progress::default()).list_missing().await
     }

@@ -26,12 +26,12 @@ pub(super) type OnChange = Arc<dyn Fn(&EndpointChange) + Send + Sync>;
 pub struct EndpointChange {
     /// The endpoint.
     pub endpoint: String,
-    /// What is wrong, or was.
+    /// What is or was wrong.
     pub problem: Problem,
     /// What the problem is about, if that is not the endpoint: the event type, or the task that has stopped. `*` stands for those that are not told by
     /// name, and ` (unverified)` is at the end of one that a sender may have chosen.
     pub subject: Option<String>,
-    /// When it was seen first.
+    /// When it was first seen.
     pub since: SystemTime,
     /// Whether it is over.
     pub is_over: bool,
@@ -64,7 +64,7 @@ impl EndpointChange {
 /// How a process looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// Also if another process has looked a moment ago.
+    /// Even if another process has looked a moment ago.
     pub(super) is_forced: bool,
     /// Whether it judges which endpoints no process recovers.
     pub(super) judges_absence: bool,

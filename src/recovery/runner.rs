@@ -90,14 +90,14 @@ impl Runner {
         self.shared.stay_alive();
         let mut turn = 0;
         while !stop.is_asked() {
-            // Registered before it looks, so as not to miss one in between.
+            // Registered before it looks: it must not miss one in between.
             let news = self.shared.news.notified();
             stop.takes(LONGEST_LOOK);
             let Some(mut agenda) = stop.or(self.look()).await else {
                 break;
             };
             self.work_off(&mut agenda, &mut turn, &mut stop).await;
-            // Without this wait, what is due and cannot be taken is looked at as fast as Postgres answers.
+            // Without this wait, it would look at due deliveries that it cannot take as fast as Postgres answers.
             if !agenda.has_taken {
                 stop.takes(agenda.wait);
                 let _ = stop.or(tokio::time::timeout(agenda.wait, news)).await;
@@ -106,7 +106,7 @@ impl Runner {
         stop.progress().unlimited();
         let mut attempts = std::mem::take(&mut *self.attempts());
         while attempts.join_next().await.is_some() {}
-        // All slots are free once nothing of the layers runs in the background.
+        // All slots are free once the layers run nothing in the background.
         let _ = self.shared.all_slots().await;
         self.shared.liveness.leave().await;
     }
@@ -533,7 +533,7 @@ fn could_not_take(error: &DatabaseError) {
     tracing::warn!(%error, "webhook recovery could not look for due deliveries");
 }
 
-/// What was not given back is free once its number is given up.
+/// A delivery that was not given back is free once its number is given up.
 fn note_given_back<T>(written: Result<Result<T, DatabaseError>, Elapsed>) {
     match written {
         Ok(Ok(_)) => {}
@@ -554,13 +554,13 @@ impl Agenda {
         due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))
     }
 
-    /// Until when the first of what is taken ahead waits.
+    /// Until when the first delivery that is taken ahead waits.
     fn ahead_until(&self) -> Option<Instant> {
         let due = self.due.iter();
         due.filter_map(|endpoint| endpoint.ahead.until()).min()
     }
 
-    /// Whether it is time for another look, or nothing more is due. What is taken ahead comes before it.
+    /// Whether it is time for another look, or nothing more is due. Deliveries that are taken ahead come first.
     fn is_over(&mut self) -> bool {
         let is_late = self.looked_at.elapsed() > LOOK_INTERVAL;
         self.due

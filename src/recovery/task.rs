@@ -28,7 +28,7 @@ use super::stopping::RecoveryTask;
 use crate::background::{Background, spawn_once};
 use crate::transaction::{DatabaseError, Store};
 
-/// For each step of its own on the database.
+/// The limit of each of its own steps on the database.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Kubernetes kills 30 seconds after it has asked.
@@ -107,7 +107,7 @@ impl Recovery {
         Self::of_process(pool, false)
     }
 
-    /// The handle of a process that keeps deliveries and leaves it to another process to run them again.
+    /// The handle of a process that keeps deliveries and lets another process run them again.
     ///
     /// A layer keeps the same deliveries with it. If no other process recovers the endpoint, that is logged
     /// at WARN.
@@ -274,7 +274,7 @@ impl Recovery {
     /// # fn recovery(pool: sqlx::PgPool) -> Recovery {
     /// Recovery::new(pool).on_change(|change| {
     ///     let state = if change.is_over { "over" } else { "begun" };
-    ///     // The event type, where the problem is one of a type.
+    ///     // The event type, if the problem is about one.
     ///     let subject = change.subject.as_deref().unwrap_or_default();
     ///     let text = format!("{}: {} {subject}, {state}", change.endpoint, change.problem);
     ///     // It counts as told once this function returns.
@@ -400,7 +400,7 @@ impl Recovery {
         self.shared.endpoints.add(layer)
     }
 
-    /// A layer is waited for when this stops.
+    /// A stop waits for the layer.
     pub(crate) fn join(&self, layer: JoinedLayer) {
         self.shared.joined_layers.add(layer);
     }

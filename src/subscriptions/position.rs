@@ -1,4 +1,4 @@
-//! What was found last of a subscription, and which process compares next: a row in Postgres.
+//! The last findings about a subscription, and which process compares next: a row in Postgres.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) struct Position {
     turn: Turn,
 }
 
-/// What the row says.
+/// The content of the row.
 pub(super) struct Look {
     pub(super) differences: i64,
     /// Until it is the turn of a process.

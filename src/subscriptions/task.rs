@@ -1,4 +1,4 @@
-//! The background task: one process compares for all, and what has changed is logged.
+//! The background task: one process compares for all, and changes are logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +137,7 @@ impl<S: SubscriptionSource> Begin for Subscriptions<S> {
     }
 }
 
-/// Up to a tenth longer, so that many processes do not ask at once.
+/// Up to a tenth longer: many processes must not ask at once.
 fn jittered(time: Duration) -> Duration {
     time.mul_f64(1.0 + JITTER * random_fraction())
 }

@@ -16,7 +16,7 @@ use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 /// the same number in their texts, for the planner to know that it is a small one.
 const BATCH: usize = 1000;
 
-/// What is deleted in one transaction.
+/// The rows that are deleted in one transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// The activity and the settings of this age and, after a year at least, the event types, the actions of operators,
