@@ -62,7 +62,7 @@ async fn main() -> Result<(), Error> {
         .keep(Keep::failed(&kept))
         // Activity is written in the background.
         .without_activity()
-        // Below the timeout of the function, so that the layer rolls back and answers.
+        // Below the timeout of the function: then the layer rolls back and answers.
         .handler_timeout(Duration::from_secs(8));
     let app: Router = Router::new().route("/webhooks/stripe", post(paid).layer(stripe));
     lambda_http::run(app).await
