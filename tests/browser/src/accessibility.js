@@ -12,8 +12,8 @@
     const isRendered = (element) => element.checkVisibility({ visibilityProperty: true });
     const isHidden = (element) => !isRendered(element) || element.closest("[aria-hidden=true]") !== null;
 
-    // Content, with what stands for pictures in it. Not that which is hidden from readers, and
-    // not that of a control in its own label.
+    // Content, with the texts for its pictures. Without content that is hidden from readers, and
+    // without the content of a control in its own label.
     const textOf = (node, control) => {
         if (node.nodeType === Node.TEXT_NODE) return node.data;
         if (node.nodeType !== Node.ELEMENT_NODE || node === control) return "";
@@ -41,7 +41,7 @@
         if (explicit) return explicit;
         if (element.localName === "button") return words(textOf(element)) || words(element.title);
         if (isButton(element)) {
-            // The browser writes its own on those without one.
+            // The browser writes its own text on buttons without one.
             const own = { submit: "Submit", reset: "Reset" }[element.type] ?? "";
             return words(element.type === "image" ? element.alt : (element.getAttribute("value") ?? own)) || words(element.title);
         }
@@ -137,8 +137,8 @@
     const prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
     const isDark = schemes.includes("dark") && (prefersDark || !schemes.includes("light"));
     const paper = isDark ? [18, 18, 18, 1] : [255, 255, 255, 1];
-    // Of an element: what is behind its text, and how opaque it is; or nothing if a picture is
-    // behind it, whose colours nobody knows.
+    // The colour behind the text of an element, and how opaque the text is; or nothing if a picture
+    // is behind it, whose colours nobody knows.
     const behind = (element) => {
         const layers = [];
         let opacity = 1;
@@ -192,9 +192,9 @@
         check(field, "a field", getComputedStyle(field).color);
     }
 
-    // The bars of a plot: what is in an svg with the role of a picture. `ground` is the class of what
-    // is only behind them. Each has to be seen on what is behind it, and to be told from another one
-    // that it touches, without a stroke or a gap between them.
+    // The bars of a plot: the shapes in an svg with the role of a picture. `ground` is the class of
+    // shapes that are only behind them. Each bar must be visible on its ground, and differ from another
+    // one that it touches, without a stroke or a gap between them.
     const hexOf = (rgb) => "#" + rgb.slice(0, 3).map((value) => Math.round(value).toString(16).padStart(2, "0")).join("");
     for (const plot of all("svg[role=img]")) {
         if (isHidden(plot)) continue;
@@ -229,7 +229,7 @@
 
     // Targets of at least 24 by 24 pixels (WCAG 2.5.8). A smaller one needs so much space that a circle
     // of that size around its middle meets no other target and no such circle. A link in a sentence, and
-    // what the browser alone has sized, need not be so large.
+    // elements that only the browser has sized, need not be so large.
     const SIZE = 24;
     const isInText = (link) => {
         if (getComputedStyle(link).display !== "inline") return false;
@@ -247,7 +247,7 @@
                 .map((part) => part.getBoundingClientRect());
             return { element, box: boxes.reduce((one, other) => (other.width * other.height > one.width * one.height ? other : one)) };
         })
-        // What is out of sight until it has the focus is no target for a pointer.
+        // An element that is out of sight until it has the focus is not a target for a pointer.
         .filter(({ box }) => box.right > 0 && box.bottom + scrollY > 0);
     const isSmall = ({ box }) => box.width < SIZE - 0.1 || box.height < SIZE - 0.1;
     const middle = ({ box }) => [box.left + box.width / 2, box.top + box.height / 2];
