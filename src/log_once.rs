@@ -47,7 +47,7 @@ impl<K: Ord> LogOnce<K> {
         }
     }
 
-    /// Whether this key is to be logged now.
+    /// Whether to log this key now.
     pub(crate) fn is_first(&self, key: K) -> bool {
         if self.is_over() {
             return false;

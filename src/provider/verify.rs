@@ -135,7 +135,7 @@ impl Provider {
     /// async fn check(provider: &Provider, head: &Parts, body: &[u8]) -> StatusCode {
     ///     match provider.verify_fetching(head, body, SystemTime::now()).await {
     ///         Ok(_) => StatusCode::OK,
-    ///         // The key could not be fetched: the provider is to send it again.
+    ///         // The key could not be fetched: the provider should send it again.
     ///         Err(VerifyError::Signature(SignatureError::KeyNotFetched(_))) => {
     ///             StatusCode::SERVICE_UNAVAILABLE
     ///         }

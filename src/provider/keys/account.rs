@@ -73,7 +73,7 @@ struct Waiting {
     fetch: Fetch,
 }
 
-/// A fetch that is to begin. Its sender is dropped at its end.
+/// A fetch to begin. Its sender is dropped at its end.
 pub(super) struct Fetch {
     pub(super) request: KeyRequest,
     pub(super) sender: watch::Sender<()>,

@@ -213,7 +213,7 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A request whose signature is to be verified.
+/// A request to verify.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedRequest<'a> {
     head: &'a Parts,

@@ -4,7 +4,7 @@
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
 -- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if
--- this one does not count, $11 the time until it is probed, $12 whose attempt it was, `provider` or `recovery`, $13 how
+-- this one does not count, $11 the time until it is probed, $12 who made the attempt, `provider` or `recovery`, $13 how
 -- long it is left to this process to report to a hook that it is dead, or `null` if there is no hook.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
