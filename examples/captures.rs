@@ -82,7 +82,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .execute(&pool)
         .await?;
 
-    println!("What came in production");
+    println!("A delivery in production");
     let secret = Secret::new("whsec_live")?;
     let came = TestDelivery::new(&presets::stripe(secret.clone()))
         .uri("/webhooks/stripe")

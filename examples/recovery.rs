@@ -112,7 +112,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let reason = kept.reason.unwrap_or_default();
     step("the reason", reason, "the deployments' API is away")?;
 
-    println!("It is mended, and the operator retries");
+    println!("It is fixed, and the operator retries");
     broken.0.store(false, Ordering::Relaxed);
     step("retried", endpoint.retry_all(&dead).await?.changed, "1")?;
     step(

@@ -103,7 +103,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let lines = report.lines().filter(|line| line.starts_with("error: "));
     step("errors", lines.count(), "2")?;
 
-    println!("It was deployed all the same");
+    println!("It was deployed anyway");
     let paid = TestDelivery::new(&provider)
         .uri("/webhooks/stripe")
         .event_type("invoice.paid");

@@ -92,7 +92,7 @@ impl Sender {
         if self.is_demo_secret {
             format!("{variable}={}", self.demo_secret)
         } else {
-            format!("{variable} is that of the environment")
+            format!("{variable} comes from the environment")
         }
     }
 

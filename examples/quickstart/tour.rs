@@ -149,7 +149,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         ),
         one("and once more", fail_once, &parcel, DUPLICATE, 0, 1),
         one(
-            "an event that no handler is for",
+            "an event without a handler",
             github
                 .delivery(&star)
                 .event_type("star")
@@ -194,9 +194,9 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
     as_expected &= reprocess(application, github, address).await?;
     println!();
     if as_expected {
-        println!("All as it should be.\n");
+        println!("All as expected.\n");
     } else {
-        println!("NOT as it should be: see the rows marked with an exclamation mark.\n");
+        println!("NOT as expected: see the rows marked with an exclamation mark.\n");
     }
     Ok(as_expected)
 }
@@ -277,7 +277,7 @@ async fn claim_late(
     print_row(
         if good { "" } else { "!" },
         [
-            "two copies, claimed once something is fetched".to_owned(),
+            "two copies, claimed after a fetch".to_owned(),
             status.to_string(),
             outcomes.join(", "),
             runs.to_string(),
@@ -426,7 +426,7 @@ async fn reprocess(
     print_row(
         if reprocessed { "" } else { "!" },
         [
-            "the same, run again on purpose".to_owned(),
+            "the same, run again by an operator".to_owned(),
             status.to_string(),
             answer,
             runs.to_string(),

@@ -26,7 +26,7 @@ async fn main() -> ExitCode {
     match run().await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
-            eprintln!("NOT as it should be.");
+            eprintln!("NOT as expected.");
             ExitCode::FAILURE
         }
         Err(error) => {

@@ -31,7 +31,7 @@ pub fn router(pool: &PgPool, stripe: Provider, github: Provider) -> Router {
 async fn customer_created(mut tx: DedupeTx, body: String) -> Result<StatusCode, HandlerError> {
     let event = Webhook::insecure(&body)?;
     let EventObject::CustomerCreated(customer) = event.data.object else {
-        return Err(HandlerError::new("its type is not that of its object").dead());
+        return Err(HandlerError::new("its type does not fit its object").dead());
     };
     sqlx::query("insert into customers (id, email) values ($1, $2)")
         .bind(customer.id.as_str())
@@ -49,7 +49,7 @@ async fn pushed(
     let event_type = delivery.event_type().unwrap_or_default();
     let event = WebhookEvent::try_from_header_and_body(event_type, &body)?;
     let WebhookEventPayload::Push(push) = event.specific else {
-        return Err(HandlerError::new("its type is not that of its body").dead());
+        return Err(HandlerError::new("its type does not fit its body").dead());
     };
     sqlx::query("insert into pushes (ref, after) values ($1, $2)")
         .bind(push.r#ref)

@@ -14,7 +14,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         (
             renamed(&case.head.headers),
             "the names of its headers have - in place of _, and no HTTP_ before them",
-            "A gateway or a server between has renamed the headers, as CGI does: take those of the request itself.",
+            "A gateway or a server between has renamed the headers, as CGI does: take the headers of the request itself.",
         ),
         (
             once(&case.head.headers),
