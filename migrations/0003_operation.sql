@@ -157,11 +157,28 @@ create table idempotent_webhook.turns (
     primary key (task, endpoint, address, source)
 );
 
+-- The environment of the database, such as `production`. No row, if it has none. A process of another environment, or of none,
+-- runs nothing of what is kept here.
+create table idempotent_webhook.environment (
+    -- There is one row at most.
+    is_only boolean not null primary key default true check (is_only),
+    name text collate "C" not null,
+    named_at timestamptz not null default now()
+);
+
+-- The other environments of which a process has used this database, for the dashboard.
+create table idempotent_webhook.other_environments (
+    -- Empty, if the process has none.
+    name text collate "C" not null primary key,
+    -- Of any of its processes.
+    seen_at timestamptz not null
+);
+
 -- What operators did, and who.
 create table idempotent_webhook.operator_actions (
     id bigint generated always as identity primary key,
     operator text,
-    -- `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause`, `resume`.
+    -- `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause`, `resume`, `adopt`.
     action text collate "C" not null,
     -- `null` if it is not for one endpoint alone.
     endpoint text collate "C",
@@ -171,7 +188,7 @@ create table idempotent_webhook.operator_actions (
     -- `null` if the action is not for a single delivery.
     delivery_id text collate "C",
     -- In words, for an action on many deliveries. Without the reason, which may quote a request: this row stays longer
-    -- than the deliveries.
+    -- than the deliveries. Of an adoption: the environments before and after it.
     selection text,
     -- The group of the reason, for an action on all that failed for one.
     reason_group uuid,
@@ -181,7 +198,7 @@ create table idempotent_webhook.operator_actions (
     ended_at timestamptz,
     cancelled_at timestamptz,
     cancelled_by text,
-    -- How many deliveries it has changed.
+    -- How many deliveries it has changed. Of an adoption: how many endpoints it has paused.
     changed bigint not null default 0,
     -- How many it has left alone, as an attempt was working on them.
     running bigint not null default 0,

@@ -377,7 +377,7 @@ impl IdempotentWebhook {
     /// IdempotentWebhook::new(pool, "billing", provider).join(&recovery)
     /// # }
     /// ```
-    pub fn join(self, recovery: &Recovery) -> Self {
+    pub fn join(mut self, recovery: &Recovery) -> Self {
         self.0.join(recovery);
         self
     }

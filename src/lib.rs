@@ -104,7 +104,7 @@
 //!
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
 //! the layers are made, so that it gets the descriptions, and all counters of a layer from zero: the
-//! increase of a counter that begins with its first event does not include that event. All metrics except the last four
+//! increase of a counter that begins with its first event does not include that event. All metrics except the last five
 //! have the labels `endpoint` and `provider`.
 //!
 //! | name | kind | further labels |
@@ -132,6 +132,7 @@
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: the age of the oldest due delivery, 0 if none; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait. The endpoints of the process share a count of up to 10,000, with at least 100 for each; set every 30 seconds by each process that has spawned [`Recovery`] |
 //! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set every 30 seconds by each process that has spawned [`Recovery`], from the first such delivery on |
+//! | `idempotent_webhook_other_environment` | gauge | only `database`: 1 if the database of this name is of another [environment](Recovery::environment) than this process, and 0 otherwise; set every 30 seconds by each process that has spawned [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

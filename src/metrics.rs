@@ -168,6 +168,7 @@ mod facade {
     const LAST_AUTHENTIC: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
     const EXPECTED_EVERY: &str = "idempotent_webhook_expected_every_seconds";
     const EVENT_TYPES: &str = "idempotent_webhook_event_types";
+    const OTHER_ENVIRONMENT: &str = "idempotent_webhook_other_environment";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
     /// The outcome of an attempt that has reached no layer.
@@ -271,6 +272,11 @@ mod facade {
             SUBSCRIPTION_DIFFERENCES,
             Unit::Count,
             "Differences between the provider's subscription and the layer"
+        );
+        describe_gauge!(
+            OTHER_ENVIRONMENT,
+            Unit::Count,
+            "Whether the database is of another environment than this process, which runs nothing of it then"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
@@ -470,6 +476,12 @@ mod facade {
         gauge!(UNSERVED, "endpoint" => endpoint.to_owned()).set(due as f64);
     }
 
+    /// Whether the database is of another environment than this process.
+    pub(crate) fn other_environment(database: &str, is_other: bool) {
+        gauge!(OTHER_ENVIRONMENT, "database" => database.to_owned())
+            .set(f64::from(u8::from(is_other)));
+    }
+
     pub(crate) fn pruned(table: &'static str, rows: u64) {
         counter!(PRUNED_ROWS, "table" => table).increment(rows);
     }
@@ -531,11 +543,13 @@ mod facade {
 
     pub(crate) fn unserved(_: &str, _: i64) {}
 
+    pub(crate) fn other_environment(_: &str, _: bool) {}
+
     pub(crate) fn pruned(_: &'static str, _: u64) {}
 }
 
 use facade::describe;
-pub(crate) use facade::{failing, oldest_due, pruned, unserved};
+pub(crate) use facade::{failing, oldest_due, other_environment, pruned, unserved};
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,7 @@ pub struct Access {
     level: Level,
     payloads: bool,
     erasure: bool,
+    adoption: bool,
     operator: Option<Arc<str>>,
     /// `None` for all of them.
     endpoints: Option<Arc<[String]>>,
@@ -49,7 +50,7 @@ impl Access {
         Self::new(Level::Read)
     }
 
-    /// All pages, and all actions except [erasure](Self::with_erasure). As with [`read`](Self::read), no payloads and
+    /// All pages, and all actions except [erasure](Self::with_erasure) and [adoption](Self::with_adoption). As with [`read`](Self::read), no payloads and
     /// no headers of deliveries.
     pub fn operate() -> Self {
         Self::new(Level::Operate)
@@ -60,6 +61,7 @@ impl Access {
             level,
             payloads: false,
             erasure: false,
+            adoption: false,
             operator: None,
             endpoints: None,
             tenants: None,
@@ -77,6 +79,13 @@ impl Access {
     /// [`operate`](Self::operate).
     pub fn with_erasure(mut self) -> Self {
         self.erasure = true;
+        self
+    }
+
+    /// Also to [give the database another environment](crate::recovery::adopt). Without [`operate`](Self::operate), and with a
+    /// limit to some endpoints or tenants, it has no effect: an environment belongs to the whole database.
+    pub fn with_adoption(mut self) -> Self {
+        self.adoption = true;
         self
     }
 
@@ -155,6 +164,11 @@ impl Access {
 
     pub(super) fn may_erase(&self) -> bool {
         self.may_operate() && self.erasure
+    }
+
+    pub(super) fn may_adopt(&self) -> bool {
+        let sees_all = self.endpoints.is_none() && self.tenants.is_none();
+        self.may_operate() && self.adoption && sees_all
     }
 
     pub(super) fn may_see_payloads(&self) -> bool {

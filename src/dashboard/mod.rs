@@ -76,7 +76,8 @@
 //! Operators retry and discard deliveries: one by one, selected ones, all of a filter, or all of a reason. They have
 //! processed deliveries processed again: from the request if it is kept
 //! ([`Keep::processed_for`](crate::Keep::processed_for)), and otherwise once it comes again. They pause and resume the
-//! recovery of an endpoint. With [`Access::with_erasure`], they erase the content of deliveries. An action on many
+//! recovery of an endpoint. With [`Access::with_erasure`], they erase the content of deliveries. With
+//! [`Access::with_adoption`], they give the database another [environment](crate::Recovery::environment). An action on many
 //! deliveries first shows what it will do, and to how many. It runs in the background, leaves running deliveries alone
 //! and counts them, counts each batch in the transaction of the batch, and can be cancelled.
 //!
@@ -151,7 +152,7 @@
 //! | `api/delivery`, `api/payload`, and `api/capture` with the feature `testing` | `endpoint`, `tenant` if it is part of the key, `id` |
 //! | `api/lookup` | `ids`, also posted, as a list |
 //! | `api/actions`, `api/action` | `id` of one |
-//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |
+//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause`, `resume` or `adopt`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before`; to adopt, `environment` |
 //! | POST `api/cancel` | `id` of an action |
 //! | `api/status` | `endpoint` for one |
 //! | `api/why` | `id`; `endpoint`, `tenant` for one delivery |
@@ -160,6 +161,8 @@
 //! of the action. `api/action` has its result, for readers who see all tenants. `before` is the time when somebody saw
 //! the deliveries, such as the `now` of a list: deliveries that came since are left out. `from` is inclusive, and
 //! `until` is exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next` page.
+//! `environment` has the `name` of the database's [environment](crate::Recovery::environment), and the `others` that processes
+//! use, an empty text for none.
 //! `missed` is the number of deliveries that reconciliation has received. `not_reconciled` is true even if a worse
 //! state hides it, and so are `new_event_type`, `event_type_stopped` and `other_version`. `subscription_differs` is the
 //! difference, or null. `not_compared` is the reason why the provider could not be asked for a day, or null. `handled`
@@ -206,6 +209,7 @@ mod csrf;
 mod cursor;
 mod database;
 mod endpoints;
+mod environments;
 mod error;
 mod format;
 mod guard;
@@ -297,8 +301,8 @@ impl Dashboard {
         self
     }
 
-    /// Lets everybody see everything, payloads included, and do everything except [erasure](Access::with_erasure),
-    /// because something in front of the dashboard has authenticated them: a middleware around it, a proxy, or a
+    /// Lets everybody see everything, payloads included, and do everything except [erasure](Access::with_erasure)
+    /// and [adoption](Access::with_adoption), because something in front of the dashboard has authenticated them: a middleware around it, a proxy, or a
     /// network that only operators reach. Actions are recorded without a name.
     pub fn authenticated_in_front(self) -> Self {
         self.authorize(|_| Access::operate().with_payloads())

@@ -22,6 +22,10 @@
 pub mod answers {}
 
 #[doc = include_str!("links.md")]
+#[doc = include_str!("backups.md")]
+pub mod backups {}
+
+#[doc = include_str!("links.md")]
 #[doc = include_str!("capacity.md")]
 pub mod capacity {}
 

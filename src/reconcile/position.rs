@@ -51,9 +51,10 @@ pub(super) struct Unknown {
 impl Position {
     /// The row of a list. `every` is the longest time from one round to the next.
     pub(super) fn new(store: Store, list: List, every: Duration, progress: Progress) -> Self {
+        let turn = Turn::of_list("reconciliation", list, TURN, every, store.environment());
         Self {
             store,
-            turn: Turn::of_list("reconciliation", list, TURN, every),
+            turn,
             progress,
         }
     }

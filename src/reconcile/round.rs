@@ -28,6 +28,9 @@ const MAX_WAITS: u32 = 10;
 /// A list with more pages than this counts as endless.
 const MAX_PAGES: usize = 100_000;
 
+/// How long a process waits before it looks again whether the database is of its environment.
+const NOT_HOME_WAIT: Duration = Duration::from_secs(60);
+
 /// The rounds of one process.
 pub(super) struct Rounds<'a, S> {
     pub(super) reconcile: &'a Reconcile<S>,
@@ -92,6 +95,9 @@ pub(super) struct Seen {
 impl<S: EventSource> Rounds<'_, S> {
     /// Runs a round, if there is one to begin or to resume.
     pub(super) async fn run(&self) -> Result<Ended, ReconcileError> {
+        if !self.position.store.is_home().await? {
+            return Ok(Ended::NotNow(NOT_HOME_WAIT));
+        }
         let bounds = self.position.bounds(&self.limits).await?;
         let on_request = self.limits.on_request;
         let Some(mut round) = self.position.begin(&bounds, on_request).await? else {

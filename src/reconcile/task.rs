@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::random::random_fraction;
 use crate::recovery::{Begin, Place};
 use crate::stop_signal::Stop;
-use crate::transaction::List;
+use crate::transaction::{Environment, List};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -36,7 +36,8 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> ReconcileTask {
-        ReconcileTask(self.begin())
+        let environment = self.settings.store.environment().clone();
+        ReconcileTask(self.begin(&environment))
     }
 
     /// Runs one round now, over all events that are not older than [`look_back`](Self::look_back), also those
@@ -47,7 +48,8 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// # Errors
     ///
-    /// [`ReconcileError::Busy`] if another process is in a round, and any other failure.
+    /// [`ReconcileError::Busy`] if another process is in a round, or the database is of another
+    /// [environment](crate::Recovery::environment), and any other failure.
     pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
         let rounds = self.rounds(true, Progress::default());
         match rounds.run().await? {
@@ -127,7 +129,8 @@ impl<S: EventSource> Reconcile<S> {
 
 impl<S: EventSource> Begin for Reconcile<S> {
     #[expect(private_interfaces, reason = "nobody outside can call it")]
-    fn begin(self) -> Background {
+    fn begin(mut self, environment: &Environment) -> Background {
+        self.settings.store.set_environment(environment);
         let reconcile = Arc::new(self);
         Background::spawn("reconciliation", move |stop| reconcile.clone().run(stop))
     }

@@ -213,8 +213,15 @@ async fn try_write(
     statement: &mut Option<OwnedSemaphorePermit>,
 ) -> Result<Vec<Accepted>, DatabaseError> {
     let mut tx = store.begin_short().await?;
+    let environment = store.environment().name();
     with_timeout(store.timeout, async {
-        let accepted = kept::accept(&mut tx, requests, waits_while_paused).await?;
+        let accepted = kept::accept(
+            &mut tx,
+            requests,
+            waits_while_paused,
+            environment.as_deref(),
+        )
+        .await?;
         drop(statement.take());
         // On a connection that listens, notifications come right after a commit, and sqlx takes them for an error. In the
         // next transaction none come.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::background::Background;
+use crate::transaction::Environment;
 
 /// Work beside the requests that a [`Recovery`](crate::Recovery) runs once it was [added](crate::Recovery::with):
 /// [`Retention`](crate::Retention), [`Reconcile`](crate::Reconcile),
@@ -20,9 +21,9 @@ pub struct Place {
 
 /// Only types of this crate implement it: nobody outside can name it.
 pub trait Begin {
-    /// Spawns it.
+    /// Spawns it, in this environment.
     #[expect(private_interfaces, reason = "nobody outside can call it")]
-    fn begin(self) -> Background;
+    fn begin(self, environment: &Environment) -> Background;
 
     /// The path of its layer, if it knows it.
     fn place(&self) -> Option<Place> {

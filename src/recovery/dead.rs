@@ -56,11 +56,14 @@ impl DeadReport {
     }
 
     /// Calls the hook, if there is one. The write that made the delivery dead has left that to this process for some
-    /// time.
+    /// time. In a database of another environment, no hook is called.
     pub(crate) async fn call_hook(&self, delivery: &Delivery, reason: &str, takes: i64) {
         let Some(on_dead) = self.hook.clone() else {
             return;
         };
+        if !matches!(self.store.is_home().await, Ok(true)) {
+            return;
+        }
         let (dead, reason) = (delivery.clone(), reason.to_owned());
         if !hook::call("on_dead", move || on_dead(&dead, &reason)).await {
             return;
@@ -85,11 +88,13 @@ pub(super) async fn tell_untold(shared: &Shared, stop: &Stop) -> Result<(), Data
         return Ok(());
     }
     let telling = Telling::begin(stop);
+    let environment = shared.store.environment().name();
     while !telling.is_over() {
         let next = || {
             sqlx::query(include_str!("kept/tell_death.sql"))
                 .bind(&endpoints)
                 .bind(interval(hook::TELLING))
+                .bind(environment.as_deref())
         };
         let rows = shared.store.run(next).await?;
         let Some(row) = rows.first() else {

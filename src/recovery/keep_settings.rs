@@ -113,7 +113,8 @@ impl Keep {
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as usual. If the
     /// delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
-    /// [`body_limit`](Self::body_limit), the answer is a 503. If the provider sends a delivery again before it is processed, it is due at once, with a new schedule if
+    /// [`body_limit`](Self::body_limit), the answer is a 503. In a database of another
+    /// [environment](Recovery::environment), which runs no kept delivery, the handler runs before the answer. If the provider sends a delivery again before it is processed, it is due at once, with a new schedule if
     /// it was dead.
     pub fn accepted(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Accepted)
@@ -122,7 +123,7 @@ impl Keep {
     /// Answers 200 with the outcome `kept` if the handler fails and the delivery is kept, so that the
     /// provider does not retry it, or disable the webhook. If it is not kept, or Postgres does not confirm that, the
     /// provider hears of the failure. If an operator has discarded it meanwhile, the answer is 200 with the outcome
-    /// `discarded`.
+    /// `discarded`. In a database of another [environment](Recovery::environment), the provider hears of each failure.
     ///
     /// Default: off.
     pub fn acknowledge(mut self) -> Self {

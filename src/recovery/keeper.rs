@@ -44,16 +44,13 @@ impl Keeper {
         if !matches!(accepted, Accepted::Known) {
             return Ok(accepted);
         }
-        let is_processed = store.resend(&again).await?;
-        if !is_processed {
+        let accepted = store.resend(&again).await?;
+        if matches!(accepted, Accepted::Known) {
             // It may have been processed since. That has ended its row, which is now there again.
             store.resolve(&again.delivery).await?;
         }
         self.settings.recovery.notify();
-        Ok(match is_processed {
-            true => Accepted::Processed,
-            false => Accepted::Known,
-        })
+        Ok(accepted)
     }
 
     /// Keeps requests that are made from a provider's list of events. A delivery that is kept already stays as it is.

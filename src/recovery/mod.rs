@@ -42,7 +42,7 @@ pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted, AttemptBy, DroppedAs, GivenBack};
 pub(crate) use kept_request::KeptRequest;
 pub(crate) use mask::masked;
-pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
+pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried, adopt};
 pub(crate) use probe::Probe;
 pub use problems::EndpointChange;
 #[cfg(test)]

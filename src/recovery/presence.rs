@@ -78,12 +78,15 @@ pub(super) async fn watch(
             };
             next_look = Instant::now() + wait;
             if cfg!(feature = "metrics")
+                && !shared.store.environment().is_elsewhere()
                 && let Err(error) = count(&shared, &mut unserved).await
             {
                 tracing::debug!(%error, "could not count waiting webhook deliveries");
             }
         }
-        rounds.read(&layers.activities(), &shared.store).await;
+        if !shared.store.environment().is_elsewhere() {
+            rounds.read(&layers.activities(), &shared.store).await;
+        }
         if stop
             .or(tokio::time::sleep(activity::INTERVAL))
             .await
@@ -160,6 +163,13 @@ pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_
 
 /// Says what this process recovers and which of its loops have stopped, and looks how all endpoints are.
 async fn serve_and_look(shared: &Shared, stalled: &BTreeSet<&str>, look: Look) {
+    match shared.store.look_at_environment().await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => {
+            tracing::debug!(%error, "could not look at the environment of the webhook database")
+        }
+    }
     let endpoints = shared.endpoints.all();
     let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
     let stalled: Vec<&str> = stalled.iter().copied().collect();

@@ -78,7 +78,7 @@ pub(super) async fn look(store: &Store, look: Look) -> Result<(), DatabaseError>
 
 async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
     let mut tx = store.begin_short().await?;
-    let turn = Turn::of("problems", TURN);
+    let turn = Turn::of("problems", TURN, store.environment());
     if !turn.take_once(look.is_forced, &mut tx).await? {
         tx.end();
         return Ok(());
@@ -103,12 +103,14 @@ pub(super) async fn tell_changes(
     stop: &Stop,
 ) -> Result<(), DatabaseError> {
     let telling = Telling::begin(stop);
+    let environment = store.environment().name();
     while !telling.is_over() {
         let asked_at = Instant::now();
         let next = || {
             sqlx::query(include_str!("kept/tell_change.sql"))
                 .bind(Problem::names())
                 .bind(interval(TELLING))
+                .bind(environment.as_deref())
         };
         let rows = store.run(next).await?;
         let Some(row) = rows.first() else {

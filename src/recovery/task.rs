@@ -26,7 +26,7 @@ use super::served_endpoints::{Endpoints, Served, ServedLayer};
 use super::shared::Shared;
 use super::stopping::RecoveryTask;
 use crate::background::{Background, spawn_once};
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{DatabaseError, Environment, Store};
 
 /// The limit of each of its own steps on the database.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -154,7 +154,9 @@ impl Recovery {
         if let (Some(places), Some(place)) = (&mut self.places, task.place()) {
             places.push(place);
         }
-        self.others().push(Box::new(move || task.begin()));
+        let environment = self.environment_of().clone();
+        self.others()
+            .push(Box::new(move || task.begin(&environment)));
         self
     }
 
@@ -198,6 +200,54 @@ impl Recovery {
             others: Arc::default(),
             ..self.clone()
         }
+    }
+
+    /// The environment of this process, such as `production` or `staging`. **Read it from where copies of the application
+    /// differ: a variable of the environment, a file. Never write it down in the code.** A copy of the database comes with a
+    /// copy of the code, and whatever is a constant there is the same in both.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::Recovery;
+    /// # fn recovery(pool: sqlx::PgPool) -> Result<Recovery, std::env::VarError> {
+    /// let recovery = Recovery::new(pool).environment(std::env::var("APP_ENVIRONMENT")?);
+    /// # Ok(recovery)
+    /// # }
+    /// ```
+    ///
+    /// The first process with an environment writes it into the database, which has it from then on, and so has each copy and
+    /// each backup. In a database of one environment, a process of another, or of none:
+    ///
+    /// - runs nothing of what is kept. [`run_due`](Self::run_due) is an error.
+    /// - asks no provider in the background, for [lists](crate::Reconcile) or
+    ///   [subscriptions](crate::subscriptions::Subscriptions).
+    /// - deletes nothing on a schedule ([`Retention`](crate::Retention)).
+    /// - calls no hook, and reports nothing of the endpoints. It reports this one thing, within a minute: at ERROR in the log,
+    ///   by the metric `idempotent_webhook_other_environment`, and in the dashboard.
+    /// - handles requests, and answers 2xx only for what it has committed.
+    ///   [`Keep::accepted`](crate::Keep::accepted) runs the handler before it answers, and
+    ///   [`Keep::acknowledge`](crate::Keep::acknowledge) answers with the failure.
+    ///
+    /// [`recovery::adopt`](crate::recovery::adopt) gives the database another environment. What somebody orders is done all
+    /// the same: [`Endpoint`](crate::Endpoint), [`prune`](crate::prune), [`rehearse`](Self::rehearse). The guide has a page on
+    /// [backups and copies](crate::documentation::backups).
+    ///
+    /// The environment is that of this handle, of the layers that [keep](crate::IdempotentWebhook::keep) by it or
+    /// [join](crate::IdempotentWebhook::join) it, and of what is [added](Self::with) to it. Set it before or after these. A
+    /// task that is spawned by itself has that of its layer, and [`Retention`](crate::Retention) has none.
+    ///
+    /// Default: none. In a database without an environment, everything runs.
+    ///
+    /// # Panics
+    ///
+    /// If the name is empty, has more than 63 bytes, or anything but visible ASCII characters.
+    #[track_caller]
+    pub fn environment(self, name: impl Into<Arc<str>>) -> Self {
+        self.environment_of().set(name.into());
+        self
+    }
+
+    pub(crate) fn environment_of(&self) -> &Environment {
+        self.shared.store.environment()
     }
 
     fn others(&self) -> MutexGuard<'_, Vec<BeginOther>> {
@@ -367,7 +417,8 @@ impl Recovery {
     ///
     /// # Errors
     ///
-    /// Any error of Postgres.
+    /// Any error of Postgres, and `sqlx::Error::Configuration` if the database is of another
+    /// [environment](Self::environment).
     pub async fn run_due<S, R>(&self, service: &S) -> sqlx::Result<Vec<AttemptResult>>
     where
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
@@ -375,6 +426,12 @@ impl Recovery {
         S::Error: Send,
         R: Send,
     {
+        let is_home = self.shared.store.look_at_environment().await;
+        if !is_home.map_err(DatabaseError::into_sqlx)? {
+            return Err(sqlx::Error::Configuration(
+                "the database is of another environment, so nothing of it is run".into(),
+            ));
+        }
         let results = self.runner(service.clone()).run_due().await?;
         presence::look_once(&self.shared, self.on_change.as_ref(), !results.is_empty()).await;
         Ok(results)

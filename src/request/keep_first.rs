@@ -18,6 +18,17 @@ pub(super) struct KeepFirst {
     pub(super) is_answered_first: bool,
 }
 
+/// What a delivery is before its handler runs.
+pub(super) enum KeptFirst {
+    /// It is kept, and this request makes an attempt of this origin at it.
+    Attempt(Origin),
+    /// Recovery makes the attempt, or nothing is kept.
+    NoAttempt,
+    /// Nothing is kept: the database is of another environment, in which nothing runs what is kept. So the handler runs
+    /// before the answer.
+    Elsewhere,
+}
+
 impl KeepFirst {
     /// `None` if a delivery is not kept before its handler runs.
     pub(super) fn of<B>(admitted: &Admitted, request: &Request<B>) -> Option<Self> {
@@ -36,15 +47,14 @@ impl KeepFirst {
 }
 
 impl Admitted {
-    /// Keeps the delivery. Returns the origin of its attempt, if this request makes one at what it has kept.
+    /// Keeps the delivery.
     ///
-    /// `None` if it has kept nothing, or recovery makes the attempt. Where the answer leaves first, that is all. Otherwise
-    /// the request makes an attempt as without keeping: over the quota the delivery is not kept, and an attempt at what
-    /// was kept before may fail.
+    /// Without an attempt at what it has kept, that is all where the answer leaves first. Otherwise the request makes an
+    /// attempt as without keeping: over the quota the delivery is not kept, and an attempt at what was kept before may fail.
     pub(super) async fn keep_first<R, E>(
         &self,
         first: &KeepFirst,
-    ) -> Result<Option<Origin>, Ending<R, E>> {
+    ) -> Result<KeptFirst, Ending<R, E>> {
         let Origin::Received(Some(request)) = &self.origin else {
             let limit = first.keeper.settings.body_limit.unwrap_or(usize::MAX);
             return Err(Failure::TooLargeToKeep { limit }.into());
@@ -55,8 +65,10 @@ impl Admitted {
         let has_room = keeper.quota.has_room_for(store, delivery).await;
         if !has_room.map_err(failed)? {
             return match first.is_answered_first {
+                // Where nothing runs what is kept, it stays full.
+                true if !store.is_home().await.map_err(failed)? => Ok(KeptFirst::Elsewhere),
                 true => Err(Failure::QuotaExhausted.into()),
-                false => Ok(None),
+                false => Ok(KeptFirst::NoAttempt),
             };
         }
         let (taker, slot) = if first.is_answered_first {
@@ -78,12 +90,19 @@ impl Admitted {
         match keeper.accept(store, acceptance).await.map_err(failed)? {
             Accepted::New(take) => {
                 keeper.note_kept(store, &settings.verification.endpoint, take.is_some());
-                Ok(take.map(|take| match slot {
-                    Some(slot) => Origin::Accepted { take, _slot: slot },
-                    None => Origin::KeptFirst(take),
-                }))
+                Ok(match (take, slot) {
+                    (Some(take), Some(_slot)) => {
+                        KeptFirst::Attempt(Origin::Accepted { take, _slot })
+                    }
+                    (Some(take), None) => KeptFirst::Attempt(Origin::KeptFirst(take)),
+                    (None, _) => KeptFirst::NoAttempt,
+                })
             }
-            Accepted::Known => Ok(None),
+            Accepted::Known => Ok(KeptFirst::NoAttempt),
+            Accepted::Elsewhere => {
+                store.look_soon();
+                Ok(KeptFirst::Elsewhere)
+            }
             Accepted::Processed => Err(Ending::Duplicate(DuplicateOf::Id)),
         }
     }

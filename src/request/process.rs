@@ -12,7 +12,7 @@ use super::decision::decide;
 use super::ending::Ending;
 use super::failure::Failure;
 use super::guards::Guards;
-use super::keep_first::KeepFirst;
+use super::keep_first::{KeepFirst, KeptFirst};
 use super::telemetry;
 use crate::in_flight::InFlightGuard;
 use crate::outcome::Outcome;
@@ -88,17 +88,17 @@ impl Admitted {
         R: 'static,
     {
         if let Some(first) = keep_first {
-            let origin = match self.keep_first(&first).await {
-                Ok(origin) => origin,
+            let kept = match self.keep_first(&first).await {
+                Ok(kept) => kept,
                 Err(ending) => {
                     let _ = reply.send(self.conclude(ending, None).await);
                     return;
                 }
             };
-            if first.is_answered_first {
+            if first.is_answered_first && !matches!(kept, KeptFirst::Elsewhere) {
                 telemetry::accepted(&self.settings);
                 let _ = reply.send(Answer::Acknowledged(Outcome::Accepted));
-                if let Some(origin) = origin {
+                if let KeptFirst::Attempt(origin) = kept {
                     self.origin = origin;
                     // The request has its span, with an outcome of its own.
                     let span = verification::span(&caller, &self.settings.verification);
@@ -107,7 +107,7 @@ impl Admitted {
                 }
                 return;
             }
-            if let Some(origin) = origin {
+            if let KeptFirst::Attempt(origin) = kept {
                 self.origin = origin;
             }
         }
@@ -139,7 +139,7 @@ impl Admitted {
     async fn conclude<R, E>(&self, ending: Ending<R, E>, guards: Option<Guards>) -> Answer<R, E> {
         let how = ending.how();
         let written = self.record(how, ending.failure()).await;
-        let decision = decide(how, written, self.acknowledges());
+        let decision = decide(how, written, self.acknowledges(written).await);
         self.log(&ending, decision.outcome);
         if let Origin::Recovered(attempt) = &self.origin {
             attempt.end(decision.outcome);

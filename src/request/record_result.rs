@@ -41,10 +41,25 @@ impl Admitted {
         })
     }
 
-    /// Whether kept failures are hidden from the provider.
-    pub(super) fn acknowledges(&self) -> bool {
+    /// Whether kept failures are hidden from the provider. They are not in a database of another environment, which runs no
+    /// kept delivery.
+    pub(super) async fn acknowledges(&self, written: Written) -> bool {
         let keeper = self.settings.keeper.as_ref();
-        self.origin.is_request() && keeper.is_some_and(|keeper| keeper.settings.acknowledge)
+        let acknowledges = keeper.is_some_and(|keeper| keeper.settings.acknowledge);
+        if !acknowledges || !self.origin.is_request() {
+            return false;
+        }
+        match written {
+            // After the write: what this process has seen before says nothing of the database that has it.
+            Written::Kept | Written::StillKept | Written::Discarded => {
+                let is_home = self.settings.store.is_home().await;
+                is_home.unwrap_or_else(|error| {
+                    telemetry::not_written(&error);
+                    false
+                })
+            }
+            Written::NotKept | Written::Unknown | Written::Committed => true,
+        }
     }
 
     /// Records an attempt at a kept delivery.

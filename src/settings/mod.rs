@@ -119,6 +119,7 @@ impl Settings {
     /// Keeps deliveries. Recovery knows of the endpoint from now on, and not only once there is a service: a layer on a
     /// handler makes one for each request.
     pub(crate) fn keep(&mut self, keep: Keep) {
+        self.store.set_environment(keep.recovery.environment_of());
         let served = keep.recovery.serve(ServedLayer {
             endpoint: self.verification.endpoint.clone(),
             schedule: keep.schedule.clone(),
@@ -130,7 +131,10 @@ impl Settings {
     }
 
     /// This recovery waits for the layer when it stops.
-    pub(crate) fn join(&self, recovery: &Recovery) {
+    pub(crate) fn join(&mut self, recovery: &Recovery) {
+        if self.keeper.is_none() {
+            self.store.set_environment(recovery.environment_of());
+        }
         recovery.join(self.joined());
     }
 

@@ -16,7 +16,7 @@ const TURN: Duration = Duration::from_secs(5 * 60);
 
 /// The row of a subscription, as one process uses it.
 pub(super) struct Position {
-    store: Store,
+    pub(super) store: Store,
     /// The version of the application.
     version: Arc<str>,
     turn: Turn,
@@ -45,7 +45,13 @@ impl Position {
         Self {
             store: settings.store.clone(),
             version: settings.version.clone(),
-            turn: Turn::of_list("subscription", list, TURN, longest),
+            turn: Turn::of_list(
+                "subscription",
+                list,
+                TURN,
+                longest,
+                settings.store.environment(),
+            ),
         }
     }
 

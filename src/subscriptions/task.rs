@@ -10,7 +10,7 @@ use crate::background::Background;
 use crate::random::random_fraction;
 use crate::recovery::{Begin, Place};
 use crate::stop_signal::Stop;
-use crate::transaction::DatabaseError;
+use crate::transaction::{DatabaseError, Environment};
 
 /// The shortest time between two looks at the turn.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
@@ -42,7 +42,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> SubscriptionsTask {
-        SubscriptionsTask(self.begin())
+        let environment = self.settings.store.environment().clone();
+        SubscriptionsTask(self.begin(&environment))
     }
 
     async fn run(self: Arc<Self>, mut stop: Stop) {
@@ -76,6 +77,10 @@ impl<S: SubscriptionSource> Subscriptions<S> {
 
     /// Compares, if it is the turn of this process. Returns how long to wait.
     async fn turn(&self, position: &Position) -> Result<Duration, DatabaseError> {
+        // In a database of another environment, it asks nobody.
+        if !position.store.is_home().await? {
+            return Ok(LONGEST_WAIT);
+        }
         let metrics = &self.settings.verification.metrics;
         let look = position.look().await?;
         metrics.subscription_differences(look.differences);
@@ -124,7 +129,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
 
 impl<S: SubscriptionSource> Begin for Subscriptions<S> {
     #[expect(private_interfaces, reason = "nobody outside can call it")]
-    fn begin(self) -> Background {
+    fn begin(mut self, environment: &Environment) -> Background {
+        self.settings.store.set_environment(environment);
         let subscriptions = Arc::new(self);
         Background::spawn("subscriptions", move |stop| subscriptions.clone().run(stop))
     }

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::connection::{TxConnection, is_in_use};
+use super::environment::Environment;
 use super::given_up;
 use super::pg_error::{DatabaseError, with_deadline};
 use super::registration::PoolSettings;
@@ -49,6 +50,8 @@ pub(crate) struct Store {
     pub(super) redelivery_window: Duration,
     limit: Limit,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
+    /// That of the recovery of the layer. A layer without one has none.
+    pub(super) environment: Environment,
 }
 
 /// How many connections claims hold at once. Clones share it.
@@ -100,6 +103,7 @@ impl Store {
             timeout,
             redelivery_window,
             registration: Arc::default(),
+            environment: Environment::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
+use super::environment::Environment;
 use super::pg_error::DatabaseError;
 use super::store::Store;
 use crate::pg_time::interval;
@@ -20,14 +21,18 @@ const WAIT: &str = "
 const EXTEND: &str = "
     update idempotent_webhook.turns
     set next_at = now() + $6
-    where (task, endpoint, address, source) = ($1, $2, $3, $4) and process = $5
+    where (task, endpoint, address, source) = ($1, $2, $3, $4)
+        and process = $5
+        and $7::text is not distinct from (select name from idempotent_webhook.environment)
     returning true
 ";
 
 const END: &str = "
     update idempotent_webhook.turns
     set process = null, next_at = now() + $6
-    where (task, endpoint, address, source) = ($1, $2, $3, $4) and process = $5
+    where (task, endpoint, address, source) = ($1, $2, $3, $4)
+        and process = $5
+        and $7::text is not distinct from (select name from idempotent_webhook.environment)
     returning true
 ";
 
@@ -42,6 +47,8 @@ pub(crate) struct Turn {
     longest: Duration,
     /// A random number, so each turn belongs to a process of its own.
     process: i64,
+    /// In a database of another one, it is never its turn.
+    environment: Environment,
 }
 
 /// The list that a task is about. Its texts are empty where a task is about none.
@@ -55,8 +62,8 @@ pub(crate) struct List {
 }
 
 impl Turn {
-    pub(crate) fn of(task: &'static str, lasts: Duration) -> Self {
-        Self::of_list(task, List::default(), lasts, lasts)
+    pub(crate) fn of(task: &'static str, lasts: Duration, environment: &Environment) -> Self {
+        Self::of_list(task, List::default(), lasts, lasts, environment)
     }
 
     /// The turn in a task that is about a list. `every` is the longest time from the end of one turn to the next.
@@ -65,6 +72,7 @@ impl Turn {
         list: List,
         lasts: Duration,
         every: Duration,
+        environment: &Environment,
     ) -> Self {
         Self {
             task,
@@ -72,6 +80,7 @@ impl Turn {
             lasts,
             longest: every.max(lasts),
             process: random().cast_signed(),
+            environment: environment.clone(),
         }
     }
 
@@ -84,7 +93,7 @@ impl Turn {
     }
 
     /// Takes the turn or, if this process has it, extends it, in the transaction of what is done in it. Returns whether it is
-    /// due, and no other process has it.
+    /// due, no other process has it, and the database is of the environment of this process.
     pub(crate) async fn take(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
         self.take_by(Some(self.process), false, connection).await
     }
@@ -115,7 +124,8 @@ impl Turn {
             .bind(process)
             .bind(interval(self.lasts))
             .bind(interval(self.longest))
-            .bind(is_early);
+            .bind(is_early)
+            .bind(self.environment.name().as_deref().map(str::to_owned));
         is_there(taken, connection).await
     }
 
@@ -151,7 +161,11 @@ impl Turn {
         next: Duration,
         connection: &mut PgConnection,
     ) -> sqlx::Result<bool> {
-        let set = self.query(sql).bind(self.process).bind(interval(next));
+        let set = self
+            .query(sql)
+            .bind(self.process)
+            .bind(interval(next))
+            .bind(self.environment.name().as_deref().map(str::to_owned));
         is_there(set, connection).await
     }
 

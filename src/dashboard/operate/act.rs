@@ -48,6 +48,7 @@ pub(in crate::dashboard) async fn act(
     let pool = &database.pool;
     let begun = match target {
         Target::Endpoint(endpoint) => on_endpoint(pool, access, action, endpoint).await?,
+        Target::Database(environment) => adopt(pool, access, &environment).await?,
         Target::Deliveries(keys) => {
             let look = async |tx: &mut _| are_there(tx, access, &keys).await;
             if !ShortTx::run(pool, look).await? {
@@ -125,6 +126,18 @@ async fn on_endpoint(
     end(pool, id, done).await?;
     Ok(Begun {
         id,
+        page: Link::to("overview"),
+    })
+}
+
+/// Gives the database another environment.
+async fn adopt(pool: &PgPool, access: &Access, environment: &str) -> Result<Begun, PageError> {
+    let adopted = operator::adopt_by(pool, environment, access.operator()).await?;
+    let adopted = adopted.ok_or(PageError::bad_request(
+        "The database has this environment already.",
+    ))?;
+    Ok(Begun {
+        id: adopted.action,
         page: Link::to("overview"),
     })
 }

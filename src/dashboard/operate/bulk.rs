@@ -187,7 +187,7 @@ pub(super) async fn change(
         Action::Reprocess => Operation::Reprocess,
         Action::Erase => Operation::Erase,
         Action::Forget => return operator::forget_unless_archived(keys, endpoint, tx).await,
-        Action::Pause | Action::Resume => return Ok(Applied::default()),
+        Action::Pause | Action::Resume | Action::Adopt => return Ok(Applied::default()),
     };
     operator::apply_to(operation, keys, endpoint, Running::IsLeft, tx).await
 }

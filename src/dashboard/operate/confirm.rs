@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use super::super::database::Reading;
+use super::super::environments::Environments;
 use super::super::error::{PageError, is_timeout};
 use super::super::html::{Layout, Timestamp, hidden, short, visible};
 use super::super::params::{Link, Params};
@@ -73,6 +74,13 @@ pub(in crate::dashboard) async fn read(
             };
             (format!("{} this endpoint?", verb(action)), content, None)
         }
+        Target::Database(environment) => {
+            let mut reading = shared.database.read().await?;
+            let own = Environments::own(&mut reading).await?;
+            reading.end();
+            let title = format!("Adopt this database for {environment}?");
+            (title, adopt(action, own.as_deref(), &environment), None)
+        }
         Target::Deliveries(keys) => {
             let back = match &*keys {
                 [key] => key.link("delivery"),
@@ -135,6 +143,7 @@ fn verb(action: Action) -> &'static str {
         Action::Erase => "Erase",
         Action::Pause => "Pause",
         Action::Resume => "Resume",
+        Action::Adopt => "Adopt",
     }
 }
 
@@ -171,7 +180,7 @@ fn meaning_for_one(action: Action) -> &'static str {
             "Its request and the reasons of its failures are deleted. It cannot run again. If it was not processed, it \
              stays as recorded only. This cannot be undone."
         }
-        Action::Pause | Action::Resume => "",
+        Action::Pause | Action::Resume | Action::Adopt => "",
     }
 }
 
@@ -194,7 +203,24 @@ fn meaning(action: Action) -> &'static str {
             "Their requests and the reasons of their failures are deleted. They cannot run again. Deliveries that were \
              not processed stay as recorded only. This cannot be undone."
         }
-        Action::Pause | Action::Resume => "",
+        Action::Pause | Action::Resume | Action::Adopt => "",
+    }
+}
+
+fn adopt(action: Action, own: Option<&str>, environment: &str) -> Markup {
+    let fields = hidden(&[("environment", Some(environment))]);
+    html! {
+        p {
+            @match own {
+                Some(own) => { "It is of the environment " code { (visible(own)) } "." }
+                None => { "It has no environment." }
+            }
+            " From now on, processes of " code { (environment) } " run what is kept here, and those of any other one do not."
+        }
+        p {
+            "Each endpoint with deliveries that are due or dead is paused. Discard what is not to run, and then resume it."
+        }
+        (form(action, &fields, "overview"))
     }
 }
 
@@ -254,7 +280,7 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
 fn form(action: Action, fields: &Markup, back: &str) -> Markup {
     let is_final = matches!(
         action,
-        Action::Discard | Action::Reprocess | Action::Forget | Action::Erase
+        Action::Discard | Action::Reprocess | Action::Forget | Action::Erase | Action::Adopt
     );
     html! {
         form.confirm method="post" action="act" {

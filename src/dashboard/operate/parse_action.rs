@@ -6,6 +6,7 @@ use super::super::params::Params;
 use super::super::rows::Key;
 use super::super::selection::{Selection, State};
 use crate::recovery::operator::Operation;
+use crate::transaction::environment;
 
 /// How many deliveries can be selected one by one.
 const MAX_KEYS: usize = 1000;
@@ -22,6 +23,8 @@ pub(in crate::dashboard) enum Action {
     Erase,
     Pause,
     Resume,
+    /// Give the database another environment.
+    Adopt,
 }
 
 impl Action {
@@ -34,6 +37,7 @@ impl Action {
             Self::Erase => "erase",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Adopt => "adopt",
         }
     }
 
@@ -52,6 +56,7 @@ impl Action {
             Self::Erase,
             Self::Pause,
             Self::Resume,
+            Self::Adopt,
         ]
         .into_iter()
         .find(|action| action.as_str() == name)
@@ -62,6 +67,8 @@ impl Action {
 #[derive(Clone, Debug)]
 pub(in crate::dashboard) enum Target {
     Endpoint(String),
+    /// The database, for this environment.
+    Database(String),
     /// One by one.
     Deliveries(Vec<Key>),
     /// All of a selection.
@@ -82,6 +89,9 @@ impl Order {
         if action == Action::Erase && !access.may_erase() {
             return Err(PageError::forbidden("You may not erase anything."));
         }
+        if action == Action::Adopt && !access.may_adopt() {
+            return Err(PageError::forbidden("You may not adopt this database."));
+        }
         Ok(Self {
             action,
             target: Target::of(action, params, access)?,
@@ -95,6 +105,11 @@ impl Target {
         let endpoint = params.get("endpoint").map(str::to_owned);
         if let Action::Pause | Action::Resume = action {
             return endpoint.map(Self::Endpoint).ok_or(MISSING);
+        }
+        if action == Action::Adopt {
+            let name = params.get("environment").unwrap_or_default();
+            environment::check(name).map_err(PageError::bad_request)?;
+            return Ok(Self::Database(name.to_owned()));
         }
         let mut keys = Vec::new();
         for encoded in params.all("key") {
@@ -133,7 +148,7 @@ impl Target {
                     "Only deliveries with the state `processed` can be processed again.",
                 );
             }
-            (Action::Forget | Action::Pause | Action::Resume, _) => {
+            (Action::Forget | Action::Pause | Action::Resume | Action::Adopt, _) => {
                 return missing("No delivery is selected: this action is for single ones.");
             }
         };

@@ -70,7 +70,7 @@ pub(super) fn table(actions: &[Recorded], now: Timestamp) -> Markup {
         .column("On", on)
         .number("Deliveries", |action| {
             html! {
-                @if !matches!(&*action.action, "pause" | "resume") { (grouped(action.changed)) }
+                @if !matches!(&*action.action, "pause" | "resume" | "adopt") { (grouped(action.changed)) }
             }
         })
         .column("State", |action| {
@@ -93,8 +93,15 @@ pub(super) fn on(action: &Recorded) -> Markup {
             a href=(key.link("delivery")) { (short(&key.id, 60)) }
             " of "
         }
-        (visible(action.endpoint.as_deref().unwrap_or("several endpoints")))
+        (visible(on_what(action)))
         @if let Some(selection) = &action.selection { ": " (visible(selection)) }
+    }
+}
+
+fn on_what(action: &Recorded) -> &str {
+    match &*action.action {
+        "adopt" => "the database",
+        _ => action.endpoint.as_deref().unwrap_or("several endpoints"),
     }
 }
 

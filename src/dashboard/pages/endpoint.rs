@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::super::activity::{self, Counts, HOUR, History, Hour, Measured};
 use super::super::endpoints::{self, Endpoint};
+use super::super::environments::Environments;
 use super::super::error::PageError;
 use super::super::html::{Table, Timestamp, duration, empty, facts, legend, plot, visible};
 use super::super::params::{Link, Params};
@@ -24,6 +25,7 @@ use super::settings::{self, Told};
 #[derive(Serialize)]
 pub(in crate::dashboard) struct EndpointPage {
     now: Timestamp,
+    environment: Environments,
     #[serde(flatten)]
     endpoint: Endpoint,
     totals: Total,
@@ -131,6 +133,7 @@ pub(in crate::dashboard) async fn read(
         return Err(PageError::not_found("There is no such endpoint."));
     }
     let now = rows::now(&mut reading).await?;
+    let environment = Environments::read(&mut reading).await?;
     let names = [name.to_owned()];
     let day = activity::beginnings(now, 24);
     let mut endpoints = endpoints::read(&mut reading, access, &names, &day).await?;
@@ -180,6 +183,7 @@ pub(in crate::dashboard) async fn read(
     });
     Ok(EndpointPage {
         now: Timestamp(now),
+        environment,
         endpoint: endpoints
             .pop()
             .ok_or(PageError::not_found("There is no such endpoint."))?,
@@ -217,6 +221,7 @@ impl View for EndpointPage {
             .with("state", "processed");
         let switched_off = self.settings.as_ref().and_then(Told::switched_off);
         html! {
+            (self.environment.banner(viewer))
             p.lead { (overview::states(endpoint)) " " (endpoint.state.meaning()) }
             div.actions {
                 @if viewer.may_operate() { (overview::pause_or_resume(endpoint)) }

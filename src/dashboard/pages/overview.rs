@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::super::activity;
 use super::super::endpoints::{self, Endpoint};
+use super::super::environments::Environments;
 use super::super::error::PageError;
 use super::super::html::{
     Table, Timestamp, button, count, duration, empty, legend, short, sparkline, state, visible,
@@ -20,6 +21,7 @@ const HOURS: i64 = 24;
 #[derive(Serialize)]
 pub(in crate::dashboard) struct Overview {
     now: Timestamp,
+    environment: Environments,
     endpoints: Vec<Endpoint>,
     #[serde(flatten)]
     failing: Groups,
@@ -31,6 +33,7 @@ pub(in crate::dashboard) async fn read(
 ) -> Result<Overview, PageError> {
     let mut reading = shared.database.read().await?;
     let now = rows::now(&mut reading).await?;
+    let environment = Environments::read(&mut reading).await?;
     let names = rows::endpoints(&mut reading, access).await?;
     let beginnings = activity::beginnings(now, HOURS);
     let endpoints = endpoints::read(&mut reading, access, &names, &beginnings).await?;
@@ -38,6 +41,7 @@ pub(in crate::dashboard) async fn read(
     reading.end();
     Ok(Overview {
         now: Timestamp(now),
+        environment,
         endpoints,
         failing,
     })
@@ -50,6 +54,7 @@ impl View for Overview {
 
     fn content(&self, viewer: &Access) -> Markup {
         html! {
+            (self.environment.banner(viewer))
             // On a phone, failures come first: there, each endpoint is as high as half of the screen.
             div.overview {
                 section {

@@ -11,7 +11,7 @@ use super::{Pruned, redelivery_window};
 use crate::metrics;
 use crate::sqlx_error::is_conflict;
 use crate::stop_signal::Stop;
-use crate::transaction::{ShortTx, Turn};
+use crate::transaction::{Environment, ShortTx, Turn};
 
 /// How long a turn lasts unless the next step extends it. A step ends after two minutes at most, and the pause after it is
 /// three times as long.
@@ -28,7 +28,7 @@ const PAUSE: u32 = 3;
 
 /// Why a pass ends early.
 enum Halt {
-    /// Another process has the turn.
+    /// Another process has the turn, or the database is of another environment.
     HeldElsewhere,
     Stopped,
     Failed(sqlx::Error),
@@ -71,9 +71,10 @@ impl<'a> Pass<'a> {
         pool: &'a PgPool,
         older_than: Duration,
         erase_dead_after: Option<Duration>,
+        environment: &Environment,
         stop: &'a mut Stop,
     ) -> Self {
-        let turn = Turn::of("retention", TURN);
+        let turn = Turn::of("retention", TURN, environment);
         Self {
             pool,
             older_than,

@@ -35,6 +35,10 @@ subscriptions as (
             and turn.source = compared.source
     )
 ),
+other_environments as (
+    delete from idempotent_webhook.other_environments
+    where seen_at not between now() - interval '1 day' and now()
+),
 -- A part of them each time, since they are many. Their results soon interest nobody.
 action_deliveries as (
     delete from idempotent_webhook.operator_action_deliveries as of_action

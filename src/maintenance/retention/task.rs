@@ -12,6 +12,7 @@ use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
 use crate::recovery::Begin;
 use crate::stop_signal::Stop;
+use crate::transaction::{Environment, Store};
 
 /// The longest interval, far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -25,7 +26,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The longest wait before the first round.
 const SOON: Duration = Duration::from_secs(60);
 
+/// The longest time of a look at the environment of the database.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Deletes old deliveries on a schedule, in a background task.
+///
+/// Add it to the handle of recovery ([`Recovery::with`](crate::Recovery::with)), or [spawn](Self::spawn) it. In a database
+/// that has an [environment](crate::Recovery::environment), it deletes only if it was added to a handle.
 ///
 /// Run it in every process, or in one. One process of a database prunes at a time, and the others skip the round.
 ///
@@ -97,18 +104,19 @@ impl Retention {
     pub fn spawn(self) -> RetentionTask {
         let total = Arc::<Mutex<Pruned>>::default();
         RetentionTask {
-            task: self.begin_with(total.clone()),
+            task: self.begin_with(Environment::default(), total.clone()),
             total,
         }
     }
 
-    fn begin_with(self, total: Arc<Mutex<Pruned>>) -> Background {
+    fn begin_with(self, environment: Environment, total: Arc<Mutex<Pruned>>) -> Background {
         Background::spawn("retention", move |stop| {
-            self.clone().run(stop, total.clone())
+            let environment = environment.clone();
+            self.clone().run(environment, stop, total.clone())
         })
     }
 
-    async fn run(self, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
+    async fn run(self, environment: Environment, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
         let mut wait = first_wait(self.every);
         while stop.rest(wait).await.is_some() {
             let mut round = Pruned::default();
@@ -117,13 +125,17 @@ impl Retention {
                 &self.pool,
                 self.older_than,
                 self.erase_dead_after,
+                &environment,
                 &mut asked,
             );
             let ended = stop.or_after(GRACE, work.run(&mut round)).await;
             let interval = match ended {
                 Some(Ok(true)) | None => self.every,
                 // If the other process was killed, its turn ends soon.
-                Some(Ok(false)) => self.every.min(TURN),
+                Some(Ok(false)) => {
+                    self.report_environment(&environment).await;
+                    self.every.min(TURN)
+                }
                 Some(Err(error)) => {
                     let error = PruneError::Database(error);
                     tracing::warn!(error = %ErrorChain(&error), "webhook retention failed");
@@ -145,10 +157,21 @@ impl Retention {
     }
 }
 
+impl Retention {
+    /// It may be left since the database is of another environment. Without a recovery, nothing else reports that.
+    async fn report_environment(&self, environment: &Environment) {
+        let mut store = Store::new(self.pool.clone(), LOOK_TIMEOUT, Duration::ZERO);
+        store.set_environment(environment);
+        if let Err(error) = store.is_home().await {
+            tracing::debug!(%error, "could not look at the environment of the webhook database");
+        }
+    }
+}
+
 impl Begin for Retention {
     #[expect(private_interfaces, reason = "nobody outside can call it")]
-    fn begin(self) -> Background {
-        self.begin_with(Arc::default())
+    fn begin(self, environment: &Environment) -> Background {
+        self.begin_with(environment.clone(), Arc::default())
     }
 }
 

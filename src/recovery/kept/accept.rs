@@ -35,12 +35,17 @@ pub(crate) enum Accepted {
     Known,
     /// It was processed before.
     Processed,
+    /// It is not kept: the database is of another environment, where no process runs it.
+    Elsewhere,
 }
 
 impl Accepted {
     fn read(row: &PgRow, taker: &Option<Taker>) -> sqlx::Result<Self> {
         if row.try_get("processed")? {
             return Ok(Self::Processed);
+        }
+        if !row.try_get("is_home")? {
+            return Ok(Self::Elsewhere);
         }
         let Some(takes) = row.try_get::<Option<i64>, _>("takes")? else {
             return Ok(Self::Known);
@@ -60,6 +65,7 @@ pub(crate) async fn accept(
     connection: &mut PgConnection,
     group: &[&Acceptance],
     waits_while_paused: bool,
+    environment: Option<&str>,
 ) -> sqlx::Result<Vec<Accepted>> {
     let Some(first) = group.first() else {
         return Ok(Vec::new());
@@ -84,6 +90,7 @@ pub(crate) async fn accept(
         .bind(waits_while_paused)
         .bind(is_reconciled)
         .bind(first.request.archived_for.map(interval))
+        .bind(environment)
         .fetch_all(&mut *connection)
         .await?;
     let mut seen = HashSet::new();
@@ -132,9 +139,10 @@ fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) 
 }
 
 impl Store {
-    /// Makes a kept delivery due that was sent again. Returns whether it was processed.
-    pub(crate) async fn resend(&self, acceptance: &Acceptance) -> Result<bool, DatabaseError> {
+    /// Makes a kept delivery due that was sent again. Returns what it is after that.
+    pub(crate) async fn resend(&self, acceptance: &Acceptance) -> Result<Accepted, DatabaseError> {
         let (delivery, request) = (&acceptance.delivery, &acceptance.request);
+        let environment = self.environment().name();
         let statement = || {
             keyed(include_str!("resend.sql"), delivery)
                 .bind(delivery.tenant())
@@ -147,12 +155,16 @@ impl Store {
                 .bind(&*request.body)
                 .bind(delivery.signed_at().map(unix_time))
                 .bind(request.archived_for.map(interval))
+                .bind(environment.as_deref())
         };
         let note = || keyed(include_str!("note_resent.sql"), delivery);
         // In a transaction of its own: the other one may wait for a row, and an operation would wait for both.
         self.run(note).await?;
-        let (is_processed,) = self.read_one(statement).await?;
-        Ok(is_processed)
+        Ok(match self.read_one(statement).await? {
+            (true, _) => Accepted::Processed,
+            (false, true) => Accepted::Known,
+            (false, false) => Accepted::Elsewhere,
+        })
     }
 
     /// Whether a delivery was processed, or has a row.

@@ -4,12 +4,21 @@
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
 -- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,
 -- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are made from
--- the provider's list of events, $16 how long they stay once they are processed.
+-- the provider's list of events, $16 how long they stay once they are processed, $17 the environment of
+-- the process.
+--
+-- In a database of another environment nothing is kept with $14: no process runs it there. The request is handled before it
+-- is answered. Otherwise the request itself makes the attempt, and keeps what it runs.
 --
 -- The planner must not see how many there are, nor whether $14 and $15 are true: it would plan again each time, which
 -- takes longer than the rest. Hence the `select` around each of them. The requests are separate, so no body is copied
 -- with the rest.
-with new as materialized (
+with home as materialized (
+    select
+        not (select $14::boolean)
+        or (select $17::text) is not distinct from (select name from idempotent_webhook.environment) as is_home
+),
+new as materialized (
     select
         $1 as endpoint, tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
         case when not ((select $14::boolean) and exists (
@@ -58,6 +67,7 @@ kept as (
         taken_by, to_timestamp(received_at), now(), $16, body_bytes, $15
     from new
     where number not in (select number from processed union all select number from known)
+        and (select is_home from home)
     -- Two processes do not wait for each other in a circle. The first of several copies is written.
     order by tenant, delivery_id, number
     on conflict do nothing
@@ -76,6 +86,7 @@ request as (
 )
 select
     new.number in (select number from processed) as processed,
+    (select is_home from home) as is_home,
     kept.takes,
     kept.taken_by is not null as is_taken
 from new

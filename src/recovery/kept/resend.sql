@@ -4,8 +4,12 @@
 -- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the
--- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 how long it stays once it is processed.
-with resent as (
+-- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 how long it stays once it is processed, $14 the
+-- environment of the process: in a database of another one nothing changes.
+with home as materialized (
+    select $14::text is not distinct from (select name from idempotent_webhook.environment) as is_home
+),
+resent as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, first_received_at,
         next_attempt_at, archived_for, body_bytes
@@ -24,6 +28,7 @@ with resent as (
         where endpoint = $1 and tenant = $2 and delivery_id = $3
             and state not in ('recorded', 'dead', 'processed') and taken_by is not null
     )
+    and (select is_home from home)
     on conflict (endpoint, tenant, delivery_id) do update
     set state = 'due',
         retries = case known.state when 'due' then known.retries else 0 end,
@@ -55,4 +60,4 @@ select exists (
     select 1
     from idempotent_webhook.deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
-) as processed
+) as processed, (select is_home from home) as is_home

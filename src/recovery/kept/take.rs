@@ -63,6 +63,7 @@ impl Store {
         wanted: Wanted,
         taker: &Taker,
     ) -> Result<Vec<PgRow>, DatabaseError> {
+        let environment = self.environment().name();
         let statement = || {
             sqlx::query(include_str!("take.sql"))
                 .bind(endpoint)
@@ -70,6 +71,7 @@ impl Store {
                 .bind(wanted.due_at)
                 .bind(taker.number())
                 .bind(wanted.is_probe)
+                .bind(environment.as_deref())
         };
         self.run(statement).await
     }
@@ -84,9 +86,14 @@ impl Store {
         self.run(statement).await
     }
 
-    /// The next delivery of each of these endpoints.
+    /// The next delivery of each of these endpoints. None, in a database of another environment.
     pub(crate) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
-        let statement = || sqlx::query(include_str!("next.sql")).bind(endpoints);
+        let environment = self.environment().name();
+        let statement = || {
+            sqlx::query(include_str!("next.sql"))
+                .bind(endpoints)
+                .bind(environment.as_deref())
+        };
         self.read(statement).await
     }
 

@@ -7,7 +7,9 @@
 -- each process that runs it, and 63 deliveries that wait behind it use up their attempts.
 --
 -- $3 a time instead of now, in Unix seconds, $4 the number under which they are taken, $5 whether it is a probe: the
--- breaker is open, and `start_probe.sql` has let it through.
+-- breaker is open, and `start_probe.sql` has let it through. $6 the environment of the process: in a database of another one
+-- nothing is taken. An adoption changes that and pauses endpoints in one transaction, of which this statement sees all or
+-- nothing.
 --
 -- The inner limit is a number in the text, so the planner knows that it is small. The outer one ends the scan:
 -- deliveries that are not taken are not locked. All bodies after the first one are within 16 MiB in sum: they are read
@@ -33,6 +35,7 @@ with due as (
                 from idempotent_webhook.kept_endpoints
                 where endpoint = $1 and (paused_at is not null or probe_at is not null and not $5)
             )
+            and $6::text is not distinct from (select name from idempotent_webhook.environment)
         order by next_attempt_at
         limit 64
         for update of kept skip locked

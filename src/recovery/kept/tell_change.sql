@@ -5,6 +5,8 @@
 -- reports that, since there is no record of the begin.
 --
 -- Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
+--
+-- $3 the environment of the process: in a database of another one, nothing is told.
 update idempotent_webhook.problems as noted
 set telling_until = now() + $2, tellings = tellings + 1
 from (
@@ -13,6 +15,7 @@ from (
     where (is_there <> is_told or telling_until is not null)
         and problem = any($1)
         and coalesce(telling_until not between now() and now() + 2 * $2, true)
+        and $3::text is not distinct from (select name from idempotent_webhook.environment)
     order by since, endpoint, problem, subject
     limit 1
     for update skip locked

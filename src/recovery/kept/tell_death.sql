@@ -1,12 +1,13 @@
 -- Takes, for the time $2, the dead delivery of one of the endpoints $1 that has waited longest to be reported to a
 -- hook. The process that made it dead should have reported it long ago: it was killed, or the answer to its commit was
--- lost.
+-- lost. Nothing in a database that is not of the environment $3.
 with untold as (
     select endpoint, tenant, delivery_id
     from idempotent_webhook.kept_deliveries
     where state = 'dead'
         and endpoint = any($1)
         and untold_at not between now() and now() + 2 * $2
+        and $3::text is not distinct from (select name from idempotent_webhook.environment)
     order by untold_at
     limit 1
     for update skip locked

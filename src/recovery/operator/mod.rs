@@ -1,6 +1,7 @@
 //! The operations of operators on kept deliveries. An operation is applied to keys (`operation.rs`): to the keys of a
 //! filter (`bulk.rs`), or to one.
 
+mod adopt;
 mod bulk;
 mod filter;
 mod list;
@@ -10,6 +11,9 @@ mod operation;
 use sqlx::{PgConnection, PgPool};
 
 use crate::transaction::{RowKeys, ShortTx};
+pub use adopt::adopt;
+#[cfg(feature = "dashboard")]
+pub(crate) use adopt::adopt_by;
 #[cfg(feature = "dashboard")]
 pub(crate) use bulk::BATCH;
 pub(crate) use bulk::Bulk;

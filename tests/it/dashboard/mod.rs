@@ -5,6 +5,7 @@ mod api;
 mod authorization;
 mod cost;
 mod delivery;
+mod environments;
 mod erasure;
 mod lists;
 mod overview;
@@ -35,6 +36,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 use tower::ServiceExt;
 
+pub use self::authorization::TWO_OF_ALL;
 use self::page_list::{PAGES, Page, Right, Takes};
 use crate::support::{
     Database, Failing, NOTHING_KEPT, SOON, TestApp, assert_rows, endpoint, gated, github,

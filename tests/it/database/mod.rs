@@ -3,6 +3,7 @@
 mod citus;
 mod configurations;
 mod connections;
+mod environment;
 mod given_up;
 mod migrate;
 mod outages;

@@ -15,6 +15,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
 
 use crate::support::Database;
 
+mod backups;
 mod checked;
 mod contributing;
 mod first_handler;

@@ -271,6 +271,28 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     server.abort();
 }
 
+#[tokio::test]
+async fn deploy_1_a_gauge_says_whether_the_database_is_of_another_environment() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    // Of this thread, which is all that the test's runtime has.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let name = &database.name;
+    for (environment, value) in [("production", 0), ("staging", 1), ("production", 0)] {
+        let recovery = Recovery::new(database.pool.clone()).environment(environment);
+        let running = recovery.spawn(Router::<()>::new());
+        let series = format!("idempotent_webhook_other_environment{{database=\"{name}\"}} {value}");
+        soon(async {
+            while !exporter.render().contains(&series) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
 /// The metrics of the guide's alerts: each with the label that it asks for.
 fn alerts() -> BTreeSet<(&'static str, &'static str)> {
     const RULES: &str = include_str!("../../../src/documentation/prometheus_rules.yml");
@@ -352,9 +374,11 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 21);
+    assert_eq!(alerts().len(), 22);
     // Gauges, for endpoints that this one is not among.
     let of_others = [
+        // Of a database.
+        ("idempotent_webhook_other_environment", ""),
         ("idempotent_webhook_unserved_deliveries", ""),
         ("idempotent_webhook_subscription_differences", ""),
         ("idempotent_webhook_last_authentic_timestamp_seconds", ""),

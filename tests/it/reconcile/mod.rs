@@ -1,6 +1,7 @@
 //! Reconciliation with the provider's list.
 
 mod answers;
+mod backups;
 mod bounds;
 mod gaps;
 mod limits;

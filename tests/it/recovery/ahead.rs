@@ -216,6 +216,7 @@ async fn take(database: &Database, taken_by: i64) -> Vec<TakenRow> {
         .bind(None::<f64>)
         .bind(taken_by)
         .bind(false)
+        .bind(None::<&str>)
         .fetch_all(&database.pool)
         .await
         .unwrap();

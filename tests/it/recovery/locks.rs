@@ -261,6 +261,7 @@ async fn n2_what_was_set_aside_since_it_was_listed_is_not_kept() {
             .bind(true)
             .bind(is_listed)
             .bind(None::<sqlx::postgres::types::PgInterval>)
+            .bind(None::<&str>)
             .fetch_one(&database.pool)
             .await
             .unwrap();

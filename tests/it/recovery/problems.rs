@@ -151,7 +151,8 @@ async fn q4_no_process_looks_again_within_25_seconds() {
             .bind(None::<i64>)
             .bind(turn)
             .bind(turn)
-            .bind(is_early);
+            .bind(is_early)
+            .bind(None::<&str>);
         look.fetch_optional(&database.pool).await.unwrap().is_some()
     };
     let looked = async |ago: &str| {

@@ -781,8 +781,8 @@ async fn q4_of_ten_thousand_endpoints_each_change_is_told_once() {
         (
             "tell_change.sql",
             include_str!("../../../src/recovery/kept/tell_change.sql"),
-            "text[], interval",
-            &*format!("{names}, '1 minute'"),
+            "text[], interval, text",
+            &*format!("{names}, '1 minute', null"),
         ),
         (
             "heartbeat.sql",

@@ -132,6 +132,28 @@ impl Database {
         Self::with(server.options(&name), None)
     }
 
+    /// A copy by `pg_dump` and `pg_restore`.
+    pub async fn restored(&self) -> Self {
+        let bin = throwaway_postgres::find_or_install().unwrap();
+        let copy = Self::copied_from("template1").await;
+        let socket = self.options.get_socket().unwrap().display().to_string();
+        let program = |name: &str| {
+            let mut program = std::process::Command::new(bin.join(name));
+            program.args(["-h", &socket, "-U", "postgres"]);
+            program
+        };
+        let mut dump = program("pg_dump");
+        let dump = dump.args(["-Fc", &self.name]).output().unwrap();
+        assert!(dump.status.success(), "{dump:?}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), dump.stdout).unwrap();
+        let mut restore = program("pg_restore");
+        let restore = restore.args(["-d", &copy.name]).arg(file.path());
+        let restored = restore.output().unwrap();
+        assert!(restored.status.success(), "{restored:?}");
+        copy
+    }
+
     fn with(options: PgConnectOptions, turn: Option<OwnedMutexGuard<()>>) -> Self {
         Self {
             name: options.get_database().unwrap_or_default().to_owned(),

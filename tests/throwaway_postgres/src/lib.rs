@@ -33,11 +33,17 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What a server may need, in bytes: its log of changes, and the databases of the tests that run at once.
 const ROOM_IN_MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Makes a cluster, starts a server, and takes orders from its standard input. Once that
+/// Makes a cluster, or copies one, starts a server, and takes orders from its standard input. Once that
 /// closes, stops the server and removes the folder.
 const KEEPER: &str = r#"
-    "$BIN/initdb" --username=postgres --auth=trust --encoding=UTF8 --locale=C --no-sync \
-        --pgdata "$DIR/data" >"$DIR/log" 2>&1 || {
+    make() {
+        if [ -n "$COPIED" ]; then
+            cp -a "$COPIED" "$DIR/data"
+        else
+            "$BIN/initdb" --username=postgres --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata "$DIR/data"
+        fi
+    }
+    make >"$DIR/log" 2>&1 || {
         touch "$DIR/failed"
         read -r _
         cd /
@@ -85,6 +91,12 @@ impl ThrowawayPostgres {
     /// Starts a server, after installing one if this is root on a Debian-family system.
     pub async fn start(durability: Durability) -> Result<Self, StartError> {
         Self::start_with(durability, []).await
+    }
+
+    /// Starts a server on a copy of the files of another one, which has [crashed](Self::crash).
+    pub async fn start_copy(&self, durability: Durability) -> Result<Self, StartError> {
+        let data = self.folder.join("data").display().to_string();
+        Self::start_with(durability, [("COPIED", data)]).await
     }
 
     /// The same, with more in the environment of the server.

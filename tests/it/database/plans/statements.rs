@@ -169,7 +169,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "recovery/kept/accept.sql",
         Own,
         "'test', '{\"\",\"\",\"\"}', '{due,claimed,new}', '{a,a,a}', '{b,b,b}', '{1,1,1}', '{1,1,1}', '{1,1,1}', \
-         '{POST,POST,POST}', '{/,/,/}', array['', '', '']::bytea[], array['', '', '']::bytea[], '{1,1,1}', true, true, null",
+         '{POST,POST,POST}', '{/,/,/}', array['', '', '']::bytea[], array['', '', '']::bytea[], '{1,1,1}', true, true, null, null",
     ),
     ("recovery/kept/await_attempt.sql", Operation, "KEYS"),
     ("recovery/kept/close_breaker.sql", Own, "'test'"),
@@ -212,7 +212,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'{test,test}', '{\"\",\"\"}', '{due,archived}'",
     ),
     ("recovery/kept/lock.sql", Own, "KEY, '1s'"),
-    ("recovery/kept/next.sql", Own, "'{test}'"),
+    ("recovery/kept/next.sql", Own, "'{test}', null"),
     ("recovery/kept/not_running.sql", Operation, "KEYS"),
     ("recovery/kept/note_resent.sql", Own, "KEY"),
     ("recovery/kept/pause.sql", Own, "'test'"),
@@ -226,7 +226,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "recovery/kept/resend.sql",
         Own,
-        "KEY, null, 'push', 0, 1, 'POST', '/', ''::bytea, ''::bytea, null, null",
+        "KEY, null, 'push', 0, 1, 'POST', '/', ''::bytea, ''::bytea, null, null, null",
     ),
     ("recovery/kept/resolve.sql", Own, "'test', '', 'archived'"),
     ("recovery/kept/resume.sql", Own, "'test'"),
@@ -239,16 +239,20 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'test', '1 minute'::interval",
     ),
     ("recovery/kept/take.rs:IS_UNSERVED", Own, "'test'"),
-    ("recovery/kept/take.sql", Own, "'test', 4, null, 1, false"),
+    (
+        "recovery/kept/take.sql",
+        Own,
+        "'test', 4, null, 1, false, null",
+    ),
     (
         "recovery/kept/tell_change.sql",
         Own,
-        "'{failing}', '1 minute'::interval",
+        "'{failing}', '1 minute'::interval, null",
     ),
     (
         "recovery/kept/tell_death.sql",
         Own,
-        "'{test}', '1 minute'::interval",
+        "'{test}', '1 minute'::interval, null",
     ),
     ("recovery/kept/to_rehearse.sql", Own, "KEY"),
     (
@@ -263,6 +267,10 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         Own,
         "KEY, '1 minute'::interval",
     ),
+    ("recovery/operator/adopt.rs:BEFORE", Own, ""),
+    ("recovery/operator/adopt.rs:FORGET_OTHER", Own, "'staging'"),
+    ("recovery/operator/adopt.rs:SET", Own, "'staging'"),
+    ("recovery/operator/adopt.sql", Own, "null, 'staging'"),
     ("recovery/operator/mod.rs:LOCK_KEPT", Operation, "KEYS"),
     ("recovery/operator/mod.rs:PROCESSED", Operation, "KEYS"),
     ("recovery/operator/mod.rs:ARCHIVED", Operation, "PROCESSED"),
@@ -290,6 +298,13 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'test', '', 'due', 'push', null, '1s', '1s', '1s', '1s', 'on'",
     ),
     ("transaction/as_read.sql", Claim, "KEY, 'due', 5, 'on'"),
+    ("transaction/environment.rs:IS_HOME", Own, "'production'"),
+    ("transaction/environment.rs:LOOK", Own, "'production'"),
+    (
+        "transaction/environment.rs:NAME_DATABASE",
+        Own,
+        "'production'",
+    ),
     (
         "transaction/first_with_body.sql",
         Claim,
@@ -332,17 +347,17 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "transaction/take_turn.sql",
         Own,
-        "'retention', '', '', '', 1, '10 minutes'::interval, '10 minutes'::interval, true",
+        "'retention', '', '', '', 1, '10 minutes'::interval, '10 minutes'::interval, true, null",
     ),
     (
         "transaction/turn.rs:END",
         Own,
-        "'retention', '', '', '', 1, '1 hour'::interval",
+        "'retention', '', '', '', 1, '1 hour'::interval, null",
     ),
     (
         "transaction/turn.rs:EXTEND",
         Own,
-        "'retention', '', '', '', 1, '10 minutes'::interval",
+        "'retention', '', '', '', 1, '10 minutes'::interval, null",
     ),
     (
         "transaction/turn.rs:WAIT",

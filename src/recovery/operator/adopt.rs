@@ -1,0 +1,104 @@
+//! Gives the database another environment.
+
+use sqlx::{PgPool, Row};
+
+use crate::transaction::{ShortTx, environment};
+
+/// The lock keeps two adoptions apart.
+const BEFORE: &str = "select name from idempotent_webhook.environment for update";
+
+const SET: &str = "
+    insert into idempotent_webhook.environment (name)
+    values ($1)
+    on conflict (is_only) do update
+    set name = excluded.name, named_at = excluded.named_at
+";
+
+/// It is no other one now.
+const FORGET_OTHER: &str = "delete from idempotent_webhook.other_environments where name = $1";
+
+/// What is recorded of an adoption.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    #[cfg_attr(
+        not(feature = "dashboard"),
+        expect(dead_code, reason = "the dashboard shows it")
+    )]
+    pub(crate) action: i64,
+    /// The endpoints that it has paused.
+    pub(crate) paused: Vec<String>,
+}
+
+/// Gives the database of `pool` another [environment](crate::Recovery::environment), or its first one: a copy of production's
+/// database becomes that of `staging`, for example. Returns the endpoints that are paused by it.
+///
+/// Processes of this environment run what is kept in the database from now on, and those of any other one do not. What was
+/// kept before is that of another environment: **each endpoint with deliveries that are due or dead is left paused**, so that
+/// somebody discards or erases what is not to run here, and [resumes](crate::Endpoint::resume) it.
+///
+/// It is one transaction, and is recorded among the actions of operators. If the database has this environment already,
+/// nothing changes.
+///
+/// ```no_run
+/// use idempotent_webhook::Endpoint;
+/// use idempotent_webhook::recovery::{Filter, adopt};
+///
+/// # async fn main_(pool: sqlx::PgPool) -> sqlx::Result<()> {
+/// for name in adopt(&pool, "staging").await? {
+///     let endpoint = Endpoint::new(pool.clone(), name);
+///     endpoint.discard_all(&Filter::new()).await?;
+///     endpoint.resume().await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Any error of Postgres, and `sqlx::Error::Configuration` if the name is empty, has more than 63 bytes, or anything but
+/// visible ASCII characters.
+pub async fn adopt(pool: &PgPool, environment: &str) -> sqlx::Result<Vec<String>> {
+    let adopted = adopt_by(pool, environment, None).await?;
+    Ok(adopted.map(|adopted| adopted.paused).unwrap_or_default())
+}
+
+/// The same by an operator. `None` if nothing has changed.
+pub(crate) async fn adopt_by(
+    pool: &PgPool,
+    name: &str,
+    operator: Option<&str>,
+) -> sqlx::Result<Option<Adopted>> {
+    environment::check(name).map_err(|problem| sqlx::Error::Configuration(problem.into()))?;
+    let adopted = ShortTx::run(pool, async |tx| {
+        let before: Option<String> = sqlx::query_scalar(BEFORE).fetch_optional(&mut *tx).await?;
+        if before.as_deref() == Some(name) {
+            return Ok(None);
+        }
+        for sql in [SET, FORGET_OTHER] {
+            sqlx::query(sql).bind(name).execute(&mut *tx).await?;
+        }
+        let words = match before {
+            Some(before) => format!("{name}, before that {before}"),
+            None => name.to_owned(),
+        };
+        let row = sqlx::query(include_str!("adopt.sql"))
+            .bind(operator)
+            .bind(words)
+            .fetch_one(tx)
+            .await?;
+        Ok(Some(Adopted {
+            action: row.try_get("action")?,
+            paused: row.try_get("paused")?,
+        }))
+    });
+    let adopted = adopted.await?;
+    if let Some(Adopted { paused, .. }) = &adopted {
+        tracing::info!(
+            environment = name,
+            operator,
+            ?paused,
+            "the webhook database was given another environment"
+        );
+    }
+    Ok(adopted)
+}

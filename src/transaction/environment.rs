@@ -1,0 +1,222 @@
+//! The environment of a process, such as `production`, and that of a database, which is a row in it. A database that was
+//! restored or copied has the deliveries of the one that it comes from. So a process of another environment runs nothing of
+//! what is kept in it.
+//!
+//! The statements that take something ask for the environment themselves: nothing that this process has read before says
+//! what it may do. They are `take.sql`, `take_turn.sql`, `tell_change.sql` and `tell_death.sql`; and `accept.sql` and
+//! `resend.sql`, so that nothing is acknowledged that no process runs. What is read here is for reports.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::Row;
+use tokio::time::Instant;
+
+use super::pg_error::DatabaseError;
+use super::store::Store;
+use crate::background::spawn_once;
+use crate::metrics;
+
+/// The longest name, in bytes.
+const LONGEST: usize = 63;
+
+/// How often the same is reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
+/// How often a request has the environment looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+
+const NAME_DATABASE: &str = "
+    insert into idempotent_webhook.environment (name)
+    select $1::text
+    where $1::text is not null
+    on conflict do nothing
+";
+
+/// Returns the environment of the database. Notes that a process of `$1` uses it, if that is another one.
+const LOOK: &str = "
+    with noted as (
+        insert into idempotent_webhook.other_environments as known (name, seen_at)
+        select coalesce($1, ''), now()
+        where $1::text is distinct from (select name from idempotent_webhook.environment)
+        on conflict (name) do update
+        set seen_at = excluded.seen_at
+        where known.seen_at not between now() - interval '20 seconds' and now()
+    )
+    select (select name from idempotent_webhook.environment) as name
+";
+
+const IS_HOME: &str = "
+    select $1::text is not distinct from (select name from idempotent_webhook.environment)
+";
+
+/// The environment of a process. Clones share it: a recovery, its layers, and what else it runs.
+#[derive(Clone, Default)]
+pub(crate) struct Environment(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    name: Mutex<Option<Arc<str>>>,
+    /// Whether the last look has found a database of another environment.
+    is_elsewhere: AtomicBool,
+    reported: Mutex<Option<Reported>>,
+    looked_at: Mutex<Option<Instant>>,
+}
+
+/// What was reported last.
+struct Reported {
+    /// The environment of the database.
+    found: Option<String>,
+    at: Instant,
+}
+
+impl Environment {
+    /// # Panics
+    ///
+    /// If the name is no [name](check).
+    #[track_caller]
+    #[expect(clippy::panic, reason = "documented, and only at start")]
+    pub(crate) fn set(&self, name: Arc<str>) {
+        if let Err(problem) = check(&name) {
+            panic!("{problem}");
+        }
+        *lock(&self.0.name) = Some(name);
+    }
+
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        lock(&self.0.name).clone()
+    }
+
+    /// Whether the last look has found a database of another environment. For what is reported only.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.0.is_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Reports that a database is of the environment `found`.
+    fn report(&self, database: &str, found: Option<String>) {
+        let own = self.name();
+        let is_elsewhere = own.as_deref() != found.as_deref();
+        self.0.is_elsewhere.store(is_elsewhere, Ordering::Relaxed);
+        metrics::other_environment(database, is_elsewhere);
+        let mut reported = lock(&self.0.reported);
+        if !is_elsewhere {
+            if reported.take().is_some() {
+                tracing::info!(
+                    database,
+                    environment = own.as_deref(),
+                    "webhooks: the database is of the environment of this process now"
+                );
+            }
+            return;
+        }
+        let is_known = reported.as_ref().is_some_and(|reported| {
+            reported.found == found && reported.at.elapsed() < REPORT_INTERVAL
+        });
+        if is_known {
+            return;
+        }
+        tracing::error!(
+            database,
+            environment = own.as_deref().unwrap_or("(none)"),
+            environment_of_database = found.as_deref().unwrap_or("(none)"),
+            "webhooks: the database is of another environment than this process, which runs nothing of what is kept in it, \
+             asks no provider, deletes nothing and calls no hook: if the database is a copy, adopt it by \
+             `recovery::adopt` or in the dashboard; if not, correct `Recovery::environment`"
+        );
+        *reported = Some(Reported {
+            found,
+            at: Instant::now(),
+        });
+    }
+}
+
+/// Whether this can be the name of an environment. It stands in logs, pages and rows.
+pub(crate) fn check(name: &str) -> Result<(), &'static str> {
+    match name.len() {
+        1..=LONGEST if name.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(()),
+        _ => Err("the name of an environment has 1 to 63 visible ASCII characters, without spaces"),
+    }
+}
+
+impl Store {
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(crate) fn set_environment(&mut self, environment: &Environment) {
+        self.environment = environment.clone();
+    }
+
+    /// Whether the database is of the environment of this process.
+    pub(crate) async fn is_home(&self) -> Result<bool, DatabaseError> {
+        let name = self.environment.name();
+        let (is_home,): (bool,) = self
+            .read_one(|| sqlx::query(IS_HOME).bind(name.as_deref()))
+            .await?;
+        if !is_home {
+            self.look_soon();
+        }
+        Ok(is_home)
+    }
+
+    /// Names the database, if this process has an environment and the database has none. Reports it if it is of another one.
+    /// Returns whether it is of the one of this process.
+    pub(crate) async fn look_at_environment(&self) -> Result<bool, DatabaseError> {
+        let name = self.environment.name();
+        let rows = self
+            .run_all(|| [NAME_DATABASE, LOOK].map(|sql| sqlx::query(sql).bind(name.as_deref())))
+            .await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        let found: Option<String> = row.try_get("name")?;
+        let is_home = name.as_deref() == found.as_deref();
+        let options = self.pool().connect_options();
+        let database = options.get_database().unwrap_or_default();
+        self.environment.report(database, found);
+        Ok(is_home)
+    }
+
+    /// The same in the background, for what has met a database of another environment: there may be no watch that looks.
+    pub(crate) fn look_soon(&self) {
+        let mut looked_at = lock(&self.environment.0.looked_at);
+        if looked_at.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
+            return;
+        }
+        *looked_at = Some(Instant::now());
+        let store = self.clone();
+        spawn_once("environment", async move {
+            if let Err(error) = store.look_at_environment().await {
+                tracing::debug!(%error, "could not look at the environment of the webhook database");
+            }
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds the lock.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Environment").field(&self.name()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deploy_1_a_name_is_bounded_and_printable() {
+        let longest = "x".repeat(LONGEST);
+        for name in ["production", "eu-1/staging", "<b>", &longest] {
+            assert_eq!(check(name), Ok(()), "{name}");
+        }
+        let too_long = "x".repeat(LONGEST + 1);
+        for name in ["", " ", "a b", "a\n", "pröd", "\u{202e}", "\0", &too_long] {
+            assert!(check(name).is_err(), "{name:?}");
+        }
+    }
+}

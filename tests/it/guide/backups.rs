@@ -1,0 +1,41 @@
+//! The statements of the page on backups and copies.
+
+use super::{blocks, page};
+use crate::dashboard::TWO_OF_ALL;
+use crate::support::Database;
+
+#[tokio::test]
+async fn deploy_1_what_is_scrubbed_is_empty_in_all_tables() {
+    let database = Database::new().await;
+    let migrated = database.snapshot().await;
+    database.run(TWO_OF_ALL).await;
+    database
+        .run(
+            "insert into idempotent_webhook.environment (name) values ('production');
+             insert into idempotent_webhook.other_environments values ('staging', now());
+             insert into idempotent_webhook.processes values (1, 1);
+             insert into idempotent_webhook.turns values ('retention', 1, now())",
+        )
+        .await;
+    assert_ne!(database.snapshot().await, migrated);
+    let guide = page("backups.md");
+    let [scrub, pause, ..] = &*blocks(&guide, "sql") else {
+        panic!("{guide}");
+    };
+    // Before it is scrubbed.
+    database
+        .run("delete from idempotent_webhook.kept_endpoints")
+        .await;
+    database.run(pause).await;
+    let paused =
+        "select count(*) from idempotent_webhook.kept_endpoints where paused_at is not null";
+    assert_eq!(database.count(paused).await, 2);
+
+    database.run(scrub).await;
+    assert_eq!(database.snapshot().await, migrated);
+    // A table that nobody has thought of.
+    let listed = scrub.matches("idempotent_webhook.").count() as i64;
+    let there = "select count(*) from pg_tables
+        where schemaname = 'idempotent_webhook' and tablename <> 'migrations'";
+    assert_eq!(database.count(there).await, listed);
+}
