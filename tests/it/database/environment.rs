@@ -405,7 +405,7 @@ async fn deploy_1_no_subscription_is_read() {
     by_itself.stop().await;
     let again = of(&joined).spawn();
     soon(async {
-        while api.requests().len() == 0 {
+        while api.requests().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
@@ -613,11 +613,7 @@ async fn deploy_1_what_dies_at_its_first_attempt_is_told_by_a_process_of_the_env
 async fn deploy_1_nothing_runs_between_the_adoption_and_its_pauses() {
     for _ in 0..5 {
         let database = production().await;
-        let process = process(
-            database.another_pool(5).await,
-            Some("staging"),
-            |recovery| keep(recovery),
-        );
+        let process = process(database.another_pool(5).await, Some("staging"), keep);
         let task = process.spawn();
         database.until(STAGING_IS_SEEN).await;
         assert_eq!(adopt(&database.pool, "staging").await.unwrap(), ["test"]);
