@@ -23,8 +23,8 @@ use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 use crate::support::{
     Database, Failing, NOTHING_KEPT, SOON, answer, assert_rows, gated, github, github_delivery,
-    insert_due_of, insert_effect, keep, keep_accepted, keep_all, logged, recovery, secret, send,
-    soon, spawn_send, until_logged, write_effect,
+    insert_due_of, insert_effect, keep, keep_accepted, keep_all, logged, now, recovery, secret,
+    send, soon, spawn_send, stripe, stripe_event, until_logged, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -440,6 +440,42 @@ async fn deploy_1_accepted_is_handled_before_it_is_answered_elsewhere() {
         assert_eq!(database.count(&kept).await, 0);
     }
     assert_rows!(database, claims: 3, effects: 2);
+}
+
+/// Nothing that a process has seen before says what it may do: the database is another one from one moment to the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn deploy_1_a_database_that_is_exchanged_under_a_process_is_left_alone_at_once() {
+    let database = production().await;
+    let process = process(
+        database.another_pool(5).await,
+        Some("production"),
+        keep_accepted,
+    );
+    let task = process.spawn();
+    database.until("(select count(*) from effects) = 3").await;
+    let sent = send(&process.router, stripe(stripe_event("a"), now())).await;
+    assert_eq!(sent, answer(200, "accepted", ""));
+    database.until("(select count(*) from effects) = 4").await;
+
+    database
+        .run(
+            "update idempotent_webhook.environment set name = 'elsewhere';
+             insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('test', 'late', 'due', 1, now());
+             insert into idempotent_webhook.kept_requests (endpoint, delivery_id, format, method, uri, headers, body)
+             values ('test', 'late', 1, 'POST', '/', '', '{}')",
+        )
+        .await;
+    for id in ["b", "late"] {
+        let sent = send(&process.router, stripe(stripe_event(id), now())).await;
+        assert_eq!(sent, answer(200, "processed", "done"), "{id}");
+    }
+    insert_due_of(&database, "test", "/", 3).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(database.rows().await.effects, 6);
+    let due = "select count(*) from idempotent_webhook.kept_deliveries where state = 'due'";
+    assert_eq!(database.count(due).await, 3);
+    task.stop().await;
 }
 
 /// What fails is answered so, and what is kept of it before changes nothing.
