@@ -520,7 +520,7 @@ mod tests {
     struct HasLayer(IdempotentWebhook);
 
     impl Begin for HasLayer {
-        fn begin(self) -> Background {
+        fn begin(self, _environment: &Environment) -> Background {
             drop(self.0);
             Background::spawn("has a layer", |_| async {})
         }
