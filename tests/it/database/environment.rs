@@ -380,6 +380,39 @@ async fn deploy_1_this_one_thing_is_reported_at_error() {
     assert!(log.contains(r#"environment="(none)""#), "{log}");
 }
 
+/// Nor does a process have to spawn its handle: the first request that is handled before it is answered reports the one
+/// thing, or names a database that has no name.
+#[tokio::test]
+async fn deploy_1_a_process_without_a_watch_reports_it_and_names_a_database() {
+    let send_to = async |pool: &PgPool, environment: &str, id: &str| {
+        let recovery = Recovery::elsewhere(pool.clone()).environment(environment);
+        let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+            .keep(keep_accepted(&recovery));
+        let router = Router::new().route("/", post(write_effect).layer(layer));
+        send(&router, github(id, "{}")).await.outcome
+    };
+    let database = production().await;
+    let log = logged(async {
+        assert_eq!(send_to(&database.pool, "staging", "a").await, "processed");
+        until_logged("ERROR").await;
+    })
+    .await;
+    assert!(
+        log.contains(r#"environment_of_database="production""#),
+        "{log}"
+    );
+
+    let database = Database::new().await;
+    assert_eq!(
+        send_to(&database.pool, "production", "a").await,
+        "processed"
+    );
+    database
+        .until("exists (select from idempotent_webhook.environment where name = 'production')")
+        .await;
+    assert_eq!(send_to(&database.pool, "production", "b").await, "accepted");
+}
+
 /// Of no provider are lists or subscriptions read, with the environment of the handle or of the layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_no_subscription_is_read() {
@@ -538,9 +571,9 @@ fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
     let options = database.options();
     let acknowledged = Arc::<Mutex<BTreeSet<String>>>::default();
     let mut sent = 0;
-    for round in 0..24 {
+    for round in 0..24_u32 {
         let process = runtime();
-        let environment = ["staging", "prod", ""][round % 3];
+        let environment = ["staging", "prod", ""][round as usize % 3];
         process.block_on(async {
             let pool = PgPoolOptions::new()
                 .max_connections(5)
@@ -567,20 +600,27 @@ fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
                 .keep(way.acknowledge());
             let router = Router::new().route("/", post(handler).layer(layer));
             let task = recovery.clone().spawn(router.clone());
+            let answered = Arc::new(AtomicU32::new(0));
             for _ in 0..12 {
                 let (id, router) = (sent.to_string(), router.clone());
                 sent += 1;
-                let acknowledged = acknowledged.clone();
+                let (acknowledged, answered) = (acknowledged.clone(), answered.clone());
                 tokio::spawn(async move {
                     let request = github_delivery().id(&id).request();
-                    let answered = send(&router, request).await;
-                    if (200..300).contains(&answered.status) {
+                    let answer = send(&router, request).await;
+                    if (200..300).contains(&answer.status) {
                         acknowledged.lock().unwrap().insert(id);
                     }
+                    answered.fetch_add(1, Ordering::Relaxed);
                 });
             }
-            // As a process that is killed: nothing of it goes on.
-            tokio::time::sleep(Duration::from_millis(30 + 10 * round as u64)).await;
+            // It is killed in the midst of what it has in hand: nothing of it goes on.
+            soon(async {
+                while answered.load(Ordering::Relaxed) < round % 10 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            })
+            .await;
             drop(task);
         });
         process.shutdown_background();
