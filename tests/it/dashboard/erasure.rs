@@ -405,6 +405,8 @@ async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
             "subscriptions.differences",
             "subscriptions.failure",
             "subscriptions.source",
+            "turns.address",
+            "turns.source",
         ]
     );
 }

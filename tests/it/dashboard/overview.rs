@@ -678,7 +678,7 @@ async fn y5_the_page_of_an_endpoint_counts_by_secret() {
     assert_eq!(endpoint["totals"]["processed"], 1);
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("By secret");
-    page.shows("A rotation is over once no other one");
+    page.shows("A rotation is over once no other secret");
     assert_rows!(database, claims: 1, effects: 1);
 }
 

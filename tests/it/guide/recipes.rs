@@ -122,7 +122,7 @@ struct Subscription {
 }
 
 async fn changed(tx: &mut DedupeTx, new: &Subscription, created: i64) -> sqlx::Result<()> {
-    // Of the customer, the subscription that began last; of that one, the last event.
+    // The last subscription of the customer, and its last event.
     if tx.advance(&new.customer, new.began).await? == Recency::Older
         || tx.advance(&new.id, created).await? == Recency::Older
     {
