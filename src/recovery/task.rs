@@ -528,15 +528,17 @@ mod tests {
 
     /// A test has many: each would leave its pool, and its connection for heartbeats.
     #[tokio::test]
-    async fn an_application_that_is_not_spawned_is_dropped() {
+    async fn an_application_that_is_not_spawned_is_dropped()
+    -> Result<(), Box<dyn std::error::Error>> {
         let pool = PgPoolOptions::new().connect_lazy_with(PgConnectOptions::new());
         let recovery = Recovery::new(pool.clone());
-        let provider = presets::stripe(Secret::new("whsec_test").unwrap());
+        let provider = presets::stripe(Secret::new("whsec_test")?);
         let layer = IdempotentWebhook::new(pool, "test", provider).keep(Keep::all(&recovery));
         let recovery = recovery.with(HasLayer(layer.clone()));
         let shared = Arc::downgrade(&recovery.shared);
         drop((layer, recovery));
         assert!(shared.upgrade().is_none());
+        Ok(())
     }
 
     #[tokio::test]
