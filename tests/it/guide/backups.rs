@@ -14,7 +14,8 @@ async fn deploy_1_what_is_scrubbed_is_empty_in_all_tables() {
             "insert into idempotent_webhook.environment (name) values ('production');
              insert into idempotent_webhook.other_environments values ('staging', now());
              insert into idempotent_webhook.processes values (1, 1);
-             insert into idempotent_webhook.turns values ('retention', 1, now())",
+             insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
+             values ('retention', '', '', '', now())",
         )
         .await;
     assert_ne!(database.snapshot().await, migrated);

@@ -610,7 +610,9 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let report = lost.rehearse(&all).await;
     assert!(!report.passed() && report.rehearsed() == 4, "{report}");
     assert!(
-        report.to_string().contains("reached no layer of their endpoint"),
+        report
+            .to_string()
+            .contains("reached no layer of their endpoint"),
         "{report}"
     );
     let report = good().rehearse(&all).await;
