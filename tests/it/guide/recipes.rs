@@ -313,7 +313,7 @@ async fn refresh(
     }
     let name = fetch(&event.customer).await?;
     let mut tx = claim.begin().await?;
-    // Of two fetches at once, the later one stays.
+    // If two fetches run at once, the later one stays.
     sqlx::query(
         "insert into customers (id, name, fetched_at) values ($1, $2, $3)
          on conflict (id) do update set name = excluded.name, fetched_at = excluded.fetched_at

@@ -186,7 +186,7 @@ fn the_pages_count_the_presets() {
         ),
         (
             "src/documentation/compared_with.md",
-            format!("of {count} providers"),
+            format!("how {count} providers sign"),
         ),
         (
             "src/documentation/providers.md",
