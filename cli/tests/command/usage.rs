@@ -68,7 +68,7 @@ fn wrong_usage_is_told() {
 
     let stripe = ["send", "stripe", "--body", "-"];
     let stripe = [&stripe[..], &nowhere].concat();
-    webhook(SECRET, &stripe, b"[]").is_error("stripe says the id in the body, and this body");
+    webhook(SECRET, &stripe, b"[]").is_error("stripe has the id in the body, and this body");
     webhook("sk_test_secret", &stripe, b"{}").is_error("it is an API key of Stripe");
 }
 
