@@ -143,7 +143,7 @@
     allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
 )]
 
-// Each module needs only those below it.
+// Each room needs only those below it: `tests/it/guide/rooms.rs`.
 #[cfg(feature = "postgres")]
 pub mod documentation;
 
@@ -154,94 +154,46 @@ pub mod dashboard;
 pub mod testing;
 #[cfg(feature = "postgres")]
 mod maintenance;
-#[cfg(feature = "reqwest")]
 mod provider_api;
-#[cfg(feature = "postgres")]
-pub mod reconcile;
-pub mod subscriptions;
-mod source_error;
 
 // In the order of a request.
-#[cfg(feature = "axum")]
-mod events;
-#[cfg(feature = "postgres")]
 mod layer;
 #[cfg(feature = "postgres")]
-mod request;
-#[cfg(feature = "postgres")]
-mod settings;
-#[cfg(feature = "postgres")]
 pub mod recovery;
-#[cfg(feature = "postgres")]
-mod counts;
 #[cfg(feature = "postgres")]
 mod activity;
 #[cfg(feature = "postgres")]
 mod transaction;
-#[cfg(feature = "postgres")]
-mod in_flight;
-#[cfg(feature = "testing")]
-mod capture;
-mod verification;
+mod metrics;
 pub mod presets;
 pub mod provider;
-#[cfg(feature = "axum")]
-mod extract;
-mod extract_error;
-mod handler_error;
-mod delivery;
+mod tasks_and_errors;
 
-// These need none of the others.
-#[cfg(feature = "postgres")]
-mod background;
-mod calendar;
-#[cfg(feature = "postgres")]
-mod database_name;
-mod digest;
-#[cfg(feature = "postgres")]
-mod endpoint_name;
-mod error_chain;
-mod event_types;
-mod expiring_map;
-mod log_once;
-mod metrics;
-mod outcome;
-mod panic;
-#[cfg(feature = "postgres")]
-mod pg_time;
-#[cfg(feature = "postgres")]
-mod problem;
-#[cfg(feature = "postgres")]
-mod progress;
-mod random;
-mod route;
-#[cfg(feature = "postgres")]
-mod sqlx_error;
-#[cfg(feature = "postgres")]
-mod stop_signal;
-#[cfg(feature = "postgres")]
-mod traceparent;
-
-pub use delivery::{Delivery, DeliveryId};
 #[cfg(feature = "axum")]
-pub use events::{EventHandlers, Events, EventsLayer};
-pub use handler_error::HandlerError;
-pub use outcome::{OUTCOME_HEADER, Outcome};
+pub use layer::events::{EventHandlers, Events, EventsLayer};
+pub use layer::verification::VerifiedWebhook;
+pub use metrics::outcome::{OUTCOME_HEADER, Outcome};
 pub use provider::definition::Provider;
+pub use provider::delivery::{Delivery, DeliveryId};
 pub use provider::json_path::JsonPath;
 pub use provider::secret::{Secret, Secrets};
 pub use provider::source::Source;
 pub use provider::tenant::TenantSecrets;
+#[cfg(feature = "postgres")]
+pub use provider_api::reconcile;
+pub use provider_api::subscriptions;
+pub use tasks_and_errors::handler_error::HandlerError;
 #[cfg(feature = "sea-orm")]
 pub use transaction::{SeaOrmSavepoint, SeaOrmTx};
-pub use verification::VerifiedWebhook;
 #[cfg(feature = "postgres")]
 pub use {
-    layer::IdempotentWebhook,
+    layer::idempotent_webhook::IdempotentWebhook,
+    maintenance::migrate,
     maintenance::retention::{Retention, prune},
-    maintenance::{Endpoint, migrate},
-    reconcile::settings::Reconcile,
-    recovery::{keep_settings::Keep, task::Recovery},
+    provider_api::reconcile::settings::Reconcile,
+    recovery::keep_settings::Keep,
+    recovery::operator::Endpoint,
+    recovery::task::Recovery,
     transaction::{BeginError, DedupeTx, LateClaim, Recency, Savepoint},
 };
 
@@ -253,12 +205,12 @@ pub mod retention {
 
 /// The types behind the layer and its extractors, which applications rarely name.
 pub mod service {
-    pub use crate::extract_error::ExtractError;
     #[cfg(feature = "postgres")]
-    pub use crate::request::IdempotentWebhookService;
+    pub use crate::layer::request::IdempotentWebhookService;
+    pub use crate::layer::verification::{ResponseFuture, VerifiedWebhookService};
+    pub use crate::tasks_and_errors::extract_error::ExtractError;
     #[cfg(feature = "postgres")]
     pub use crate::transaction::WorkResult;
-    pub use crate::verification::{ResponseFuture, VerifiedWebhookService};
 }
 
 /// Compiles the examples of the README.

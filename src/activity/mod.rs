@@ -5,8 +5,11 @@
 //! there are any, in one short transaction (`flush.rs`), and every half a minute it reads their metrics that cover all
 //! processes (`readings.rs`). The settings of a layer are written beside its first numbers, and then hourly.
 
+pub(crate) mod counts;
+pub(crate) mod endpoint_name;
 mod flush;
 mod numbers;
+pub(crate) mod problem;
 mod readings;
 mod renamed;
 mod statements;
@@ -17,10 +20,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::background::Background;
-use crate::endpoint_name::EndpointName;
 use crate::metrics::Metrics;
+use crate::tasks_and_errors::background::Background;
 use crate::transaction::Store;
+use endpoint_name::EndpointName;
 pub(crate) use numbers::Source;
 use numbers::{MAX_VERSIONS, Numbers, OfTable, Types, bucket};
 use readings::Readings;

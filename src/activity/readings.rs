@@ -9,8 +9,8 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::Activity;
+use super::problem::Problem;
 use crate::metrics::{Metrics, unix_now};
-use crate::problem::Problem;
 use crate::transaction::{DatabaseError, Store};
 
 /// The newest hour of an endpoint comes first, by the key.

@@ -3,8 +3,8 @@
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::endpoint_name::served;
 use super::statements::of_its_provider;
-use crate::endpoint_name::served;
 use crate::transaction::{DatabaseError, Store};
 
 /// Whether the reported settings include this endpoint as one that no process has served before.

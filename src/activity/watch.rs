@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::{Activity, Shared, State, flush, readings};
-use crate::background::Background;
+use crate::tasks_and_errors::background::Background;
 use crate::transaction::Store;
 
 /// The time between two rounds. Each round flushes.

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 
-use crate::digest::sha256_of;
+use crate::provider::digest::sha256_of;
 
 /// A file, and the name under which it is served.
 pub(super) struct Asset {

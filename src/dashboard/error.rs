@@ -9,7 +9,7 @@ use maud::html;
 
 use super::html::Layout;
 use super::view::json;
-use crate::sqlx_error::{is_not_migrated, is_query_canceled};
+use crate::tasks_and_errors::sqlx_error::{is_not_migrated, is_query_canceled};
 use crate::transaction::Explained;
 
 /// Why there is no page.

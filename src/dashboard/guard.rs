@@ -19,7 +19,7 @@ use super::error::PageError;
 use super::format::Format;
 use super::html::HeldBack;
 use super::{Access, Shared};
-use crate::panic::{self, catch_panic};
+use crate::tasks_and_errors::panic::{self, catch_panic};
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 

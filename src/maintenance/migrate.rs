@@ -7,9 +7,9 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection, PgConnection, PgPool, Row, SqlSafeStr};
 use tokio::time::timeout;
 
-use crate::error_chain::ErrorChain;
-use crate::sqlx_error::is_not_permitted;
-use crate::stop_signal::first;
+use crate::tasks_and_errors::error_chain::ErrorChain;
+use crate::tasks_and_errors::sqlx_error::is_not_permitted;
+use crate::tasks_and_errors::stop_signal::first;
 use crate::transaction::{DatabaseError, ShortTx};
 
 const MIGRATIONS: [(&str, &str); 4] = [
@@ -230,7 +230,7 @@ async fn check_encoding(pool: &PgPool) -> sqlx::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::sha256_hex;
+    use crate::provider::digest::sha256_hex;
 
     /// A database of before has the functions replaced only by those of a higher version.
     #[test]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use http::Method;
 
 use super::answers::Answers;
+use super::event_types::NameForms;
 use super::handshake::Handshakes;
 use super::identity::Identity;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
 use super::{ASSUMED_DEADLINE, DAY, MIB, Provider};
-use crate::event_types::NameForms;
 
 /// A custom provider that still needs its signature scheme.
 #[derive(Clone, Debug)]

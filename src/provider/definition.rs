@@ -8,6 +8,8 @@ use http::{HeaderName, Method};
 
 use super::answers::Answers;
 use super::custom::CustomProvider;
+use super::delivery::check_text;
+use super::event_types::NameForms;
 use super::handshake::Handshakes;
 use super::identity::Identity;
 use super::json_path::JsonPath;
@@ -20,8 +22,6 @@ use super::secret_source::SecretSource;
 use super::signature::{SignatureError, SignatureScheme, Tolerance};
 use super::source::{Source, Unreadable};
 use super::{DAY, LONGEST_TOLERANCE_OF_ATTEMPTS};
-use crate::delivery::check_text;
-use crate::event_types::NameForms;
 
 /// How a provider signs, identifies and redelivers its webhooks.
 ///

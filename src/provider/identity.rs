@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
+use super::delivery::DeliveryId;
 use super::handshake::{Handshake, HandshakeRule};
 use super::json_path::{JsonPath, Match, ReadError, Reader};
 use super::signature::Signed;
 use super::source::{Fault, Source, Spaces, Unreadable};
-use crate::delivery::DeliveryId;
 
 /// Stands for a version that is neither a text nor an integer, or is there twice.
 const UNREADABLE_VERSION: &str = "(unreadable)";

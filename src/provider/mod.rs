@@ -2,9 +2,14 @@
 
 mod answers;
 mod canary;
+pub(crate) mod calendar;
 mod custom;
 pub(crate) mod definition;
+pub(crate) mod delivery;
 mod description;
+pub(crate) mod digest;
+pub(crate) mod event_types;
+mod expiring_map;
 pub(crate) mod handshake;
 mod identity;
 pub(crate) mod json_path;
@@ -19,11 +24,11 @@ mod verify;
 
 use std::time::Duration;
 
-pub use crate::delivery::VerifiedDelivery;
 #[cfg(feature = "testing")]
 pub(crate) use canary::BODY as CANARY;
 pub use custom::{CustomProvider, SignedProvider};
 pub(crate) use definition::Provider;
+pub use delivery::VerifiedDelivery;
 pub use description::Description;
 pub use handshake::{Handshake, HandshakeRequest};
 pub use identity::IdentityError;

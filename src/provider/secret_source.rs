@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 
 use http::request::Parts;
 
+use super::delivery::Tenant;
 use super::keys::KeySource;
 use super::secret::{Secret, Secrets};
 use super::signature::SignatureError;
 use super::tenant::TenantSecrets;
-use crate::delivery::Tenant;
-use crate::error_chain::BoxError;
+use crate::tasks_and_errors::error_chain::BoxError;
 
 /// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
 /// [`TenantSecrets`]; or only a [`KeySource`], if nothing but the provider's public keys is needed.

@@ -9,11 +9,11 @@ use http::header::HeaderName;
 use http::request::Parts;
 use serde_json::value::RawValue;
 
+use super::delivery::{UnusableText, check_text};
+use super::digest::{sha256_hex, sha256_of};
 use super::json_path::{JsonPath, Match, Reader};
 use super::signature::{SignatureScheme, Signed};
-use crate::delivery::{UnusableText, check_text};
-use crate::digest::{sha256_hex, sha256_of};
-use crate::random::random;
+use crate::tasks_and_errors::random::random;
 
 /// Where in a request a value is found, such as a delivery id or an event type.
 ///

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use http::request::Parts;
 
+use super::delivery::{Tenant, check_text};
+use super::expiring_map::ExpiringMap;
 use super::public_url::as_received;
 use super::secret::{Secret, Secrets};
 use super::signature::SignatureError;
-use crate::delivery::{Tenant, check_text};
-use crate::error_chain::BoxError;
-use crate::expiring_map::ExpiringMap;
+use crate::tasks_and_errors::error_chain::BoxError;
 
 type TenantOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
 type Lookup = Pin<Box<dyn Future<Output = Result<Option<ResolvedTenant>, BoxError>> + Send>>;

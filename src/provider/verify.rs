@@ -8,11 +8,11 @@ use http::request::Parts;
 
 use super::Provider;
 use super::canary::is_canary;
+use super::delivery::VerifiedDelivery;
 use super::handshake::{Handshake, HandshakeRequest};
 use super::identity::{Identified, IdentityError};
 use super::secret::{Secret, Secrets};
 use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
-use crate::delivery::VerifiedDelivery;
 
 /// How many addresses of keys are asked for a request, if it has fewer secrets. Each secret may have its own.
 const MAX_FETCHES: usize = 10;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::kept::{self, Acceptance, Accepted};
-use crate::background::spawn_once;
+use crate::tasks_and_errors::background::spawn_once;
 use crate::transaction::{DatabaseError, Store, first_within, with_timeout};
 
 const NAME: &str = "acceptances";

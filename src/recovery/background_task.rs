@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::background::Background;
+use crate::tasks_and_errors::background::Background;
 use crate::transaction::Environment;
 
 /// Work beside the requests that a [`Recovery`](crate::Recovery) runs once it was [added](crate::Recovery::with):

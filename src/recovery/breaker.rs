@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::pg_time::interval;
+use crate::transaction::pg_time::interval;
 use crate::transaction::{DatabaseError, Store};
 
 /// When the breaker opens, and how often it probes.

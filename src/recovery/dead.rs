@@ -10,10 +10,10 @@ use super::hook::{self, Telling};
 use super::kept::KeptState;
 use super::shared::Shared;
 use super::taken::StoredDelivery;
-use crate::counts::Counts;
-use crate::delivery::Delivery;
-use crate::pg_time::interval;
-use crate::stop_signal::Stop;
+use crate::activity::counts::Counts;
+use crate::provider::delivery::Delivery;
+use crate::tasks_and_errors::stop_signal::Stop;
+use crate::transaction::pg_time::interval;
 use crate::transaction::{DatabaseError, Store, keyed};
 
 /// Called with a dead delivery and the reason of its last attempt.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::schedule::{MAX_DELAY, Schedule};
-use crate::handler_error::Next;
+use crate::tasks_and_errors::handler_error::Next;
 
 /// The longest recorded reason, in characters.
 const MAX_REASON: usize = 1000;

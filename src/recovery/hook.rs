@@ -7,8 +7,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::panic;
-use crate::stop_signal::Stop;
+use crate::tasks_and_errors::panic;
+use crate::tasks_and_errors::stop_signal::Stop;
 
 /// The longest wait for a call, and the time for calls after a request to stop.
 const LIMIT: Duration = Duration::from_secs(10);

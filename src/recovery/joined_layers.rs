@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::activity::{Activity, IsWatched};
-use crate::in_flight::InFlight;
+use crate::transaction::in_flight::InFlight;
 
 /// A layer, for the watch and for the wait at a stop.
 #[derive(Clone)]

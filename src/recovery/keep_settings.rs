@@ -12,7 +12,7 @@ use super::dead::OnDead;
 use super::quota::QuotaLimits;
 use super::schedule::{MAX_DELAY, Schedule};
 use super::task::Recovery;
-use crate::delivery::Delivery;
+use crate::provider::delivery::Delivery;
 
 /// Which deliveries a layer keeps for [`Recovery`], and how: see
 /// [`IdempotentWebhook::keep`](crate::IdempotentWebhook::keep).

@@ -7,8 +7,8 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
+use super::traceparent::{TRACEPARENT, traceparent};
 use crate::provider::{Provider, received_uri};
-use crate::traceparent::{TRACEPARENT, traceparent};
 
 /// How the columns of `kept_requests` are written.
 pub(super) const FORMAT: i16 = 1;

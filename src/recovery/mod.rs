@@ -22,6 +22,7 @@ mod quota;
 mod reconciled_lists;
 mod rehearsal;
 mod taken;
+pub(crate) mod traceparent;
 mod router;
 mod runner;
 mod schedule;
@@ -62,5 +63,5 @@ pub use stopping::{RecoveryTask, Unfinished};
 pub(crate) use taken::kept_request_of;
 pub(crate) use taken::{RecoveryAttempt, Take};
 
-pub use crate::problem::Problem;
+pub use crate::activity::problem::Problem;
 pub use crate::transaction::RowsWritten;

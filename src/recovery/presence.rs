@@ -12,10 +12,10 @@ use super::dead;
 use super::problems::{self, Look, OnChange};
 use super::shared::Shared;
 use crate::activity::{self, Rounds};
-use crate::background::Background;
 use crate::metrics;
-use crate::progress::Progress;
-use crate::stop_signal::Stop;
+use crate::tasks_and_errors::background::Background;
+use crate::tasks_and_errors::progress::Progress;
+use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
 /// How often a process looks for problems.

@@ -9,9 +9,9 @@ use sqlx::postgres::PgRow;
 use tokio::time::Instant;
 
 use super::hook::{self, TELLING, Telling};
-use crate::pg_time::{from_unix_time, interval};
-use crate::problem::Problem;
-use crate::stop_signal::Stop;
+use crate::activity::problem::Problem;
+use crate::tasks_and_errors::stop_signal::Stop;
+use crate::transaction::pg_time::{from_unix_time, interval};
 use crate::transaction::{DatabaseError, Store, Turn};
 
 /// How long a look counts for all processes. Each of them looks every half a minute.

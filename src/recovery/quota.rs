@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::background::spawn_once;
-use crate::delivery::Delivery;
+use crate::provider::delivery::Delivery;
+use crate::tasks_and_errors::background::spawn_once;
 use crate::transaction::{DatabaseError, Store};
 
 /// How often it is counted while deliveries are kept. Between two counts, more may be kept than the quota allows.

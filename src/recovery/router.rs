@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tower_service::Service;
 
-use crate::panic::{catch_panic, into_message};
+use crate::tasks_and_errors::panic::{catch_panic, into_message};
 
 pub(super) type Prepare = Arc<dyn Fn(&mut Parts) + Send + Sync>;
 type Sent = Pin<Box<dyn Future<Output = Option<StatusCode>> + Send>>;

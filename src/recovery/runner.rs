@@ -16,12 +16,12 @@ use super::router::Router;
 use super::served_endpoints::{Running, Served};
 use super::shared::Shared;
 use super::taken::{Place, RecoveryAttempt, Taken, Unreadable};
-use crate::background::guarded;
-use crate::delivery::Delivery;
-use crate::handler_error::Next;
 use crate::metrics;
-use crate::outcome::Outcome;
-use crate::stop_signal::Stop;
+use crate::metrics::outcome::Outcome;
+use crate::provider::delivery::Delivery;
+use crate::tasks_and_errors::background::guarded;
+use crate::tasks_and_errors::handler_error::Next;
+use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{DatabaseError, RowKeys};
 
 /// How long a delivery waits at least after its attempt has reached no layer of this process.

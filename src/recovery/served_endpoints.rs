@@ -8,8 +8,8 @@ use super::breaker::Breaker;
 use super::dead::DeadReport;
 use super::schedule::Schedule;
 use super::taken::RecoveryAttempt;
-use crate::delivery::Delivery;
-use crate::log_once::LogOnce;
+use crate::provider::delivery::Delivery;
+use crate::tasks_and_errors::log_once::LogOnce;
 
 /// How often the log says that attempts reach no layer.
 const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);

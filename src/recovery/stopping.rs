@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::shared::Shared;
-use crate::background::Background;
+use crate::tasks_and_errors::background::Background;
 
 /// How long a server may wait for its connections. A sender that falls silent would hold it up forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! A kept delivery that an attempt has taken, and the mark by which `request/service.rs` recognises its request. The take
-//! itself is `kept/take.sql`.
+//! A kept delivery that an attempt has taken, and the mark by which `layer/request/service.rs` recognises its request. The
+//! take itself is `kept/take.sql`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,9 +14,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::kept_request::{FORMAT, decode};
 use super::liveness::Taker;
 use super::served_endpoints::{Running, Served};
-use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
-use crate::outcome::Outcome;
-use crate::pg_time::from_unix_time;
+use crate::metrics::outcome::Outcome;
+use crate::provider::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
+use crate::transaction::pg_time::from_unix_time;
 use crate::transaction::{DatabaseError, Explained, RowKeys, Store};
 
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.

@@ -25,7 +25,7 @@ use super::runner::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
 use super::shared::Shared;
 use super::stopping::RecoveryTask;
-use crate::background::{Background, spawn_once};
+use crate::tasks_and_errors::background::{Background, spawn_once};
 use crate::transaction::{DatabaseError, Environment, Store};
 
 /// The limit of each of its own steps on the database.
@@ -514,7 +514,10 @@ mod tests {
 
     use super::super::background_task::Begin;
     use super::*;
-    use crate::{IdempotentWebhook, Keep, Secret, presets};
+    use crate::layer::idempotent_webhook::IdempotentWebhook;
+    use crate::presets;
+    use crate::provider::secret::Secret;
+    use crate::recovery::keep_settings::Keep;
 
     /// As `Reconcile` and `Subscriptions` have one.
     struct HasLayer(IdempotentWebhook);

@@ -10,9 +10,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
 use super::TestDelivery;
-use crate::handler_error::FailureReason;
-use crate::outcome::Outcome;
-use crate::request::{HandleFirst, RollBack, RolledBack, Skipped, Suspicion};
+use crate::layer::request::{HandleFirst, RollBack, RolledBack, Skipped, Suspicion};
+use crate::metrics::outcome::Outcome;
+use crate::tasks_and_errors::handler_error::FailureReason;
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;

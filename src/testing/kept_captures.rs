@@ -3,8 +3,8 @@
 use sqlx::Row;
 use tokio::task::spawn_blocking;
 
-use crate::capture::{Capture, CaptureError, Pseudonyms};
-use crate::maintenance::Endpoint;
+use super::capture::{Capture, CaptureError, Pseudonyms};
+use crate::recovery::operator::Endpoint;
 use crate::recovery::operator::newest;
 use crate::recovery::{Filter, TO_REHEARSE, kept_request_of};
 use crate::transaction::ShortTx;

@@ -31,14 +31,15 @@
 
 #[cfg(feature = "postgres")]
 mod assertion;
+pub(crate) mod capture;
 mod delivery;
 mod draft;
 #[cfg(feature = "postgres")]
 mod kept_captures;
 mod sign;
 
-pub use crate::capture::{Capture, CaptureError, Pseudonyms};
 #[cfg(feature = "postgres")]
 pub use assertion::assert_idempotent;
+pub use capture::{Capture, CaptureError, Pseudonyms};
 pub use delivery::{TestDelivery, TestDeliveryError};
 pub use sign::sign;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tracing::Instrument;
 
-use crate::error_chain::{BoxError, ErrorChain};
-use crate::in_flight::TaskGuard;
-use crate::panic::{self, catch_drop, catch_panic};
+use super::in_flight::TaskGuard;
+use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
+use crate::tasks_and_errors::panic::{self, catch_drop, catch_panic};
 
 type Work = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 

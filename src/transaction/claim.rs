@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::connection::{TransactionId, TxConnection};
 use super::look_up::Known;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
+use super::pg_time::millis;
 use super::row_keys::keyed;
 use super::slot::ClaimedTx;
 use super::store::{MAX_CONNECTIONS, Store};
 use super::written::{self, RowsByTable};
-use crate::delivery::Delivery;
-use crate::digest::Sha256Digest;
-use crate::pg_time::millis;
+use crate::provider::delivery::Delivery;
+use crate::provider::digest::Sha256Digest;
 
 const CLAIM: &str = include_str!("claim.sql");
 const REHEARSE: &str = include_str!("rehearse.sql");

@@ -1,4 +1,4 @@
-//! The commit of a delivery, and its rollback. `request/attempt.rs` decides which.
+//! The commit of a delivery, and its rollback. `layer/request/attempt.rs` decides which.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
 use super::written::{self, RowsByTable};
-use crate::random::random;
+use crate::tasks_and_errors::random::random;
 
 /// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted
 /// transaction, whose `commit` Postgres would answer with a rollback and no error.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::pg_error::{DatabaseError, Manager, with_deadline};
 use super::{given_up, reachability};
-use crate::sqlx_error::is_unusable;
+use crate::tasks_and_errors::sqlx_error::is_unusable;
 
 /// A connection with an open transaction.
 ///

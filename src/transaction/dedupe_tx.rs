@@ -13,7 +13,7 @@ use super::after_commit::WorkResult;
 use super::recency::{self, Recency};
 use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
 use super::slot::{ClaimedTx, Left, Slot};
-use crate::extract_error::ExtractError;
+use crate::tasks_and_errors::extract_error::ExtractError;
 
 /// The transaction in which the delivery was claimed.
 ///

@@ -5,7 +5,7 @@ use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArgumentBuffer, PgTypeInfo};
 use sqlx::{Encode, Postgres, Type};
 
-use crate::delivery::DeliveryId;
+use crate::provider::delivery::DeliveryId;
 
 impl Type<Postgres> for DeliveryId {
     fn type_info() -> PgTypeInfo {

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::pg_error::DatabaseError;
 use super::store::Store;
-use crate::background::spawn_once;
 use crate::metrics;
+use crate::tasks_and_errors::background::spawn_once;
 
 /// The longest name, in bytes.
 const LONGEST: usize = 63;

@@ -19,8 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::connection::TransactionId;
+use super::database_name::DatabaseName;
 use super::pg_error::{DatabaseError, read_pending, with_timeout};
-use crate::database_name::DatabaseName;
 
 /// How long a statement may run on after it was given up. After that its place counts as lost, and a handler's
 /// statement is cancelled.

@@ -8,7 +8,7 @@ use super::claim::NotClaimed;
 use super::dedupe_tx::DedupeTx;
 use super::pending_claim::PendingClaim;
 use super::slot::{Left, Slot};
-use crate::extract_error::ExtractError;
+use crate::tasks_and_errors::extract_error::ExtractError;
 
 /// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.
 ///

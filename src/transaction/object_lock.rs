@@ -1,5 +1,5 @@
 //! `serialize_by`: the lock of an object, whose deliveries are processed one at a time over all processes. The
-//! deliveries of one process have waited for each other before, in `request/guards.rs`, without a connection.
+//! deliveries of one process have waited for each other before, in `layer/request/guards.rs`, without a connection.
 
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use super::claim::time_until;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, with_timeout};
+use super::pg_time::millis;
 use super::store::Store;
-use crate::delivery::Delivery;
-use crate::pg_time::millis;
+use crate::provider::delivery::Delivery;
 
 const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const KEEP_OBJECT: &str = include_str!("keep_object.sql");

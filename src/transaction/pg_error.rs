@@ -8,8 +8,8 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection, Postgres};
 use tokio::time::Instant;
 
-use crate::error_chain::ErrorChain;
-use crate::sqlx_error::{
+use crate::tasks_and_errors::error_chain::ErrorChain;
+use crate::tasks_and_errors::sqlx_error::{
     IN_FAILED_TRANSACTION, LOCK_NOT_AVAILABLE, QUERY_CANCELED, has_code, is_conflict,
     is_connection_lost, is_not_migrated, is_not_permitted, is_of_the_moment,
 };

@@ -8,10 +8,10 @@ use std::time::Duration;
 use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::Instant;
 
+use super::database_name::DatabaseName;
 use super::pg_error::DatabaseError;
-use crate::database_name::DatabaseName;
-use crate::error_chain::ErrorChain;
-use crate::sqlx_error::is_full;
+use crate::tasks_and_errors::error_chain::ErrorChain;
+use crate::tasks_and_errors::sqlx_error::is_full;
 
 /// How long the result of a look counts, so that many waiting deliveries do not connect at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

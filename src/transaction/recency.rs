@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use sqlx::PgConnection;
 
-use crate::delivery::Delivery;
-use crate::digest::sha256_hex;
+use crate::provider::delivery::Delivery;
+use crate::provider::digest::sha256_hex;
 
 /// The longest subject that is stored as it is, in bytes.
 const MAX_SUBJECT: usize = 255;

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
+use super::pg_time::millis;
 use super::store::{BEGIN_CLAIM, Registration, Store};
-use crate::delivery::Delivery;
-use crate::pg_time::millis;
+use crate::provider::delivery::Delivery;
 
 /// Makes room for this process's registration: deletes another window of the endpoint if no process has registered it
 /// for a day. By then a rolling deploy is over.

@@ -24,8 +24,8 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
-use crate::delivery::Delivery;
-use crate::pg_time::interval;
+use super::pg_time::interval;
+use crate::provider::delivery::Delivery;
 
 /// With the replay guard, the digest of the body is in the delivery as well.
 const DELETE_BODIES: &str = "

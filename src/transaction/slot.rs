@@ -9,8 +9,8 @@ use super::claim::NotClaimed;
 use super::connection::{TransactionId, TxConnection};
 use super::pending_claim::PendingClaim;
 use super::written::RowsByTable;
-use crate::delivery::Delivery;
-use crate::extract_error::ExtractError;
+use crate::provider::delivery::Delivery;
+use crate::tasks_and_errors::extract_error::ExtractError;
 
 /// The open transaction of a claim, with everything that its commit needs.
 pub(crate) struct ClaimedTx {

@@ -13,9 +13,9 @@ use super::connection::{TxConnection, is_in_use};
 use super::environment::Environment;
 use super::given_up;
 use super::pg_error::{DatabaseError, with_deadline};
+use super::pg_time::millis;
 use super::registration::PoolSettings;
 use super::short_tx::{ShortTx, begin_own};
-use crate::pg_time::millis;
 
 /// Begins the transaction of a claim, or fails on a connection that is already in a transaction.
 ///

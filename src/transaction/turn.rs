@@ -8,9 +8,9 @@ use sqlx::{PgConnection, Postgres, Row};
 
 use super::environment::Environment;
 use super::pg_error::DatabaseError;
+use super::pg_time::interval;
 use super::store::Store;
-use crate::pg_time::interval;
-use crate::random::random;
+use crate::tasks_and_errors::random::random;
 
 const WAIT: &str = "
     select extract(epoch from next_at - now())::float8 as seconds

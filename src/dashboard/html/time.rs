@@ -5,7 +5,7 @@ use std::fmt;
 use maud::{Markup, Render, html};
 use serde::{Serialize, Serializer};
 
-use crate::calendar::{date, days_since_epoch};
+use crate::provider::calendar::{date, days_since_epoch};
 
 /// A time in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

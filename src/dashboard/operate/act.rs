@@ -20,9 +20,9 @@ use super::super::{Access, Shared};
 use super::bulk::{HELD, InBackground, change, row_key};
 use super::parse_action::{Action, Order, Target};
 use super::recorded_actions::{self, Asked};
-use crate::maintenance::Endpoint;
+use crate::recovery::operator::Endpoint;
 use crate::recovery::operator::{self, Applied, Operation};
-use crate::sqlx_error::is_lock_timeout;
+use crate::tasks_and_errors::sqlx_error::is_lock_timeout;
 use crate::transaction::{RowKeys, ShortTx};
 
 const NO_ENDPOINT: PageError = PageError::not_found("There is no such endpoint.");

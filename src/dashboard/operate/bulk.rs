@@ -11,7 +11,7 @@ use super::parse_action::Action;
 use super::recorded_actions;
 use crate::recovery::Filter;
 use crate::recovery::operator::{self, Applied, BATCH, Bulk, Operation, Running, Scope};
-use crate::sqlx_error::{is_conflict, is_lock_timeout};
+use crate::tasks_and_errors::sqlx_error::{is_conflict, is_lock_timeout};
 use crate::transaction::{Explained, RowKeys};
 
 /// How often a batch is repeated after a deadlock.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
-use crate::pg_time::interval;
 use crate::recovery::operator::Operation;
-use crate::sqlx_error::is_lock_timeout;
+use crate::tasks_and_errors::sqlx_error::is_lock_timeout;
+use crate::transaction::pg_time::interval;
 use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
 /// How many rows are deleted at once: so few that no transaction waits for long for one of them. The statements have

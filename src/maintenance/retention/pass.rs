@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::delete::{Batch, Old, Rows, Step};
 use super::{Pruned, redelivery_window};
 use crate::metrics;
-use crate::sqlx_error::is_conflict;
-use crate::stop_signal::Stop;
+use crate::tasks_and_errors::sqlx_error::is_conflict;
+use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{Environment, ShortTx, Turn};
 
 /// How long a turn lasts unless the next step extends it. A step ends after two minutes at most, and the pause after it is

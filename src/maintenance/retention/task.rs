@@ -7,11 +7,11 @@ use sqlx::PgPool;
 
 use super::pass::{Pass, TURN};
 use super::{PruneError, Pruned};
-use crate::background::Background;
-use crate::error_chain::ErrorChain;
-use crate::random::random_fraction;
 use crate::recovery::Begin;
-use crate::stop_signal::Stop;
+use crate::tasks_and_errors::background::Background;
+use crate::tasks_and_errors::error_chain::ErrorChain;
+use crate::tasks_and_errors::random::random_fraction;
+use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{Environment, Store};
 
 /// The longest interval, far below what a `Duration` can hold.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderName;
 use serde_json::Value;
 
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::json_path::{JsonPath, Match, Reader};
 use crate::provider::signature::digests::{Hash, hmac};
 use crate::provider::signature::same_secret::is_same;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::AppStoreApp;
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::json_path::Match;
 use crate::provider::signature::jwt::{Claims, Compact, encode};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::is_confirmation_url;
 use super::message::{Kind, Message};
 use super::topic::SnsTopic;
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::keys::{KeyRequest, is_https_at};
 use crate::provider::signature::timestamp::TimeFormat;
 use crate::provider::signature::{

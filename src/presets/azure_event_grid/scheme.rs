@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use crate::digest::sha256_hex;
 use crate::presets::cloudevents::event;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::form::query_values;
 use crate::provider::signature::token::{one_of, one_value};
 use crate::provider::signature::{

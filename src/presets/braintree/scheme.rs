@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 use super::keys::BraintreeKeys;
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::digests::{Hash, hmac, sha1};
 use crate::provider::signature::form::{encode, fields, only_field};
 use crate::provider::signature::same_secret::is_same;

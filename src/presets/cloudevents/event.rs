@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::Signed;
 
 pub(in crate::presets) const ID: &str = "event";

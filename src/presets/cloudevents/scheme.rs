@@ -6,7 +6,7 @@ use http::header::{AUTHORIZATION, HeaderName};
 use serde_json::Value;
 
 use super::event;
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::form::query_values;
 use crate::provider::signature::token::{one_of, one_value};
 use crate::provider::signature::{

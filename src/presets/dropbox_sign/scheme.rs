@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::multipart::{boundary, only_part};
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::json_path::{JsonPath, Match, Reader};
 use crate::provider::signature::digests::{Hash, hmac};
 use crate::provider::signature::same_secret::is_same;

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
 use super::user::FalUser;
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{

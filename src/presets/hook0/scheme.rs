@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::digests::{Hash, hmac};
 use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};

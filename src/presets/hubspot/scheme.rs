@@ -219,7 +219,7 @@ fn events_digest(request: &SignedRequest<'_>) -> Option<String> {
     events.sort_all_objects();
     let events = events.to_string();
     let parts = [request.path_and_query().as_bytes(), events.as_bytes()];
-    Some(hex::encode(crate::digest::sha256_of(parts)))
+    Some(hex::encode(crate::provider::digest::sha256_of(parts)))
 }
 
 #[cfg(test)]

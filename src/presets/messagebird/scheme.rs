@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::digests::{Hash, request_digest};
 use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
 use crate::provider::signature::same_secret::is_same;

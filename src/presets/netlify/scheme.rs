@@ -6,7 +6,7 @@ use http::HeaderName;
 use http::request::Parts;
 use serde_json::json;
 
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::signature::digests::Hash;
 use crate::provider::signature::jwt::{Compact, sign_hs256};
 use crate::provider::signature::same_secret::is_same;

@@ -9,7 +9,7 @@ use http::request::Parts;
 use serde_json::json;
 
 use super::keys::{Keys, PlaidKeys};
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::keys::{KeyRequest, KeySet};
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::same_secret::is_same;

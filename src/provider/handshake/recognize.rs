@@ -10,10 +10,10 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 
 use super::{Handshake, HandshakeRequest};
-use crate::error_chain::BoxError;
 use crate::provider::Secret;
 use crate::provider::keys::KeySource;
 use crate::provider::signature::same_secret::is_same;
+use crate::tasks_and_errors::error_chain::BoxError;
 
 type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync>;
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;

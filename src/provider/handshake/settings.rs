@@ -6,8 +6,8 @@ use http::request::Parts;
 
 use super::recognize::{probe, subscription};
 use super::{Handshake, HandshakeRequest, HandshakeRule};
-use crate::error_chain::BoxError;
 use crate::provider::{Provider, Secret, Source};
+use crate::tasks_and_errors::error_chain::BoxError;
 
 impl Provider {
     /// An authentic request without a delivery id and with this event type is a handshake: a

@@ -8,7 +8,7 @@ use std::error::Error;
 use bytes::Bytes;
 use http::{Request, Response};
 
-use crate::error_chain::BoxError;
+use crate::tasks_and_errors::error_chain::BoxError;
 
 /// The longest answer, in bytes.
 pub(super) const MAX_ANSWER: usize = 256 * 1024;

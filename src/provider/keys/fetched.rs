@@ -16,9 +16,9 @@ use super::seen::Seen;
 use super::set::KeySet;
 use super::visits::Visits;
 use super::wanted_key::Wanted;
-use crate::error_chain::{BoxError, ErrorChain};
-use crate::panic::{self, catch_panic};
 use crate::provider::signature::{KeyNotFetched, SignatureError};
+use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
+use crate::tasks_and_errors::panic::{self, catch_panic};
 
 /// How long keys are used while their address cannot be asked.
 const MAX_STALE: Duration = Duration::from_secs(24 * 60 * 60);

@@ -11,8 +11,8 @@ use super::client::KeyClient;
 use super::fetched::Fetched;
 use super::set::{KeySet, KeySetError};
 use super::wanted_key::Wanted;
-use crate::error_chain::BoxError;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
+use crate::tasks_and_errors::error_chain::BoxError;
 
 /// The source of a provider's public keys: given once, or fetched from the address that the preset knows. [The
 /// module](crate::provider::keys) says when.

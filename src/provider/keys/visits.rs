@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::address::KeyRequest;
 use super::client::Client;
-use crate::error_chain::{BoxError, ErrorChain};
+use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
 
 /// How many addresses are remembered.
 const MAX_VISITS: usize = 100;

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::mac::ExpectedMac;
 pub(crate) use super::mac::Hash;
-use crate::digest::sha256_of;
+use crate::provider::digest::sha256_of;
 
 /// The HMAC of the concatenated `parts`.
 pub(crate) fn hmac<'a>(

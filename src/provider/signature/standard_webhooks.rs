@@ -14,7 +14,7 @@ use super::mac::{ExpectedMac, MAC_LEN, hmac_sha256};
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
 use super::timestamp::{TimeUnit, to_unix_time, unix_time};
-use crate::digest::sha256_hex;
+use crate::provider::digest::sha256_hex;
 use crate::provider::{Secret, SecretError, Secrets};
 
 /// The scheme of [Standard Webhooks](https://www.standardwebhooks.com), with the headers of the specification or of

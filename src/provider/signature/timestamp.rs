@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::calendar::{date, days_since_epoch};
+use crate::provider::calendar::{date, days_since_epoch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeUnit {

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use crate::delivery::Delivery;
-use crate::pg_time::{interval, unix_time};
+use crate::provider::delivery::Delivery;
 use crate::recovery::kept_request::KeptRequest;
 use crate::recovery::liveness::Taker;
 use crate::recovery::taken::Take;
+use crate::transaction::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
 /// Waits for the transactions that set deliveries aside, and holds up further ones to the end of this transaction: their

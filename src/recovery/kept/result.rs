@@ -7,14 +7,14 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::{KeptState, set_aside};
-use crate::delivery::Delivery;
-use crate::pg_time::{interval, unix_time};
+use crate::provider::delivery::Delivery;
 use crate::recovery::dead::state_after_failure;
 use crate::recovery::failed_attempt::FailedAttempt;
 use crate::recovery::hook::TELLING;
 use crate::recovery::kept_request::KeptRequest;
 use crate::recovery::served_endpoints::Served;
 use crate::recovery::taken::Take;
+use crate::transaction::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
 /// Who made the attempt.

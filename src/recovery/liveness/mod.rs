@@ -46,7 +46,7 @@ use numbers::{Message, Numbers};
 use other_processes::{Heartbeats, OtherProcesses};
 
 use super::shared::Shared;
-use crate::background::Background;
+use crate::tasks_and_errors::background::Background;
 use crate::transaction::{DatabaseError, begin_own, with_timeout};
 
 /// The time between two heartbeats.

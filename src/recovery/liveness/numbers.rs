@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::TERM;
-use crate::random::random;
+use crate::tasks_and_errors::random::random;
 
 /// A number under which deliveries are taken. An attempt holds it until its result is recorded.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use sqlx::{PgConnection, Postgres};
 
 use super::Scope;
 use super::operation::Operation;
-use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
+use crate::transaction::pg_time::unix_time;
 
 /// An absent filter must not cost an index: statements with a filter are planned for their values. They may sort their
 /// result: only the order of the primary key would make them read the archive.

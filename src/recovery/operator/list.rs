@@ -9,9 +9,9 @@ use sqlx::{PgPool, Row};
 
 use super::Scope;
 use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
-use crate::pg_time::from_unix_time;
 use crate::recovery::KeptState;
 use crate::transaction::ShortTx;
+use crate::transaction::pg_time::from_unix_time;
 
 /// At most `$16`, in an order of keys, after the key with the tenant `$14` and the id `$15`.
 macro_rules! list {

@@ -3,7 +3,9 @@
 
 mod adopt;
 mod bulk;
+mod endpoint;
 mod filter;
+mod forget;
 mod list;
 mod newest;
 mod operation;
@@ -18,6 +20,7 @@ pub(crate) use adopt::adopt_by;
 pub(crate) use bulk::BATCH;
 pub(crate) use bulk::Bulk;
 pub use bulk::Changes;
+pub use endpoint::Endpoint;
 pub use filter::Filter;
 pub use list::KeptDelivery;
 #[cfg(feature = "dashboard")]

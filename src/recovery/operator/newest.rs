@@ -9,8 +9,8 @@ use sqlx::{PgPool, Row};
 
 use super::Scope;
 use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
-use crate::pg_time::from_unix_time;
 use crate::transaction::ShortTx;
+use crate::transaction::pg_time::from_unix_time;
 
 /// At most `$14`, in the order of [`Chosen`]. No index has this order: everything that the filter matches is read, but
 /// only once. A recorded delivery has no request.

@@ -1,11 +1,12 @@
-//! The mark by which `request/rehearse.rs` recognises a rehearsal, and its result. `transaction/commit.rs` rolls it back.
+//! The mark by which `layer/request/rehearse.rs` recognises a rehearsal, and its result. `transaction/commit.rs` rolls it
+//! back.
 
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::delivery::Delivery;
+use crate::provider::delivery::Delivery;
 use crate::transaction::{AsRead, RowsByTable};
 
 /// In the extensions of a request that is rolled back whatever the handler answers. It was verified when it was kept. No

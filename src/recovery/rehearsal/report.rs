@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::attempt::RehearsalResult;
 use super::comparison::add;
 use super::settings::Rehearsal;
-use crate::delivery::Delivery;
+use crate::provider::delivery::Delivery;
 use crate::recovery::masked;
 use crate::transaction::{RowsByTable, RowsWritten};
 

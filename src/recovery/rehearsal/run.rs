@@ -13,13 +13,13 @@ use tower_service::Service;
 use super::attempt::{NOT_REHEARSABLE, Refused, RehearsalAttempt, RehearsalResult};
 use super::report::{Findings, RehearsalReport};
 use super::settings::Rehearsal;
-use crate::delivery::{Delivery, Past};
-use crate::pg_time::from_unix_time;
+use crate::provider::delivery::{Delivery, Past};
 use crate::recovery::operator::{Chosen, Scope, newest};
 use crate::recovery::router::Router;
 use crate::recovery::served_endpoints::Served;
 use crate::recovery::taken::{request_of, tenant_of, verified_of};
 use crate::recovery::task::{Recovery, share_of};
+use crate::transaction::pg_time::from_unix_time;
 use crate::transaction::{AsRead, DatabaseError, Store};
 
 pub(crate) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");

@@ -36,7 +36,7 @@ fn each_file_of_the_map_is_there() {
     }
 }
 
-/// `attempt.rs` in the row of `src/request/`.
+/// `attempt.rs` in the row of `src/layer/request/`.
 #[test]
 fn each_file_of_a_folder_of_the_map_is_in_that_folder() {
     let mut files = 0;

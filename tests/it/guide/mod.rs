@@ -27,6 +27,7 @@ mod numbers;
 pub mod personal_data;
 mod quotations;
 mod recipes;
+mod rooms;
 mod unique_index;
 
 fn root() -> &'static Path {

@@ -43,7 +43,8 @@
 //!   assumed. Locks are taken and waited for, but a wait in a circle is not modelled: `tests/it/recovery/locks.rs` has it.
 //! - One delivery of one endpoint: no batches, nor what is counted of those that are taken together, quota, breaker, object locks, replay guard, tenants or formats of
 //!   requests, no second row that shares a process. Attempts that did not end (`unfinished`) are not counted.
-//! - What is waited for in one process (`src/in_flight/`): its attempts meet at the claim, as those of two processes do.
+//! - What is waited for in one process (`src/transaction/in_flight/`): its attempts meet at the claim, as those of two
+//!   processes do.
 //! - What a process ignores before it looks at what is kept: that 200 acknowledges nothing, and the provider does not send
 //!   the delivery again. A process begins anew with another version once its attempts have ended.
 //! - What another driver does with its transaction: it commits as that of the layer does, and has a limit when idle.

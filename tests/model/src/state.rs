@@ -203,7 +203,7 @@ pub enum Phase {
     Over,
 }
 
-/// What `Admitted::record` of `src/request/record_result.rs` makes of the end of an attempt.
+/// What `Admitted::record` of `src/layer/request/record_result.rs` makes of the end of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It was processed before.

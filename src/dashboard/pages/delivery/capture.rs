@@ -10,8 +10,8 @@ use super::super::super::params::Params;
 use super::super::super::{Access, Shared};
 use super::stored::{self, Delivery, body};
 use super::{file, look};
-use crate::capture::MAX_BODY;
 use crate::testing::Pseudonyms;
+use crate::testing::capture::MAX_BODY;
 
 const NOT_KEPT: PageError = PageError::not_found("Its request is not kept.");
 

@@ -1,0 +1,77 @@
+//! The counts of a layer: in one place, for two sinks, the metrics and the activity in Postgres.
+
+use std::time::Duration;
+
+use crate::activity::{Activity, Source};
+use crate::metrics::outcome::Outcome;
+use crate::metrics::{Metrics, Stage, name_of_place};
+use crate::provider::delivery::VerifiedDelivery;
+
+/// The sinks of a layer. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) metrics: Metrics,
+    /// `None` if it is switched off.
+    pub(crate) activity: Option<Activity>,
+}
+
+impl Counts {
+    /// The outcome of a request of the provider.
+    pub(crate) fn request(&self, outcome: Outcome) {
+        if !outcome.is_of_the_provider() {
+            return;
+        }
+        self.metrics.outcome(outcome);
+        self.add(Source::Request, outcome.as_str());
+    }
+
+    /// The outcome of an attempt at a kept delivery, which is not a request.
+    pub(crate) fn attempt(&self, outcome: Outcome) {
+        self.metrics.attempt(outcome);
+        self.add(Source::Recovery, outcome.as_str());
+    }
+
+    /// A delivery runs again only if an operator retries it.
+    pub(crate) fn dead(&self) {
+        self.metrics.dead();
+        self.add(Source::Recovery, "dead");
+    }
+
+    /// A delivery never came, as the provider's list of events shows.
+    pub(crate) fn missed(&self) {
+        self.metrics.missed();
+        self.add(Source::Reconciliation, "missed");
+    }
+
+    /// A call of the handler.
+    pub(crate) fn handler(&self, took: Duration, timeout: Duration) {
+        self.metrics.duration(Stage::Handler, took);
+        if let Some(activity) = &self.activity {
+            // A handler that timed out counts with the timeout, not with the time until that was noticed.
+            activity.count_handler(took.min(timeout));
+        }
+    }
+
+    /// A request with an event of a type that has a handler, by its name in the table.
+    pub(crate) fn handled_type(&self, name: &str) {
+        if let Some(activity) = &self.activity {
+            activity.see_handled(name);
+        }
+    }
+
+    /// An authentic delivery of a request, which may be an event that is ignored.
+    pub(crate) fn authentic(&self, delivery: &VerifiedDelivery) {
+        if let Some(place) = delivery.secret {
+            self.add(Source::Secret, name_of_place(place));
+        }
+        if let (Some(version), Some(activity)) = (&delivery.other_version, &self.activity) {
+            activity.count_version(version);
+        }
+    }
+
+    fn add(&self, source: Source, outcome: &'static str) {
+        if let Some(activity) = &self.activity {
+            activity.count(source, outcome);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A canary: claimed like a delivery, and rolled back.
+
+use tokio::time::Instant;
+
+use crate::layer::settings::Settings;
+use crate::layer::verification::Canary;
+use crate::provider::delivery::{Delivery, DeliveryId, Tenant, VerifiedDelivery};
+use crate::tasks_and_errors::random::random;
+use crate::transaction::{ClaimRequest, NotClaimed};
+
+impl Settings {
+    /// Claims an id that no delivery has, and rolls back.
+    pub(super) async fn try_claim(&self, tenant: Option<Tenant>) -> Canary {
+        let request = self.claim_of_canary(tenant);
+        let deadline = Instant::now() + self.in_flight_timeout;
+        match self.store.claim(&request, deadline).await {
+            Ok(tx) => {
+                tx.roll_back().await;
+                Canary::Claimed
+            }
+            Err(NotClaimed::Failed(error)) => Canary::NotClaimed(error.to_string()),
+            // Nobody else has its id.
+            Err(other) => Canary::NotClaimed(format!("{other:?}")),
+        }
+    }
+
+    /// Under an id of its own: it waits for nobody and nobody waits for it, not even a replay.
+    fn claim_of_canary(&self, tenant: Option<Tenant>) -> ClaimRequest {
+        let verification = &self.verification;
+        let canary = VerifiedDelivery {
+            id: DeliveryId::new(format!("idempotent-webhook-canary-{:016x}", random())),
+            event_type: None,
+            signed_at: None,
+            secret: None,
+            other_version: None,
+        };
+        let (endpoint, provider) = (&verification.endpoint, verification.provider.shared_name());
+        ClaimRequest {
+            delivery: Delivery::new(endpoint.clone(), provider, tenant, canary),
+            fingerprint: None,
+            object: None,
+            object_wait: None,
+            longest_idle: self.longest_attempt(),
+            take: None,
+            rehearsed: None,
+            version: self.version.clone(),
+        }
+    }
+}

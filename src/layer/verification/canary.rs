@@ -1,0 +1,56 @@
+//! How far a canary has come, and the answer to its sender. It is not a request of the provider: it is not counted, and
+//! the handler is not called.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use tracing::{info, warn};
+
+use super::response::{plain, retry_later};
+use super::settings::Verification;
+use crate::provider::delivery::Tenant;
+
+/// How far a canary has come.
+#[derive(Debug)]
+pub(crate) enum Canary {
+    /// It is authentic. The layer claims nothing, or has not yet.
+    Authentic(Option<Tenant>),
+    /// It was claimed, and the claim was rolled back.
+    Claimed,
+    /// It could not be claimed, with the reason for the operator.
+    NotClaimed(String),
+}
+
+impl Canary {
+    /// Its sender is not a provider, so it gets none of the answers that a provider insists on.
+    pub(super) fn into_response<B: From<Bytes>>(self, verification: &Verification) -> Response<B> {
+        let status = match self {
+            Self::Authentic(_) | Self::Claimed => StatusCode::OK,
+            Self::NotClaimed(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let mut response = plain(status, self.to_string());
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            retry_later(&mut response, verification.retry_after);
+        }
+        response
+    }
+
+    pub(super) fn log(&self) {
+        match self {
+            Self::Authentic(_) | Self::Claimed => info!("webhook canary answered: {self}"),
+            Self::NotClaimed(reason) => warn!(reason, "webhook canary answered: {self}"),
+        }
+    }
+}
+
+/// For its sender.
+impl fmt::Display for Canary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Authentic(_) => "the signature is valid; this layer claims nothing",
+            Self::Claimed => "the signature is valid; claimed in Postgres, and rolled back",
+            Self::NotClaimed(_) => "the signature is valid; Postgres could not be reached in time, or has refused the claim",
+        })
+    }
+}

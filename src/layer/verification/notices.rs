@@ -1,0 +1,147 @@
+//! Facts about requests that a layer and its clones log once: a line for each request would hide other lines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use tracing::{info, warn};
+
+use crate::provider::Provider;
+use crate::provider::event_types::{Ignored, Matched, Wanted, WantedEvents};
+use crate::provider::signature::Tolerance;
+use crate::tasks_and_errors::log_once::LogOnce;
+
+/// How many events are ignored before the log says that no name has matched. Some providers send fifty unwanted events
+/// for a wanted one.
+const MANY_IGNORED: u32 = 100;
+
+/// The most versions that are logged. If they are not signed, whoever has captured a request can make them up.
+const MAX_VERSIONS: usize = 10;
+
+/// How often an older secret is logged for each tenant, or for an endpoint without tenants.
+const OLDER_SECRET_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The most tenants for which that is logged in this time.
+const MAX_TENANTS: usize = 100;
+
+/// No clock of a provider is ahead by more, even if a signature may be older than this.
+const LONGEST_AHEAD: Duration = Duration::from_secs(5 * 60);
+
+/// How much of a text of the sender is logged, in characters.
+const MAX_CHARS: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Notices {
+    refused_method: LogOnce,
+    /// By tenant. `None` if there are none.
+    older_secret: LogOnce<Option<Arc<str>>>,
+    other_version: LogOnce<String>,
+    slow_clock: LogOnce,
+    /// Ended once a name has matched.
+    no_match: LogOnce,
+    /// Events that were ignored, for as long as no name has matched.
+    ignored: AtomicU32,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self {
+            refused_method: LogOnce::of(1),
+            older_secret: LogOnce::of(MAX_TENANTS).again_after(OLDER_SECRET_INTERVAL),
+            other_version: LogOnce::of(MAX_VERSIONS),
+            slow_clock: LogOnce::of(1),
+            no_match: LogOnce::of(1),
+            ignored: AtomicU32::default(),
+        }
+    }
+}
+
+impl Notices {
+    /// Whether a request is the first one that is refused for its method.
+    pub(super) fn is_first_refused_method(&self) -> bool {
+        self.refused_method.is_first(())
+    }
+
+    /// A delivery was verified by the secret at this place. An older one shows that a rotation has not ended.
+    pub(super) fn verified_by_secret(&self, place: usize, tenant: Option<&Arc<str>>) {
+        if place > 0 && self.older_secret.is_first(tenant.cloned()) {
+            info!(
+                secret = place,
+                tenant = tenant.map(|tenant| &**tenant),
+                "webhook verified by an older secret, which is still in use (logged once a day)"
+            );
+        }
+    }
+
+    /// A delivery has another version of the payload than the expected ones.
+    pub(super) fn other_version(&self, version: &str, provider: &Provider) {
+        let version = beginning(version);
+        if self.other_version.is_first(version.clone()) {
+            warn!(
+                version,
+                expected = provider.expected_versions().join(", "),
+                is_signed = provider.signs_payload_version(),
+                "webhook of another version or mode than the expected one, but still handled (logged once)"
+            );
+        }
+    }
+
+    /// A delivery was signed at this time, which the tolerance allows: without a limit into the future, it allows any
+    /// time. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and
+    /// nothing else would show that.
+    pub(super) fn signed_at(&self, signed_at: SystemTime, now: SystemTime, tolerance: Tolerance) {
+        let limit = tolerance.past();
+        let limit = limit.map_or(LONGEST_AHEAD, |past| past.min(LONGEST_AHEAD));
+        let ahead = signed_at.duration_since(now).unwrap_or_default();
+        if ahead > limit && self.slow_clock.is_first(()) {
+            warn!(
+                ahead_seconds = ahead.as_secs(),
+                limit_seconds = limit.as_secs(),
+                "webhook signed in the future: is this clock behind? Signatures are valid for longer than the tolerance \
+                 says (logged once)"
+            );
+        }
+    }
+
+    /// The result for an event by the table of types. A table whose names are all misspelt answers each event with
+    /// success.
+    pub(super) fn wanted(&self, wanted: &Wanted, events: &WantedEvents) {
+        if self.no_match.is_over() {
+            return;
+        }
+        match wanted {
+            Wanted::Yes(Matched::Type(_)) => self.no_match.end(),
+            Wanted::Ignored(Ignored::Other(event_type)) => self.ignored(event_type, events),
+            Wanted::Ignored(Ignored::Named(_)) | Wanted::Yes(Matched::Other) => {}
+        }
+    }
+
+    fn ignored(&self, event_type: &str, events: &WantedEvents) {
+        let ignored = self
+            .ignored
+            .fetch_add(1, Ordering::Relaxed)
+            .saturating_add(1);
+        let similar = events.similar_to(event_type);
+        if (similar.is_none() && ignored < MANY_IGNORED) || !self.no_match.is_first(()) {
+            return;
+        }
+        let event_type = beginning(event_type);
+        match similar {
+            Some(similar) => warn!(
+                event_type,
+                "webhook ignored, and no name of the table has matched yet: `{similar}` has another spelling (logged \
+                 once)"
+            ),
+            None => warn!(
+                event_type,
+                ignored,
+                "webhook ignored, and no name of the table has matched yet: are they spelt as the provider has them? \
+                 (logged once)"
+            ),
+        }
+    }
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(MAX_CHARS).collect()
+}

@@ -1,0 +1,210 @@
+//! `EventSource`: a provider's list of its events.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::provider::event_types::{EventTypes, WantedEvents};
+use crate::provider_api::source_error::SourceError;
+
+/// A list of a provider's events, read by its API.
+///
+/// This is one for an API of your own:
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use idempotent_webhook::reconcile::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+///
+/// struct Orders(reqwest::Client);
+///
+/// #[derive(serde::Deserialize)]
+/// struct Page {
+///     events: Vec<serde_json::Value>,
+///     next: Option<String>,
+/// }
+///
+/// impl EventSource for Orders {
+///     fn name(&self) -> String {
+///         "orders".to_owned()
+///     }
+///
+///     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
+///         let (since, page) = (query.since_unix(), query.cursor().unwrap_or_default());
+///         let url = format!("https://api.example.com/events?since={since}&page={page}");
+///         let page: Page = self.0.get(url).send().await?.error_for_status()?.json().await?;
+///         let events = page.events.iter().map(|event| {
+///             let created = Duration::from_secs(event["created"].as_u64().unwrap_or_default());
+///             ListedEvent::new(SystemTime::UNIX_EPOCH + created, event.to_string())
+///         });
+///         Ok(EventPage::new(events, page.next))
+///     }
+/// }
+/// ```
+pub trait EventSource: Send + Sync + 'static {
+    /// The name of the list, such as `stripe`. Lists of one endpoint need different names, unless they belong to
+    /// different tenants. A name must not change: the position of the list is stored under it. So it must not depend on
+    /// a key, which you rotate.
+    fn name(&self) -> String;
+
+    /// The headers of the webhook that the list contains. Default: none.
+    fn headers(&self) -> Vec<HeaderName> {
+        Vec::new()
+    }
+
+    /// Whether the list contains the bodies of the webhooks. If not, the provider is asked to send missing deliveries
+    /// again: [`redeliver`](Self::redeliver). Default: `true`.
+    fn has_bodies(&self) -> bool {
+        true
+    }
+
+    /// For how long the list has an event. No round looks further back. Default: `None`, for as long as
+    /// [`look_back`](crate::Reconcile::look_back) may be.
+    fn goes_back(&self) -> Option<Duration> {
+        None
+    }
+
+    /// A page of the events of a time, in any order. Events of other times are ignored, so a list without a filter by
+    /// time may return them.
+    ///
+    /// A call is given up after 2 minutes. There may be another one for the same page.
+    fn page(
+        &self,
+        query: &PageQuery,
+    ) -> impl Future<Output = Result<EventPage, SourceError>> + Send;
+
+    /// Asks the provider to send a webhook again, by the text that the list has given for that
+    /// ([`ListedEvent::to_redeliver`]). Default: an error.
+    fn redeliver(&self, redelivery: &str) -> impl Future<Output = Result<(), SourceError>> + Send {
+        let _ = redelivery;
+        std::future::ready(Err(SourceError::new("it cannot be asked to send again")))
+    }
+}
+
+/// Which page of a list.
+#[derive(Clone, Debug)]
+pub struct PageQuery {
+    pub(super) since: SystemTime,
+    pub(super) until: SystemTime,
+    pub(super) cursor: Option<String>,
+    pub(super) events: Option<Arc<WantedEvents>>,
+    pub(super) versions: Vec<Arc<str>>,
+}
+
+impl PageQuery {
+    /// The list should have events of this time and later.
+    pub fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// The same in whole Unix seconds, rounded down.
+    pub fn since_unix(&self) -> u64 {
+        let since = self.since.duration_since(SystemTime::UNIX_EPOCH);
+        since.unwrap_or_default().as_secs()
+    }
+
+    /// The list should have events of this time and earlier. The webhooks of later events may still be under way.
+    pub fn until(&self) -> SystemTime {
+        self.until
+    }
+
+    /// The event types and groups that the layer handles, such as `invoice.*`, if it ignores others by
+    /// [`only`](crate::IdempotentWebhook::only) or `Events`. Others need not be listed.
+    pub fn event_types(&self) -> Option<&[String]> {
+        self.events.as_ref()?.types().map(EventTypes::names)
+    }
+
+    /// Whether the layer expects payloads of this version. Without [`expect_version`](crate::Provider::expect_version),
+    /// it expects any.
+    pub fn expects_version(&self, version: &str) -> bool {
+        self.versions.is_empty() || self.versions.iter().any(|known| **known == *version)
+    }
+
+    /// The `next` of the page before. `None` for the first page.
+    pub fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    pub(super) events: Vec<ListedEvent>,
+    pub(super) next: Option<String>,
+}
+
+impl EventPage {
+    /// A page. [`EventSource::page`] finds the next one by `next`; `None` if this is the last. Another process may
+    /// continue with it. No two pages of a list may have the same `next`.
+    pub fn new(events: impl IntoIterator<Item = ListedEvent>, next: Option<String>) -> Self {
+        Self {
+            events: events.into_iter().collect(),
+            next,
+        }
+    }
+}
+
+/// An event in a provider's list.
+#[derive(Clone, Debug)]
+pub struct ListedEvent {
+    pub(crate) occurred_at: SystemTime,
+    pub(super) headers: HeaderMap,
+    pub(super) content: Content,
+    pub(super) action: Option<String>,
+    pub(crate) unusable: Option<String>,
+}
+
+/// How an event can be run.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Body(Bytes),
+    Redelivery(String),
+}
+
+impl ListedEvent {
+    /// An event with the body of its webhook, in JSON unless a [header](Self::header) says otherwise.
+    pub fn new(occurred_at: SystemTime, body: impl Into<Bytes>) -> Self {
+        Self::with(occurred_at, Content::Body(body.into()))
+    }
+
+    /// An event that only the provider can send again: [`EventSource::redeliver`] gets this text. The time is the time
+    /// of the last attempt to deliver it.
+    pub fn to_redeliver(attempted_at: SystemTime, redelivery: impl Into<String>) -> Self {
+        Self::with(attempted_at, Content::Redelivery(redelivery.into()))
+    }
+
+    fn with(occurred_at: SystemTime, content: Content) -> Self {
+        Self {
+            occurred_at,
+            headers: HeaderMap::new(),
+            content,
+            action: None,
+            unusable: None,
+        }
+    }
+
+    /// A header of its webhook, which is one of [`EventSource::headers`] or `content-type`.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// The action that qualifies its type, such as `opened` for GitHub's `pull_request`, if the list has no body that
+    /// says it. Without it, the provider is asked for an event if the layer has a handler for any action of its type.
+    #[must_use]
+    pub fn event_action(mut self, action: impl Into<String>) -> Self {
+        self.action = Some(action.into());
+        self
+    }
+
+    /// The event cannot be run, for this reason: its body differs from the webhook's, for example. If it is missing,
+    /// the operator is told the reason.
+    #[must_use]
+    pub fn unusable(mut self, reason: impl Into<String>) -> Self {
+        self.unusable = Some(reason.into());
+        self
+    }
+}

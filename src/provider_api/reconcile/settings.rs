@@ -1,0 +1,179 @@
+//! `Reconcile`: the reconciliation of one list, with its settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::Uri;
+
+use super::error::ReconcileError;
+use super::event_source::EventSource;
+use crate::layer::idempotent_webhook::IdempotentWebhook;
+use crate::layer::settings::Settings;
+use crate::recovery::ReconciledList;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long the next round waits at most after one that has failed.
+const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
+
+/// Finds deliveries that never came, by the provider's own list of events, and has them run.
+///
+/// No webhook arrives while DNS is wrong, the provider has switched the endpoint off, or all requests are
+/// rejected after a rotation of secrets. The provider still lists the events. A delivery that is neither processed nor
+/// kept nor discarded is kept now, and [`Recovery`](crate::Recovery) runs it through the same route and the same claim
+/// as a webhook: if the webhook arrives after all, it is a duplicate.
+///
+/// ```no_run
+/// use idempotent_webhook::reconcile::StripeEvents;
+/// use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Recovery, Secret, presets};
+///
+/// # fn main_(pool: sqlx::PgPool, secret: Secret, api_key: Secret) -> Result<(), Box<dyn std::error::Error>> {
+/// let recovery = Recovery::new(pool.clone());
+/// let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
+///     .keep(Keep::all(&recovery));
+/// let events = StripeEvents::new(api_key, ["invoice.*"]);
+/// let reconcile = Reconcile::new(&stripe, events, "/webhooks/stripe")?.spawn();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Spawn one in every process: one of them reconciles a list at a time, and if it is killed, another one continues.
+/// [`dry_run`](Self::dry_run) lists missing deliveries, and touches nothing.
+///
+/// Events that the provider had before the endpoint's first recorded delivery are left alone: they may have
+/// been processed before this crate was there. [`since`](Self::since) changes that.
+///
+/// A clone is for another use of the same list, such as a [`dry_run`](Self::dry_run) of an operator's tool beside the
+/// background task. Two lists of one endpoint, such as for two accounts that send to one route, need different
+/// [names](EventSource::name): otherwise the second one is refused.
+#[derive(Clone)]
+#[must_use = "nothing is reconciled until it is spawned or run"]
+pub struct Reconcile<S> {
+    pub(super) settings: Settings,
+    pub(super) path: Uri,
+    pub(super) source: S,
+    pub(super) every: Duration,
+    pub(super) look_back: Duration,
+    pub(super) grace: Duration,
+    pub(super) since: Option<SystemTime>,
+    /// Taken until the last clone is dropped.
+    pub(super) list: Arc<ReconciledList>,
+}
+
+impl<S: EventSource> Reconcile<S> {
+    /// Reconciles the deliveries of a layer with a list of the provider. `path` is the path of the layer's route, such
+    /// as `/webhooks/stripe`: missing deliveries run as requests to it. With [`TenantSecrets`](crate::TenantSecrets) it
+    /// selects the tenant.
+    ///
+    /// Take the layer once it is complete: a later setting of a clone is not seen. `Events::layer` may come before or
+    /// after.
+    ///
+    /// The first round of a new endpoint looks at nothing before its own time, so it does not ask the provider. To try
+    /// the key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
+    ///
+    /// # Errors
+    ///
+    /// [`ReconcileError`] if the layer keeps nothing, if `path` is not a path, if the list lacks a header or the body
+    /// that the provider's delivery id is made of, or if there is another `Reconcile` for a list of this name at the
+    /// endpoint (with tenants: at the same path).
+    pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
+        let settings = layer.settings().clone();
+        let Some(keeper) = &settings.keeper else {
+            return Err(ReconcileError::NothingKept);
+        };
+        let uri: Uri = path
+            .parse()
+            .map_err(|_| ReconcileError::Path(path.to_owned()))?;
+        if !path.starts_with('/') {
+            return Err(ReconcileError::Path(path.to_owned()));
+        }
+        settings
+            .verification
+            .provider
+            .check_identity(&source.headers(), source.has_bodies())
+            .map_err(ReconcileError::Identity)?;
+        let name = source.name();
+        let list = keeper.settings.recovery.reconcile(ReconciledList {
+            endpoint: settings.verification.endpoint.clone(),
+            path: settings
+                .verification
+                .provider
+                .has_tenants()
+                .then(|| path.to_owned()),
+            name: name.clone(),
+        });
+        Ok(Self {
+            list: list.ok_or(ReconcileError::NameTaken(name))?,
+            settings,
+            path: uri,
+            source,
+            every: 15 * MINUTE,
+            look_back: 7 * DAY,
+            grace: 10 * MINUTE,
+            since: None,
+        })
+    }
+
+    /// The time from one round to the next, over all processes. At least a second. If they differ, as during a deploy,
+    /// the shortest counts. Default: 15 minutes.
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.every = interval.max(Duration::from_secs(1));
+        self
+    }
+
+    /// The greatest age of an event that a round looks at. The first round looks at all events that are not
+    /// older than this, and each further one at the events since the round before.
+    ///
+    /// No round looks at events from before the deliveries that [`Retention`](crate::Retention) has left:
+    /// they could be unknown because they were deleted. Default: 7 days.
+    ///
+    /// Nor does it look further than the list [goes back](EventSource::goes_back). If there was no round for longer,
+    /// the time between is a [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals
+    /// with it.
+    pub fn look_back(mut self, time: Duration) -> Self {
+        self.look_back = time;
+        self
+    }
+
+    /// How old an event must be: the webhook of a younger one may still be under way. Set it to longer than handlers
+    /// take. Default: 10 minutes.
+    ///
+    /// A round overlaps the one before by this time, and by at least a minute, since the provider's list may
+    /// lag behind.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// Events before this time are left alone.
+    ///
+    /// Default: the time of the endpoint's first recorded delivery, as of the first round. If there is none,
+    /// the time of the first round. A further list of an endpoint and a list of a tenant also begin with their first
+    /// round, since the first delivery of another list or tenant says nothing about them. If another system went on
+    /// for a while after a deploy, set the time at which it ended. With an earlier time, **what was processed
+    /// before and not recorded runs again**. [`look_back`](Self::look_back) and retention still apply.
+    pub fn since(mut self, time: SystemTime) -> Self {
+        self.since = Some(time);
+        self
+    }
+
+    /// How long after a failure the round continues.
+    pub(super) fn failed_wait(&self) -> Duration {
+        self.every.min(FAILED_WAIT)
+    }
+}
+
+impl<S> fmt::Debug for Reconcile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconcile")
+            .field("endpoint", &self.settings.verification.endpoint)
+            .field("path", &self.path)
+            .field("every", &self.every)
+            .field("look_back", &self.look_back)
+            .field("grace", &self.grace)
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,32 @@
+//! The provider's view of an endpoint: its subscription is read by the provider's API, and compared with the types that
+//! the layer has handlers for. It only reads. [`documentation::subscriptions`](crate::documentation::subscriptions)
+//! says how.
+
+mod address;
+#[cfg(feature = "postgres")]
+mod check;
+mod compare;
+mod difference;
+mod error;
+#[cfg(feature = "postgres")]
+mod position;
+mod source;
+#[cfg(feature = "postgres")]
+mod task;
+
+#[cfg(feature = "postgres")]
+pub use check::Subscriptions;
+pub use compare::ExpectedSubscription;
+pub use difference::{Difference, SubscriptionReport};
+pub use error::SubscriptionError;
+pub use source::{Subscription, SubscriptionSource};
+#[cfg(feature = "postgres")]
+pub use task::SubscriptionsTask;
+
+// The built-in lists. Nothing here needs them.
+#[cfg(feature = "reqwest")]
+pub use crate::provider_api::clients::{
+    GitHubSubscriptions, Http, PaddleSubscriptions, ShopifySubscriptions, StripeSubscriptions,
+    WorkOsSubscriptions,
+};
+pub use crate::provider_api::source_error::SourceError;

@@ -1,0 +1,133 @@
+//! The last findings about a subscription, and which process compares next: a row in Postgres.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{Postgres, Row};
+
+use crate::layer::settings::Settings;
+use crate::transaction::pg_time::interval;
+use crate::transaction::{DatabaseError, List, Store, Turn, with_timeout};
+
+/// How long a process has the turn. Longer than a comparison takes.
+const TURN: Duration = Duration::from_secs(5 * 60);
+
+/// The row of a subscription, as one process uses it.
+pub(super) struct Position {
+    pub(super) store: Store,
+    /// The version of the application.
+    version: Arc<str>,
+    turn: Turn,
+}
+
+/// The content of the row.
+pub(super) struct Look {
+    pub(super) differences: i64,
+    /// Until it is the turn of a process.
+    pub(super) wait: Duration,
+}
+
+impl Position {
+    /// The row of a list. `longest` is the longest time from one comparison to the next.
+    pub(super) fn new(
+        settings: &Settings,
+        address: String,
+        source: String,
+        longest: Duration,
+    ) -> Self {
+        let list = List {
+            endpoint: settings.verification.endpoint.to_string(),
+            address,
+            source,
+        };
+        Self {
+            store: settings.store.clone(),
+            version: settings.version.clone(),
+            turn: Turn::of_list(
+                "subscription",
+                list,
+                TURN,
+                longest,
+                settings.store.environment(),
+            ),
+        }
+    }
+
+    pub(super) fn endpoint(&self) -> &str {
+        &self.turn.list().endpoint
+    }
+
+    /// The name of the list.
+    pub(super) fn source(&self) -> &str {
+        &self.turn.list().source
+    }
+
+    fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
+        let list = self.turn.list();
+        sqlx::query(sql)
+            .bind(&list.endpoint)
+            .bind(&list.address)
+            .bind(&list.source)
+    }
+
+    pub(super) async fn look(&self) -> Result<Look, DatabaseError> {
+        let look = || {
+            self.query(include_str!("sql/look.sql"))
+                .bind(&*self.version)
+                .bind(interval(self.turn.longest()))
+        };
+        let rows = self.store.run(look).await?;
+        let Some(row) = rows.first() else {
+            return Ok(Look {
+                differences: 0,
+                wait: Duration::ZERO,
+            });
+        };
+        let seconds: f64 = row.try_get("wait")?;
+        Ok(Look {
+            differences: row.try_get("differences")?,
+            wait: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        })
+    }
+
+    /// Takes the turn. Returns what was found before, or `None` if it is not the turn of this process.
+    pub(super) async fn begin(&self) -> Result<Option<Vec<String>>, DatabaseError> {
+        let begun = async {
+            let mut tx = self.store.begin_short().await?;
+            if !self.turn.take(&mut tx).await? {
+                tx.end();
+                return Ok(None);
+            }
+            let begin = self.query(include_str!("sql/begin.sql"));
+            let row = begin.bind(&*self.version).fetch_one(&mut *tx).await?;
+            tx.commit().await?;
+            let before: Option<Vec<String>> = row.try_get("differences")?;
+            Ok(Some(before.unwrap_or_default()))
+        };
+        with_timeout(self.store.timeout, begun).await
+    }
+
+    /// Ends the turn, with what was found, or with why the provider could not be asked. Returns whether it was still the
+    /// turn of this process.
+    pub(super) async fn end(
+        &self,
+        next: Duration,
+        found: Result<&[String], &str>,
+    ) -> Result<bool, DatabaseError> {
+        let ended = async {
+            let mut tx = self.store.begin_short().await?;
+            if !self.turn.end(next, &mut tx).await? {
+                tx.end();
+                return Ok(false);
+            }
+            let end = self.query(include_str!("sql/end.sql"));
+            let end = end.bind(found.ok()).bind(found.err());
+            end.execute(&mut *tx).await?;
+            tx.commit().await?;
+            Ok(true)
+        };
+        with_timeout(self.store.timeout, ended).await
+    }
+}

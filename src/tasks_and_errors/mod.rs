@@ -1,0 +1,17 @@
+//! What needs nothing of the rest: tasks in the background and how they are asked to stop, errors and panics and how they are
+//! logged, random numbers.
+
+#[cfg(feature = "postgres")]
+pub(crate) mod background;
+pub(crate) mod error_chain;
+pub(crate) mod extract_error;
+pub(crate) mod handler_error;
+pub(crate) mod log_once;
+pub(crate) mod panic;
+#[cfg(feature = "postgres")]
+pub(crate) mod progress;
+pub(crate) mod random;
+#[cfg(feature = "postgres")]
+pub(crate) mod sqlx_error;
+#[cfg(feature = "postgres")]
+pub(crate) mod stop_signal;

@@ -1,0 +1,94 @@
+//! What a background task has of who has spawned it: it is asked to stop, and says that it still comes round.
+
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::progress::Progress;
+
+/// How much later than it has said a loop comes round on a machine that is busy.
+const LATE: Duration = Duration::from_secs(20);
+
+/// The side that asks.
+#[derive(Debug)]
+pub(crate) struct StopSender(watch::Sender<bool>);
+
+/// The side that is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    asked: watch::Receiver<bool>,
+    progress: Progress,
+}
+
+impl StopSender {
+    pub(crate) fn send(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Stop {
+    pub(crate) fn channel() -> (StopSender, Self) {
+        let (sender, asked) = watch::channel(false);
+        let progress = Progress::default();
+        (StopSender(sender), Self { asked, progress })
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// What the loop does next takes at most so long.
+    pub(crate) fn takes(&self, limit: Duration) {
+        self.progress.within(limit.saturating_add(LATE));
+    }
+
+    /// Rests between two rounds. `None` if the task is asked to stop before.
+    pub(crate) async fn rest(&mut self, time: Duration) -> Option<()> {
+        self.takes(time);
+        self.or(tokio::time::sleep(time)).await
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        *self.asked.borrow()
+    }
+
+    pub(crate) async fn asked(&mut self) {
+        if self.asked.wait_for(|asked| *asked).await.is_err() {
+            // The sender was dropped, so it will never be asked.
+            std::future::pending().await
+        }
+    }
+
+    /// The output of a future, or `None` if the task is asked to stop before.
+    pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        first(self.asked(), future).await
+    }
+
+    /// The output of a future, or `None` if it is not there this long after the task was asked to stop.
+    pub(crate) async fn or_after<T>(
+        &mut self,
+        grace: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let over = async {
+            self.asked().await;
+            tokio::time::sleep(grace).await;
+        };
+        first(over, future).await
+    }
+}
+
+/// The output of a future, or `None` if the other one ends before.
+pub(crate) async fn first<T>(
+    end: impl Future<Output = ()>,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let (mut end, mut future) = (pin!(end), pin!(future));
+    std::future::poll_fn(|cx| match end.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => future.as_mut().poll(cx).map(Some),
+    })
+    .await
+}
