@@ -208,6 +208,7 @@ mod claim_lock;
 mod csrf;
 mod cursor;
 mod database;
+mod endpoint_state;
 mod endpoints;
 mod environments;
 mod error;

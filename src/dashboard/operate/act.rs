@@ -17,8 +17,9 @@ use super::super::rows::{self, Key};
 use super::super::selection::Selection;
 use super::super::view::json;
 use super::super::{Access, Shared};
+use super::action::Action;
 use super::bulk::{HELD, InBackground, change, row_key};
-use super::parse_action::{Action, Order, Target};
+use super::parse_action::{Order, Target};
 use super::recorded_actions::{self, Asked};
 use crate::recovery::operator::Endpoint;
 use crate::recovery::operator::{self, Applied, Operation};
@@ -217,16 +218,10 @@ async fn change_and_count(
         Err(error) if is_lock_timeout(&error) => return Ok(Some(HELD)),
         done => done?,
     };
-    Ok(match action {
+    Ok(match applied.running {
         _ if !applied.changed.is_empty() => None,
-        _ if applied.running > 0 => Some(RUNNING),
-        Action::Retry if was_processed => Some("It was processed meanwhile."),
-        Action::Retry => Some("It is already due or running, or there is nothing to run again."),
-        Action::Discard => Some("It is no longer kept."),
-        Action::Reprocess => Some("It was not processed, or its request is not kept."),
-        Action::Erase => Some("There is no content to erase."),
-        _ if was_processed => Some("Its request is kept: it can be processed again from there."),
-        _ => Some("It was not processed, or has been deleted already."),
+        0 => Some(action.why_unchanged(was_processed)),
+        _ => Some(RUNNING),
     })
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::database::Database;
 use super::super::rows::Key;
-use super::parse_action::Action;
+use super::action::Action;
 use super::recorded_actions;
 use crate::recovery::Filter;
 use crate::recovery::operator::{self, Applied, BATCH, Bulk, Operation, Running, Scope};
@@ -181,13 +181,11 @@ pub(super) async fn change(
     keys: &RowKeys,
     tx: &mut PgConnection,
 ) -> sqlx::Result<Applied> {
-    let operation = match action {
-        Action::Retry => Operation::Retry,
-        Action::Discard => Operation::Discard,
-        Action::Reprocess => Operation::Reprocess,
-        Action::Erase => Operation::Erase,
-        Action::Forget => return operator::forget_unless_archived(keys, endpoint, tx).await,
-        Action::Pause | Action::Resume | Action::Adopt => return Ok(Applied::default()),
-    };
-    operator::apply_to(operation, keys, endpoint, Running::IsLeft, tx).await
+    match action.operation() {
+        Some(operation) => operator::apply_to(operation, keys, endpoint, Running::IsLeft, tx).await,
+        None if action == Action::Forget => {
+            operator::forget_unless_archived(keys, endpoint, tx).await
+        }
+        None => Ok(Applied::default()),
+    }
 }

@@ -13,7 +13,8 @@ use super::super::rows::{self, Key, grouped};
 use super::super::selection::Selection;
 use super::super::view::View;
 use super::super::{Access, Shared};
-use super::parse_action::{Action, Order, Target};
+use super::action::Action;
+use super::parse_action::{Order, Target};
 use crate::recovery::operator::{self, Scope};
 
 /// Up to here, the number is exact.
@@ -72,7 +73,7 @@ pub(in crate::dashboard) async fn read(
                 p { (visible(&endpoint)) }
                 (form(action, &fields, "overview"))
             };
-            (format!("{} this endpoint?", verb(action)), content, None)
+            (format!("{} this endpoint?", action.verb()), content, None)
         }
         Target::Database(environment) => {
             let mut reading = shared.database.read().await?;
@@ -135,18 +136,6 @@ async fn count(
     Ok(Number::Exactly(all))
 }
 
-fn verb(action: Action) -> &'static str {
-    match action {
-        Action::Retry => "Retry",
-        Action::Discard => "Discard",
-        Action::Reprocess | Action::Forget => "Process again",
-        Action::Erase => "Erase",
-        Action::Pause => "Pause",
-        Action::Resume => "Resume",
-        Action::Adopt => "Adopt",
-    }
-}
-
 fn title(action: Action, number: &Number) -> String {
     let deliveries = match number {
         Number::Exactly(1) => "1 delivery".to_owned(),
@@ -157,53 +146,7 @@ fn title(action: Action, number: &Number) -> String {
     match action {
         Action::Reprocess | Action::Forget => format!("Process {deliveries} again?"),
         Action::Erase => format!("Erase the content of {deliveries}?"),
-        action => format!("{} {deliveries}?", verb(action)),
-    }
-}
-
-fn meaning_for_one(action: Action) -> &'static str {
-    match action {
-        Action::Retry => "It runs again now, with a new schedule of attempts.",
-        Action::Discard => {
-            "It is deleted with its request, and does not run again. If the provider delivers it \
-             again, it is a new delivery. This cannot be undone."
-        }
-        Action::Reprocess => {
-            "Its handler runs again now, with the kept request. Undo the effects of the first time before that, or \
-             have the handler find them."
-        }
-        Action::Forget => {
-            "Its record is deleted, so it is processed again when the provider delivers it again: its request is not \
-             kept. Undo the effects of the first time before that. This cannot be undone."
-        }
-        Action::Erase => {
-            "Its request and the reasons of its failures are deleted. It cannot run again. If it was not processed, it \
-             stays as recorded only. This cannot be undone."
-        }
-        Action::Pause | Action::Resume | Action::Adopt => "",
-    }
-}
-
-fn meaning(action: Action) -> &'static str {
-    match action {
-        Action::Retry => "They run again now, with a new schedule of attempts.",
-        Action::Discard => {
-            "They are deleted with their requests, and do not run again. If the provider delivers \
-             one again, it is a new delivery. This cannot be undone."
-        }
-        Action::Reprocess => {
-            "Their handlers run again now, with the kept requests. Undo the effects of the first time before that, or \
-             have the handlers find them."
-        }
-        Action::Forget => {
-            "Their records are deleted, so they are processed again when the provider delivers them again: their \
-             requests are not kept. Undo the effects of the first time before that. This cannot be undone."
-        }
-        Action::Erase => {
-            "Their requests and the reasons of their failures are deleted. They cannot run again. Deliveries that were \
-             not processed stay as recorded only. This cannot be undone."
-        }
-        Action::Pause | Action::Resume | Action::Adopt => "",
+        action => format!("{} {deliveries}?", action.verb()),
     }
 }
 
@@ -229,8 +172,8 @@ fn one_by_one(action: Action, keys: &[Key], back: &Link) -> Markup {
         @for key in keys { input type="hidden" name="key" value=(key.link("").query()); }
     };
     let meaning = match keys {
-        [_] => meaning_for_one(action),
-        _ => meaning(action),
+        [_] => action.meaning_for_one(),
+        _ => action.meaning(),
     };
     html! {
         p { (meaning) }
@@ -268,7 +211,7 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
                 out." }
         }
         p {
-            (meaning(action))
+            (action.meaning())
             " It is done in the background, some hundreds at a time"
             @if access.tenants().is_none() { ", and can be cancelled" }
             ". Deliveries that are running then are left alone, and counted."
@@ -278,16 +221,12 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
 }
 
 fn form(action: Action, fields: &Markup, back: &str) -> Markup {
-    let is_final = matches!(
-        action,
-        Action::Discard | Action::Reprocess | Action::Forget | Action::Erase | Action::Adopt
-    );
     html! {
         form.confirm method="post" action="act" {
             (hidden(&[("action", Some(action.as_str()))]))
             (fields)
             p.actions {
-                button.danger[is_final].primary[!is_final] { (verb(action)) }
+                button.danger[action.is_final()].primary[!action.is_final()] { (action.verb()) }
                 " "
                 a.button href=(back) { "Do nothing" }
             }

@@ -1,6 +1,7 @@
 //! Actions of operators: parsed, confirmed, done and recorded.
 
 pub(super) mod act;
+mod action;
 pub(super) mod recorded_actions;
 pub(super) mod bulk;
 pub(super) mod confirm;

@@ -5,63 +5,12 @@ use super::super::error::PageError;
 use super::super::params::Params;
 use super::super::rows::Key;
 use super::super::selection::{Selection, State};
+use super::action::Action;
 use crate::recovery::operator::Operation;
 use crate::transaction::environment;
 
 /// How many deliveries can be selected one by one.
 const MAX_KEYS: usize = 1000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::dashboard) enum Action {
-    Retry,
-    Discard,
-    /// Process again from the kept request.
-    Reprocess,
-    /// Process again once the provider delivers it again.
-    Forget,
-    /// Delete the kept content.
-    Erase,
-    Pause,
-    Resume,
-    /// Give the database another environment.
-    Adopt,
-}
-
-impl Action {
-    pub(in crate::dashboard) fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Discard => "discard",
-            Self::Reprocess => "reprocess",
-            Self::Forget => "forget",
-            Self::Erase => "erase",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Adopt => "adopt",
-        }
-    }
-
-    /// Whether the changed deliveries run again.
-    pub(super) fn makes_due(self) -> bool {
-        matches!(self, Self::Retry | Self::Reprocess)
-    }
-
-    fn of(params: &Params) -> Option<Self> {
-        let name = params.get("action")?;
-        [
-            Self::Retry,
-            Self::Discard,
-            Self::Reprocess,
-            Self::Forget,
-            Self::Erase,
-            Self::Pause,
-            Self::Resume,
-            Self::Adopt,
-        ]
-        .into_iter()
-        .find(|action| action.as_str() == name)
-    }
-}
 
 /// Its target.
 #[derive(Clone, Debug)]

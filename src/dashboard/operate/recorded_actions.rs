@@ -8,7 +8,7 @@ use super::super::Access;
 use super::super::html::Timestamp;
 use super::super::rows::Key;
 use super::super::selection::{latest_reason, with_reason};
-use super::parse_action::Action;
+use super::action::Action;
 use crate::recovery::masked;
 use crate::recovery::operator::Applied;
 use crate::transaction::ShortTx;

@@ -4,7 +4,8 @@
 use serde::Serialize;
 
 use super::super::activity;
-use super::super::endpoints::{self, Endpoint, State};
+use super::super::endpoint_state::State;
+use super::super::endpoints::{self, Endpoint};
 use super::super::error::PageError;
 use super::super::html::{Timestamp, duration};
 use super::super::params::Params;

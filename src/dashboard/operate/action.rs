@@ -1,0 +1,150 @@
+//! The actions of operators: what each is called, what is said of it, and what it does. Which deliveries it may be for, the
+//! parameters of a request say (`parse_action.rs`).
+
+use super::super::params::Params;
+use crate::recovery::operator::Operation;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::dashboard) enum Action {
+    Retry,
+    Discard,
+    /// Process again from the kept request.
+    Reprocess,
+    /// Process again once the provider delivers it again.
+    Forget,
+    /// Delete the kept content.
+    Erase,
+    Pause,
+    Resume,
+    /// Give the database another environment.
+    Adopt,
+}
+
+impl Action {
+    pub(in crate::dashboard) fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Discard => "discard",
+            Self::Reprocess => "reprocess",
+            Self::Forget => "forget",
+            Self::Erase => "erase",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Adopt => "adopt",
+        }
+    }
+
+    /// Whether the changed deliveries run again.
+    pub(super) fn makes_due(self) -> bool {
+        matches!(self, Self::Retry | Self::Reprocess)
+    }
+
+    pub(super) fn of(params: &Params) -> Option<Self> {
+        let name = params.get("action")?;
+        [
+            Self::Retry,
+            Self::Discard,
+            Self::Reprocess,
+            Self::Forget,
+            Self::Erase,
+            Self::Pause,
+            Self::Resume,
+            Self::Adopt,
+        ]
+        .into_iter()
+        .find(|action| action.as_str() == name)
+    }
+
+    /// On the button.
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            Self::Retry => "Retry",
+            Self::Discard => "Discard",
+            Self::Reprocess | Self::Forget => "Process again",
+            Self::Erase => "Erase",
+            Self::Pause => "Pause",
+            Self::Resume => "Resume",
+            Self::Adopt => "Adopt",
+        }
+    }
+
+    /// What it does to one delivery.
+    pub(super) fn meaning_for_one(self) -> &'static str {
+        match self {
+            Self::Retry => "It runs again now, with a new schedule of attempts.",
+            Self::Discard => {
+                "It is deleted with its request, and does not run again. If the provider delivers it \
+                 again, it is a new delivery. This cannot be undone."
+            }
+            Self::Reprocess => {
+                "Its handler runs again now, with the kept request. Undo the effects of the first time before that, or \
+                 have the handler find them."
+            }
+            Self::Forget => {
+                "Its record is deleted, so it is processed again when the provider delivers it again: its request is not \
+                 kept. Undo the effects of the first time before that. This cannot be undone."
+            }
+            Self::Erase => {
+                "Its request and the reasons of its failures are deleted. It cannot run again. If it was not processed, it \
+                 stays as recorded only. This cannot be undone."
+            }
+            Self::Pause | Self::Resume | Self::Adopt => "",
+        }
+    }
+
+    /// What it does to many.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Retry => "They run again now, with a new schedule of attempts.",
+            Self::Discard => {
+                "They are deleted with their requests, and do not run again. If the provider delivers \
+                 one again, it is a new delivery. This cannot be undone."
+            }
+            Self::Reprocess => {
+                "Their handlers run again now, with the kept requests. Undo the effects of the first time before that, or \
+                 have the handlers find them."
+            }
+            Self::Forget => {
+                "Their records are deleted, so they are processed again when the provider delivers them again: their \
+                 requests are not kept. Undo the effects of the first time before that. This cannot be undone."
+            }
+            Self::Erase => {
+                "Their requests and the reasons of their failures are deleted. They cannot run again. Deliveries that were \
+                 not processed stay as recorded only. This cannot be undone."
+            }
+            Self::Pause | Self::Resume | Self::Adopt => "",
+        }
+    }
+
+    /// Whether the button warns.
+    pub(super) fn is_final(self) -> bool {
+        matches!(
+            self,
+            Self::Discard | Self::Reprocess | Self::Forget | Self::Erase | Self::Adopt
+        )
+    }
+
+    /// Why it has changed nothing of a delivery that is not running.
+    pub(super) fn why_unchanged(self, was_processed: bool) -> &'static str {
+        match self {
+            Self::Retry if was_processed => "It was processed meanwhile.",
+            Self::Retry => "It is already due or running, or there is nothing to run again.",
+            Self::Discard => "It is no longer kept.",
+            Self::Reprocess => "It was not processed, or its request is not kept.",
+            Self::Erase => "There is no content to erase.",
+            _ if was_processed => "Its request is kept: it can be processed again from there.",
+            _ => "It was not processed, or has been deleted already.",
+        }
+    }
+
+    /// What it does to each delivery. `None` if that is no operation of recovery.
+    pub(super) fn operation(self) -> Option<Operation> {
+        match self {
+            Self::Retry => Some(Operation::Retry),
+            Self::Discard => Some(Operation::Discard),
+            Self::Reprocess => Some(Operation::Reprocess),
+            Self::Erase => Some(Operation::Erase),
+            Self::Forget | Self::Pause | Self::Resume | Self::Adopt => None,
+        }
+    }
+}
