@@ -1,5 +1,5 @@
-//! Guards every page: checks the host, the right to see it and the site that sends a request, and adds the
-//! headers of security.
+//! Guards every page: checks the host, the right to see any page and the site that sends a request, and adds the
+//! headers of security. The right to a single page is checked in `routes.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,9 +9,9 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`, in base64 with the URL-safe alphabet and without padding.
-/// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none. **For so
-///   long, whoever has captured a request can send it again under a fresh id**: one request is sent
-///   at a time, so those behind a slow handler come late, and a shorter time could refuse them.
+/// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none. Sanity sends
+///   one request at a time, so those behind a slow handler come late, and a shorter time could refuse
+///   them. **For 24 hours, whoever has captured a request can send it again under a fresh id.**
 /// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
 ///   `sanity-operation`.
 #[doc = include_str!("facts/sanity.md")]

@@ -1,4 +1,4 @@
-//! A delivery: one webhook request and all its retries.
+//! A delivery: one webhook request and all its retries, and the key that makes them the same.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Signing secrets: never blank, never printed.
+//! Signing secrets: never blank, never printed. A scheme tries all of them, the newest first, and `verify.rs` finds which one
+//! matched.
 
 use std::fmt;
 use std::str::FromStr;

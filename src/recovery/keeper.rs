@@ -1,4 +1,5 @@
-//! The state of a layer that keeps deliveries. Another layer may share its settings, but not its state.
+//! Keeps requests for a layer before their handlers run, and decides what happens to a kept row when its delivery is sent again.
+//! Another layer may share its settings, but not its state.
 
 use std::sync::Arc;
 

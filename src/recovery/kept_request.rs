@@ -1,4 +1,4 @@
-//! The kept part of a request.
+//! What is kept of a request: without its signature and token, and only the headers that are named.
 
 use std::time::Duration;
 

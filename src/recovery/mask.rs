@@ -1,4 +1,4 @@
-//! Masks words in reasons that may come from a payload.
+//! Masks words in reasons that may come from a payload, where reasons are shown. The tables have them unmasked.
 
 /// The replacement for a quoted text.
 const TEXT: char = '…';

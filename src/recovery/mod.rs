@@ -27,7 +27,7 @@ mod router;
 mod runner;
 mod schedule;
 mod served_endpoints;
-mod presence;
+mod process_watch;
 mod shared;
 mod stopping;
 pub(crate) mod task;

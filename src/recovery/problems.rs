@@ -1,5 +1,5 @@
-//! The look at the problems of endpoints (`problem.rs`). It notes which there are, for all processes, and logs what has
-//! changed. What has changed is a row until a process has told it to its hook.
+//! The look at the problems of endpoints (`activity/problem.rs`). It notes them for all processes, and logs what has
+//! changed. A change is a row until a process has reported it to its hook.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

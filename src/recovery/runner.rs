@@ -232,13 +232,14 @@ impl Runner {
         stop: &mut Stop,
     ) {
         if let Some(slot) = self.slot_or_all_slots(&taken, slot, stop).await {
+            // The loop may wait for one attempt after the other, if they run alone.
+            stop.takes_longer(served.longest_attempt() + LONGEST_LOOK);
             taken.attempt.hold(Place {
                 _running: running,
                 _slot: slot,
             });
             self.attempt(taken, served).await;
-            // The loop may wait for one attempt after the other, if they run alone.
-            stop.takes(served.longest_attempt() + LONGEST_LOOK);
+            stop.takes_longer(served.longest_attempt() + LONGEST_LOOK);
             return;
         }
         let attempt = &taken.attempt;

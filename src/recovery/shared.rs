@@ -1,4 +1,4 @@
-//! The state that the handles of a recovery share with the layers.
+//! The state that the handles of a recovery share with the layers, with the slots: how many attempts may run in the background.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! Stops everything that runs beside the requests: all at once, within a limit, and with a list of what was left.
+//! `RecoveryTask`: stops everything that runs beside the requests, all at once, within a limit, and with a list of what was
+//! left.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! `Recovery`: the handle that layers take, and the background task that runs what they keep.
+//! `Recovery`: the handle that layers take, its settings, and how it is spawned.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +16,9 @@ use tower_service::Service;
 use super::background_task::{BackgroundTask, Place};
 use super::joined_layers::{JoinedLayer, JoinedLayers};
 use super::liveness::{Liveness, Taker};
-use super::presence::{self, WatchedTask};
 use super::probe::probe;
 use super::problems::{EndpointChange, OnChange};
+use super::process_watch::{self, WatchedTask};
 use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
 use super::runner::{AttemptResult, Runner};
@@ -379,7 +379,7 @@ impl Recovery {
         let (told, on_change) = (self.shared.clone(), self.on_change);
         let runner = Background::spawn("recovery", move |stop| runner.clone().run(stop));
         let telling = Background::spawn("hooks", move |stop| {
-            presence::tell(told.clone(), on_change.clone(), looked.clone(), stop)
+            process_watch::tell(told.clone(), on_change.clone(), looked.clone(), stop)
         });
         let others: Vec<_> = others.into_iter().map(|begin| begin()).collect();
         let tasks = [&runner, &telling].into_iter().chain(&others);
@@ -388,7 +388,7 @@ impl Recovery {
             shared: self.shared,
             runner,
             watch: Background::spawn("watch", move |stop| {
-                presence::watch(watched.clone(), tasks.clone(), look.clone(), stop)
+                process_watch::watch(watched.clone(), tasks.clone(), look.clone(), stop)
             }),
             telling,
             others,
@@ -433,7 +433,7 @@ impl Recovery {
             ));
         }
         let results = self.runner(service.clone()).run_due().await?;
-        presence::look_once(&self.shared, self.on_change.as_ref(), !results.is_empty()).await;
+        process_watch::look_once(&self.shared, self.on_change.as_ref(), !results.is_empty()).await;
         Ok(results)
     }
 
@@ -487,7 +487,7 @@ impl Recovery {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
             let shared = Arc::downgrade(&self.shared);
-            let warn = presence::warn_if_absent(shared, endpoint.clone());
+            let warn = process_watch::warn_if_absent(shared, endpoint.clone());
             spawn_once("check of recovery", warn);
         }
     }

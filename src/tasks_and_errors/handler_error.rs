@@ -1,4 +1,4 @@
-//! Errors of handlers, with a reason for the operator.
+//! `HandlerError`: errors of handlers, with a reason for the operator, and what comes next: a retry, its time, or none.
 
 use std::fmt;
 use std::time::Duration;

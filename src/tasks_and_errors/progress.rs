@@ -1,6 +1,6 @@
 //! Whether a loop in the background still comes round.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,7 +13,15 @@ pub(crate) struct Progress(Arc<Mutex<Option<Instant>>>);
 impl Progress {
     /// The loop comes round, and does so again within this time.
     pub(crate) fn within(&self, time: Duration) {
-        self.set(Some(Instant::now() + time));
+        // Without a limit if no `Instant` is as late.
+        self.set(Instant::now().checked_add(time));
+    }
+
+    /// The same from beside the loop: something that it waits for goes on. It never has less time than before.
+    pub(crate) fn at_least_within(&self, time: Duration) {
+        let later = Instant::now().checked_add(time);
+        let mut until = self.lock();
+        *until = until.and_then(|until| later.map(|later| later.max(until)));
     }
 
     /// The loop waits for another one, or has ended.
@@ -22,12 +30,48 @@ impl Progress {
     }
 
     pub(crate) fn is_overdue(&self) -> bool {
-        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_some_and(|until| until < Instant::now())
+        self.lock().is_some_and(|until| until < Instant::now())
     }
 
     fn set(&self, until: Option<Instant>) {
+        *self.lock() = until;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         // Nothing panics while it holds the lock.
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_beside_a_loop_takes_no_time_from_it() {
+        let progress = Progress::default();
+        progress.at_least_within(Duration::ZERO);
+        tokio::time::advance(HOUR).await;
+        assert!(!progress.is_overdue(), "the loop has ended");
+
+        progress.within(HOUR);
+        progress.at_least_within(HOUR / 2);
+        tokio::time::advance(HOUR * 3 / 4).await;
+        assert!(!progress.is_overdue());
+        progress.at_least_within(HOUR / 2);
+        tokio::time::advance(HOUR / 3).await;
+        assert!(!progress.is_overdue());
+        tokio::time::advance(HOUR / 3).await;
+        assert!(progress.is_overdue());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rest_without_an_end_is_never_over() {
+        let progress = Progress::default();
+        progress.within(Duration::MAX);
+        tokio::time::advance(HOUR).await;
+        assert!(!progress.is_overdue());
     }
 }

@@ -1,4 +1,4 @@
-//! What a background task has of who has spawned it: it is asked to stop, and says that it still comes round.
+//! How a background task is asked to stop, and says that it still comes round.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::progress::Progress;
 
 /// How much later than it has said a loop comes round on a machine that is busy.
-const LATE: Duration = Duration::from_secs(20);
+const LATE: Duration = Duration::from_secs(10);
 
 /// The side that asks.
 #[derive(Debug)]
@@ -42,6 +42,11 @@ impl Stop {
     /// What the loop does next takes at most so long.
     pub(crate) fn takes(&self, limit: Duration) {
         self.progress.within(limit.saturating_add(LATE));
+    }
+
+    /// What the loop waits for goes on, and takes at most so long. The loop never has less time than before.
+    pub(crate) fn takes_longer(&self, limit: Duration) {
+        self.progress.at_least_within(limit.saturating_add(LATE));
     }
 
     /// Rests between two rounds. `None` if the task is asked to stop before.

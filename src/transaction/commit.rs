@@ -1,4 +1,5 @@
-//! The commit of a delivery, and its rollback. `layer/request/attempt.rs` decides which.
+//! The commit of a delivery, and its rollback. `layer/request/attempt.rs` decides which. If the answer to the commit is lost, it is
+//! not known whether it took effect: a 503 (`layer/request/failure.rs`).
 
 use std::time::Duration;
 

@@ -48,6 +48,10 @@ const LOOK: &str = "
     select (select name from idempotent_webhook.environment) as name
 ";
 
+const HAS_ENVIRONMENT: &str = "
+    select exists (select from idempotent_webhook.environment)
+";
+
 const IS_HOME: &str = "
     select $1::text is not distinct from (select name from idempotent_webhook.environment)
 ";
@@ -149,6 +153,12 @@ impl Store {
         self.environment = environment.clone();
     }
 
+    /// Whether the database has an environment.
+    pub(crate) async fn has_environment(&self) -> Result<bool, DatabaseError> {
+        let (has_environment,): (bool,) = self.read_one(|| sqlx::query(HAS_ENVIRONMENT)).await?;
+        Ok(has_environment)
+    }
+
     /// Whether the database is of the environment of this process.
     pub(crate) async fn is_home(&self) -> Result<bool, DatabaseError> {
         let name = self.environment.name();
@@ -159,6 +169,11 @@ impl Store {
             self.look_soon();
         }
         Ok(is_home)
+    }
+
+    /// The same, but a database without a name gets that of this process.
+    pub(crate) async fn is_home_or_unnamed(&self) -> Result<bool, DatabaseError> {
+        Ok(self.is_home().await? || self.look_at_environment().await?)
     }
 
     /// Names the database, if this process has an environment and the database has none. Reports it if it is of another one.

@@ -1,4 +1,5 @@
-//! A claim that the handler makes itself, once it has done what needs no transaction.
+//! `LateClaim`: a claim that the handler makes itself, once it has done what needs no transaction. `pending_claim.rs` has its
+//! inner half.
 
 use std::fmt;
 

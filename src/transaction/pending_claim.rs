@@ -1,4 +1,4 @@
-//! The claim of a delivery whose handler runs first.
+//! The inner half of a `LateClaim`: the claim of a delivery whose handler runs first.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Errors of a step on the database, and what bounds its time.
+//! `DatabaseError`: errors of a step on the database, and the limits on its time.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! The registration of an endpoint's redelivery window, which retention must not undercut.
+//! The registration of an endpoint's redelivery window, which retention must not undercut, and the settings of the pool's sessions.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The transaction in a request's extensions: how it gets to the handler and back.
+//! The transaction in a request's extensions: how it gets to the handler and back. (The slots of recovery are in
+//! `recovery/shared.rs`.)
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The connections of the pool, with a transaction begun.
+//! The connections that claims may hold, at most as many as a layer is set to, and the transaction that is begun on each.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

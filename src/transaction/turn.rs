@@ -1,4 +1,5 @@
-//! Whose turn it is in a task that one process does for all, and when the next turn may begin: a row for each task.
+//! Which process does a task that one process does for all (a round over a list, retention, the look for problems), and when
+//! the next turn may begin: a row for each task.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::tasks_and_errors::random::random;
 const WAIT: &str = "
     select extract(epoch from next_at - now())::float8 as seconds
     from idempotent_webhook.turns
-    where (task, endpoint, address, source) = ($1, $2, $3, $4) and next_at <= now() + $5
+    where (task, endpoint, address, source) = ($1, $2, $3, $4) and next_at <= now() + $5 + interval '1 minute'
 ";
 
 const EXTEND: &str = "

@@ -1,4 +1,4 @@
-//! What the handler of a rehearsal has written, by table.
+//! Which rows the handler of a rehearsal has written, by table.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;

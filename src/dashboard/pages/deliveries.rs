@@ -82,7 +82,7 @@ impl View for Deliveries {
                 p.muted { "Searched back to " (to) ". The next page goes on from there." }
             }
             @if self.is_processed() && self.selection.tenants.is_some() {
-                p.muted { "Filtered by tenant, only deliveries with separate ids for each tenant are listed." }
+                p.muted { "With a filter by tenant, only deliveries whose ids are separate for each tenant are listed." }
             }
             (pages(self.is_first, first, self.next.as_ref()))
         }

@@ -55,8 +55,8 @@ const REASONS: &str = "
     limit $2
 ";
 
-/// For the endpoints `$1`, the states `$3` and the reasons `$4`, in the same order, with numbers up to one more than
-/// `$2`.
+/// One row for each endpoint in `$1` with the state and the reason at the same place in `$3` and `$4`, in their order. It
+/// counts deliveries up to one more than `$2`.
 const PARTS: &str = concat!(
     "
     select

@@ -86,7 +86,7 @@ pub(super) fn table(types: &[HandledType], now: Timestamp) -> Markup {
         .column("Longest pause", |handled| {
             html! {
                 @if let Some(minutes) = handled.longest_pause_minutes {
-                    (grouped(minutes.into())) " minutes with events"
+                    (grouped(minutes.into())) " minutes in which events came"
                 }
             }
         })

@@ -79,7 +79,7 @@ pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
             "Events of types without a handler. The provider need not send them: compare its subscription."
             @if types.iter().any(|ignored| !ignored.is_verified) {
                 " A sender may have chosen a name that is not verified: the signature does not cover it, or one of \
-                 many tenants knows its secret."
+                 many tenants, each of whom knows a secret, may have signed it."
             }
         }
         (Table::of(types)

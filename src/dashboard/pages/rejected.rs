@@ -120,7 +120,7 @@ impl View for Rejected {
         html! {
             p {
                 "Requests of the last 24 hours that were refused before their handler ran, most of them before anybody \
-                 knew the sender. If a secret was changed on one side only, you see it here."
+                 could know who had sent them. If a secret was changed on one side only, you see it here."
             }
             @if let Some(endpoint) = &self.endpoint {
                 p { "Of " (visible(endpoint)) ". " a href="rejected" { "All endpoints" } }

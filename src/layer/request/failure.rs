@@ -1,4 +1,5 @@
-//! Attempts that failed although the request is authentic.
+//! Failures of the layer itself for an authentic request, each with its 500 or 503: a panic, a timeout, a refused commit, no
+//! Postgres.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The lifecycle of a request, from its head to the response.
+//! The lifecycle of a request, from its head to the response: `service.rs` begins, `process.rs` goes from step to step,
+//! `attempt.rs` runs the handler, `decision.rs` says what comes of it, and `answer.rs` has what the sender hears.
 
 mod admitted;
 mod answer;

@@ -1,4 +1,4 @@
-//! Records the result of an attempt in the kept row of its delivery.
+//! Decides which statement of `recovery/kept/result.rs` records the result of an attempt.
 
 use std::time::Duration;
 

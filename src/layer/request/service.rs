@@ -1,4 +1,4 @@
-//! The service, and the lifecycle of a request in it.
+//! `IdempotentWebhookService`: takes a request through its lifecycle.
 
 use std::error::Error;
 use std::fmt;

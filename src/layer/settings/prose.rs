@@ -1,4 +1,4 @@
-//! The settings in the documentation: each is there, with the default of the code.
+//! A test: each setting is in the documentation, with the default of the code.
 
 #![expect(
     clippy::indexing_slicing,

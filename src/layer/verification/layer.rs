@@ -1,4 +1,4 @@
-//! The layer that verifies and does nothing else.
+//! `VerifiedWebhook`: the layer that verifies and does nothing else.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The service that verifies and does nothing else.
+//! `VerifiedWebhookService`: the service that verifies and does nothing else.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The settings that a layer needs to verify a request and to answer it.
+//! The settings that a layer needs to verify a request, to choose the wanted events, and to answer.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,5 @@
-//! Deletion of deliveries that can no longer be redelivered.
+//! Deletion of deliveries that can no longer be redelivered: `task.rs` and `prune.rs` start it, `pass.rs` orders the steps, and
+//! `delete.rs` has the statements.
 
 mod delete;
 mod pass;

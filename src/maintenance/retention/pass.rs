@@ -91,6 +91,7 @@ impl<'a> Pass<'a> {
             Err(Halt::Failed(error)) => Err(error),
         };
         if let Some(round) = self.round {
+            round.stop.takes(LONGEST_STEP);
             let end = async |tx: &mut PgConnection| round.turn.end(Duration::ZERO, tx).await;
             ShortTx::run(self.pool, end).await?;
         }
@@ -100,6 +101,7 @@ impl<'a> Pass<'a> {
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
         let age = self.older_than;
         self.step(&Step::Records(age)).await?;
+        self.may_take_a_step();
         for window in redelivery_window::all(self.pool).await? {
             let endpoint = &window.endpoint;
             let resolved = Step::Resolved(endpoint.clone());
@@ -171,12 +173,12 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
         // In a transaction, so that PgBouncer keeps a statement on one connection from its
         // preparation to its end.
-        if let Some(round) = &self.round {
-            if round.stop.is_asked() {
-                return Err(Halt::Stopped);
-            }
-            round.stop.takes(LONGEST_STEP);
+        if let Some(round) = &self.round
+            && round.stop.is_asked()
+        {
+            return Err(Halt::Stopped);
         }
+        self.may_take_a_step();
         let batch = ShortTx::run(self.pool, async |tx| {
             if let Some(round) = &self.round
                 && !round.turn.take(tx).await?
@@ -186,6 +188,13 @@ impl<'a> Pass<'a> {
             step.run(tx).await.map(Some)
         });
         batch.await?.ok_or(Halt::HeldElsewhere)
+    }
+
+    /// A step and the pause after it take no longer than this says.
+    fn may_take_a_step(&self) {
+        if let Some(round) = &self.round {
+            round.stop.takes(LONGEST_STEP);
+        }
     }
 
     async fn pause_after(&mut self, worked: Duration) {

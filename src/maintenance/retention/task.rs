@@ -104,19 +104,21 @@ impl Retention {
     pub fn spawn(self) -> RetentionTask {
         let total = Arc::<Mutex<Pruned>>::default();
         RetentionTask {
-            task: self.begin_with(Environment::default(), total.clone()),
+            task: self.begin_with(None, total.clone()),
             total,
         }
     }
 
-    fn begin_with(self, environment: Environment, total: Arc<Mutex<Pruned>>) -> Background {
+    /// Without a handle, it has no environment.
+    fn begin_with(self, environment: Option<Environment>, total: Arc<Mutex<Pruned>>) -> Background {
         Background::spawn("retention", move |stop| {
             let environment = environment.clone();
             self.clone().run(environment, stop, total.clone())
         })
     }
 
-    async fn run(self, environment: Environment, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
+    async fn run(self, of_handle: Option<Environment>, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
+        let environment = of_handle.clone().unwrap_or_default();
         let mut wait = first_wait(self.every);
         while stop.rest(wait).await.is_some() {
             let mut round = Pruned::default();
@@ -133,7 +135,9 @@ impl Retention {
                 Some(Ok(true)) | None => self.every,
                 // If the other process was killed, its turn ends soon.
                 Some(Ok(false)) => {
-                    self.report_environment(&environment).await;
+                    if of_handle.is_none() {
+                        self.report_environment().await;
+                    }
                     self.every.min(TURN)
                 }
                 Some(Err(error)) => {
@@ -158,12 +162,18 @@ impl Retention {
 }
 
 impl Retention {
-    /// It may be left since the database is of another environment. Without a recovery, nothing else reports that.
-    async fn report_environment(&self, environment: &Environment) {
-        let mut store = Store::new(self.pool.clone(), LOOK_TIMEOUT, Duration::ZERO);
-        store.set_environment(environment);
-        if let Err(error) = store.is_home().await {
-            tracing::debug!(%error, "could not look at the environment of the webhook database");
+    /// The round may have been left since the database has an environment. A handle would report that.
+    async fn report_environment(&self) {
+        let store = Store::new(self.pool.clone(), LOOK_TIMEOUT, Duration::ZERO);
+        match store.has_environment().await {
+            Ok(true) => tracing::error!(
+                "webhook retention deletes nothing: the database has an environment, and this retention has none. Add it to \
+                 the handle of recovery, by `Recovery::with`"
+            ),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::debug!(%error, "could not look at the environment of the webhook database")
+            }
         }
     }
 }
@@ -171,7 +181,7 @@ impl Retention {
 impl Begin for Retention {
     #[expect(private_interfaces, reason = "nobody outside can call it")]
     fn begin(self, environment: &Environment) -> Background {
-        self.begin_with(environment.clone(), Arc::default())
+        self.begin_with(Some(environment.clone()), Arc::default())
     }
 }
 

@@ -29,8 +29,8 @@ enum Kind {
 }
 
 impl KeySource {
-    /// These keys, whatever the address, for tests and for keys that are fetched by other means: the answer of the
-    /// address, as [`KeySet::parse`] reads it.
+    /// The keys in this text, whatever the address is: for tests, and for keys that you fetch by other means. The text is
+    /// what the address would answer, as [`KeySet::parse`] reads it.
     ///
     /// # Errors
     ///

@@ -98,8 +98,8 @@ fn first_value<'a>(
     Ok((name, only_value(headers, name)?))
 }
 
-/// Whether `is_signed` is true for one of the secrets. If it is for none, one error is returned: the one about a key
-/// that may yet be fetched, if there is one.
+/// Whether `is_signed` is true for one of the secrets. If it is for none, one of the errors is returned. An error about a
+/// key that may yet be fetched comes before the others.
 #[cfg(any(feature = "p256", feature = "rsa"))]
 pub(crate) fn signed_under_one_of(
     request: &SignedRequest<'_>,

@@ -55,7 +55,7 @@ impl fmt::Display for ReconcileError {
                  clone the `Reconcile` to use the same list again"
             ),
             Self::Tenant(_) => f.write_str("there is no tenant with secrets for the path"),
-            Self::Busy => f.write_str("another process reconciles the list now"),
+            Self::Busy => f.write_str("another process reconciles the list now, or the database is of another environment"),
             Self::Source(error) => write!(f, "the provider's list: {error}"),
             Self::QuotaExhausted => {
                 f.write_str("the quota of kept deliveries is exhausted (`Keep::quota`)")

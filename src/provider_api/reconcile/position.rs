@@ -1,4 +1,4 @@
-//! The position of a list in Postgres: how far it is reconciled, changed by the process that has the turn.
+//! The position of a list in Postgres: how far it is reconciled. The process whose turn it is (`transaction/turn.rs`) changes it.
 
 use std::time::{Duration, SystemTime};
 

@@ -95,7 +95,7 @@ pub(super) struct Seen {
 impl<S: EventSource> Rounds<'_, S> {
     /// Runs a round, if there is one to begin or to resume.
     pub(super) async fn run(&self) -> Result<Ended, ReconcileError> {
-        if !self.position.store.is_home().await? {
+        if !self.position.store.is_home_or_unnamed().await? {
             return Ok(Ended::NotNow(NOT_HOME_WAIT));
         }
         let bounds = self.position.bounds(&self.limits).await?;

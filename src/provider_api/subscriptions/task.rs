@@ -78,7 +78,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     /// Compares, if it is the turn of this process. Returns how long to wait.
     async fn turn(&self, position: &Position) -> Result<Duration, DatabaseError> {
         // In a database of another environment, it asks nobody.
-        if !position.store.is_home().await? {
+        if !position.store.is_home_or_unnamed().await? {
             return Ok(LONGEST_WAIT);
         }
         let metrics = &self.settings.verification.metrics;

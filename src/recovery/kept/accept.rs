@@ -1,4 +1,4 @@
-//! Deliveries that are kept before their handler runs.
+//! Keeps deliveries before their handler runs, also when they are sent again, and asks whether there is room.
 
 use std::collections::HashSet;
 

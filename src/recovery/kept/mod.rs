@@ -1,4 +1,4 @@
-//! The kept deliveries, and everything that happens to them.
+//! The life of a kept delivery: each event, and the statement that it runs.
 //!
 //! | from | event | to | statement |
 //! |---|---|---|---|

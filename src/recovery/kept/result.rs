@@ -1,4 +1,4 @@
-//! Records the result of an attempt in the kept delivery.
+//! The statements that record the result of an attempt in a kept row. `layer/request/record_result.rs` decides which one runs.
 
 use std::time::Duration;
 

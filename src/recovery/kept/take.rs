@@ -1,4 +1,4 @@
-//! Takes due deliveries, and reads which are due and which wait.
+//! Takes due deliveries, reads which are due, and says which endpoints a process recovers.
 
 use std::time::Duration;
 

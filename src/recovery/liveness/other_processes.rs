@@ -16,9 +16,9 @@ pub(super) struct OtherProcesses(HashMap<i64, Seen>);
 #[derive(Clone, Copy)]
 struct Seen {
     heartbeat: i64,
-    /// Since when this is the last heartbeat.
+    /// When this process first saw this heartbeat.
     since: Instant,
-    /// Whether there was another heartbeat before. Otherwise its process may have been dead for a day.
+    /// Whether this process has seen an earlier heartbeat of the other one. If not, the other one may have been dead for a day.
     has_changed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The newest deliveries with kept requests.
+//! The newest deliveries with kept requests, for rehearsals and captures.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

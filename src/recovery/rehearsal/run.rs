@@ -1,4 +1,4 @@
-//! `Recovery::rehearse`.
+//! `Recovery::rehearse`: runs the handlers of kept deliveries, and rolls back.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

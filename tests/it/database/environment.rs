@@ -377,7 +377,7 @@ async fn deploy_1_this_one_thing_is_reported_at_error() {
         assert_eq!(retention.stop().await.deliveries, 0);
     })
     .await;
-    assert!(log.contains(r#"environment="(none)""#), "{log}");
+    assert!(log.contains("by `Recovery::with`"), "{log}");
 }
 
 /// Nor does a process have to spawn its handle: the first request that is handled before it is answered reports the one

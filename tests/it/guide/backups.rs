@@ -20,7 +20,7 @@ async fn deploy_1_what_is_scrubbed_is_empty_in_all_tables() {
         .await;
     assert_ne!(database.snapshot().await, migrated);
     let guide = page("backups.md");
-    let [scrub, pause, ..] = &*blocks(&guide, "sql") else {
+    let [scrub, pause, .., retire] = &*blocks(&guide, "sql") else {
         panic!("{guide}");
     };
     // Before it is scrubbed.
@@ -34,6 +34,13 @@ async fn deploy_1_what_is_scrubbed_is_empty_in_all_tables() {
 
     database.run(scrub).await;
     assert_eq!(database.snapshot().await, migrated);
+    // With a name or without one.
+    for _ in 0..2 {
+        database.run(retire).await;
+        let is_retired =
+            "select count(*) from idempotent_webhook.environment where name = 'retired'";
+        assert_eq!(database.count(is_retired).await, 1);
+    }
     // A table that nobody has thought of.
     let listed = scrub.matches("idempotent_webhook.").count() as i64;
     let there = "select count(*) from pg_tables

@@ -12,7 +12,7 @@ select
         where endpoint = $1 and turn.task = 'subscription' and turn.next_at > now() - interval '1 hour'
     )::bigint as differences,
     extract(epoch from case
-        when turn.next_at > now() + $5 then interval '0'
+        when turn.next_at > now() + $5 + interval '1 minute' then interval '0'
         when version <> $4 and $4 = any (former_versions)
             then greatest(turn.next_at + interval '1 hour' - now(), interval '0')
         else greatest(turn.next_at - now(), interval '0')

@@ -310,6 +310,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "'test', '', 'due', 'push', null, '1s', '1s', '1s', '1s', 'on'",
     ),
     ("transaction/as_read.sql", Claim, "KEY, 'due', 5, 'on'"),
+    ("transaction/environment.rs:HAS_ENVIRONMENT", Own, ""),
     ("transaction/environment.rs:IS_HOME", Own, "'production'"),
     ("transaction/environment.rs:LOOK", Own, "'production'"),
     (

@@ -60,9 +60,11 @@ pub(super) async fn watch(
     let mut rounds = Rounds::default();
     let mut unserved = HashSet::new();
     let (mut look, mut next_look) = (FIRST_LOOK, Instant::now());
-    let mut stalled = BTreeSet::new();
+    let (mut overdue, mut stalled) = (BTreeSet::new(), BTreeSet::new());
     loop {
-        let stalled_now = stalled_of(&tasks);
+        let overdue_before = std::mem::replace(&mut overdue, overdue_of(&tasks));
+        // In two rounds: a process that was frozen finds all of them overdue at first.
+        let stalled_now = &overdue & &overdue_before;
         if stalled_now != stalled {
             log_stalled(&stalled, &stalled_now);
             stalled = stalled_now;
@@ -115,9 +117,9 @@ impl WatchedTask {
 }
 
 /// Which loops do not come round. Those of several lists have one name.
-fn stalled_of(tasks: &[WatchedTask]) -> BTreeSet<&'static str> {
-    let stalled = tasks.iter().filter(|task| task.progress.is_overdue());
-    stalled.map(|task| task.name).collect()
+fn overdue_of(tasks: &[WatchedTask]) -> BTreeSet<&'static str> {
+    let overdue = tasks.iter().filter(|task| task.progress.is_overdue());
+    overdue.map(|task| task.name).collect()
 }
 
 fn log_stalled(before: &BTreeSet<&str>, now: &BTreeSet<&str>) {
