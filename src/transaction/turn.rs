@@ -62,6 +62,16 @@ pub(crate) struct List {
     pub(crate) source: String,
 }
 
+impl List {
+    /// A statement about the list, which is its first three arguments.
+    pub(crate) fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
+        sqlx::query(sql)
+            .bind(&self.endpoint)
+            .bind(&self.address)
+            .bind(&self.source)
+    }
+}
+
 impl Turn {
     pub(crate) fn of(task: &'static str, lasts: Duration, environment: &Environment) -> Self {
         Self::of_list(task, List::default(), lasts, lasts, environment)

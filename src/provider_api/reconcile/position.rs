@@ -2,9 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
-use sqlx::{Postgres, Row};
+use sqlx::Row;
 
 use super::bounds::{Bounds, Known, Limits, Span, Times};
 use crate::provider::delivery::Delivery;
@@ -59,26 +57,13 @@ impl Position {
         }
     }
 
-    pub(super) fn endpoint(&self) -> &str {
-        &self.turn.list().endpoint
-    }
-
-    /// The name of the list.
-    pub(super) fn source(&self) -> &str {
-        &self.turn.list().source
-    }
-
-    fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
-        let list = self.turn.list();
-        sqlx::query(sql)
-            .bind(&list.endpoint)
-            .bind(&list.address)
-            .bind(&list.source)
+    pub(super) fn list(&self) -> &List {
+        self.turn.list()
     }
 
     pub(super) async fn bounds(&self, limits: &Limits) -> Result<Bounds, DatabaseError> {
         let statement = || {
-            let query = self.query(include_str!("sql/known.sql"));
+            let query = self.list().query(include_str!("sql/known.sql"));
             query.bind(limits.has_tenants)
         };
         let rows = self.store.run(statement).await?;
@@ -117,6 +102,7 @@ impl Position {
             }
             self.progress.within(TURN);
             let begin = self
+                .list()
                 .query(include_str!("sql/begin_round.sql"))
                 .bind(bounds.recorded_since)
                 .bind(bounds.reconciled_until)
@@ -156,6 +142,7 @@ impl Position {
                 return Ok(false);
             }
             let progress = self
+                .list()
                 .query(include_str!("sql/note_progress.sql"))
                 .bind(&round.cursor)
                 .bind(round.untold.cast_signed())
@@ -210,10 +197,11 @@ impl Position {
                 return Ok(false);
             }
             if is_complete {
-                let close_gap = self.query(include_str!("sql/close_gap.sql"));
+                let close_gap = self.list().query(include_str!("sql/close_gap.sql"));
                 close_gap.bind(since).bind(until).execute(&mut *tx).await?;
             }
             let end = self
+                .list()
                 .query(include_str!("sql/end_round.sql"))
                 .bind(is_complete)
                 .bind(failure)
@@ -256,7 +244,7 @@ impl Position {
             .collect();
         let statement = || {
             sqlx::query(include_str!("sql/missing.sql"))
-                .bind(self.endpoint())
+                .bind(&self.list().endpoint)
                 .bind(&tenants)
                 .bind(&ids)
                 .bind(&times)

@@ -106,8 +106,8 @@ impl<S: EventSource> Rounds<'_, S> {
         if let Some(gap) = bounds.gap() {
             let ago = |time: SystemTime| time.elapsed().unwrap_or_default().as_secs();
             tracing::warn!(
-                endpoint = self.position.endpoint(),
-                source = self.position.source(),
+                endpoint = self.position.list().endpoint,
+                source = self.position.list().source,
                 from_seconds_ago = ago(gap.since),
                 until_seconds_ago = ago(gap.until),
                 "webhooks were not reconciled for too long: events of the time between are not looked at, \
@@ -234,8 +234,8 @@ impl<S: EventSource> Rounds<'_, S> {
     pub(super) fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
         let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);
         tracing::warn!(
-            endpoint = self.position.endpoint(),
-            source = self.position.source(),
+            endpoint = self.position.list().endpoint,
+            source = self.position.list().source,
             %error,
             seconds = wait.as_secs(),
             "the provider asks to wait"
@@ -355,7 +355,7 @@ impl Seen {
         let Reconciled {
             missed, unusable, ..
         } = self.reconciled;
-        let (endpoint, source) = (position.endpoint(), position.source());
+        let (endpoint, source) = (&*position.list().endpoint, &*position.list().source);
         if missed > 0 {
             tracing::warn!(
                 endpoint,

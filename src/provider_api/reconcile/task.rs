@@ -110,7 +110,7 @@ impl<S: EventSource> Reconcile<S> {
                 Err(error) => {
                     tracing::warn!(
                         endpoint = &*self.settings.verification.endpoint,
-                        source = rounds.position.source(),
+                        source = rounds.position.list().source,
                         error = %ErrorChain(&error),
                         "webhooks could not be reconciled with the provider's list; it is tried again"
                     );

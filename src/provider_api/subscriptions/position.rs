@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
-use sqlx::{Postgres, Row};
+use sqlx::Row;
 
 use crate::layer::settings::Settings;
 use crate::transaction::pg_time::interval;
@@ -55,26 +53,14 @@ impl Position {
         }
     }
 
-    pub(super) fn endpoint(&self) -> &str {
-        &self.turn.list().endpoint
-    }
-
-    /// The name of the list.
-    pub(super) fn source(&self) -> &str {
-        &self.turn.list().source
-    }
-
-    fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
-        let list = self.turn.list();
-        sqlx::query(sql)
-            .bind(&list.endpoint)
-            .bind(&list.address)
-            .bind(&list.source)
+    pub(super) fn list(&self) -> &List {
+        self.turn.list()
     }
 
     pub(super) async fn look(&self) -> Result<Look, DatabaseError> {
         let look = || {
-            self.query(include_str!("sql/look.sql"))
+            self.list()
+                .query(include_str!("sql/look.sql"))
                 .bind(&*self.version)
                 .bind(interval(self.turn.longest()))
         };
@@ -100,7 +86,7 @@ impl Position {
                 tx.end();
                 return Ok(None);
             }
-            let begin = self.query(include_str!("sql/begin.sql"));
+            let begin = self.list().query(include_str!("sql/begin.sql"));
             let row = begin.bind(&*self.version).fetch_one(&mut *tx).await?;
             tx.commit().await?;
             let before: Option<Vec<String>> = row.try_get("differences")?;
@@ -122,7 +108,7 @@ impl Position {
                 tx.end();
                 return Ok(false);
             }
-            let end = self.query(include_str!("sql/end.sql"));
+            let end = self.list().query(include_str!("sql/end.sql"));
             let end = end.bind(found.ok()).bind(found.err());
             end.execute(&mut *tx).await?;
             tx.commit().await?;

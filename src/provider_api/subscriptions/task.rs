@@ -61,8 +61,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
             };
             let wait = turn.unwrap_or_else(|error| {
                 tracing::warn!(
-                    endpoint = position.endpoint(),
-                    source = position.source(),
+                    endpoint = position.list().endpoint,
+                    source = position.list().source,
                     %error,
                     "the provider's subscription could not be compared, trying again"
                 );
@@ -91,7 +91,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
             return Ok(SHORTEST_WAIT);
         };
         let next = jittered(self.every);
-        let (endpoint, source) = (position.endpoint(), position.source());
+        let (endpoint, source) = (&*position.list().endpoint, &*position.list().source);
         let report = match self.compare().await {
             Ok(report) => report,
             Err(error) => {
