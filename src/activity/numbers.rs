@@ -1,4 +1,5 @@
-//! The numbers that are not flushed yet.
+//! The numbers of this process that are not flushed yet. What the dashboard shows is read from the tables, by
+//! `dashboard/activity.rs` (by hour) and `dashboard/endpoints.rs` (what waits or is dead).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

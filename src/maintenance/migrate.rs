@@ -1,4 +1,4 @@
-//! The crate's tables, beside the application's own migrations.
+//! `migrate` creates the tables of `migrations/`, and replaces its `functions.sql` if that is older.
 
 use std::convert::Infallible;
 use std::time::Duration;

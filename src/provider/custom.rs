@@ -1,4 +1,5 @@
-//! The steps to build a provider without a preset.
+//! The steps to build a provider without a preset, and the defaults of every provider, also of presets: tolerance, body
+//! limit, response deadline, redelivery window.
 
 use std::sync::Arc;
 use std::time::Duration;

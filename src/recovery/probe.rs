@@ -1,5 +1,6 @@
-//! A probe of a path at the start: whether requests to it reach a layer. A layer that was put before the routes, or a login in
-//! front of it, causes no error at the start, and provider and operator notice it late.
+//! Asks each path at the start whether its requests reach a layer. (The probes of an open breaker are in `breaker.rs`.) A layer
+//! that was put before the routes, or a login in front of it, causes no error at the start, and provider and operator notice it
+//! late.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The look at the problems of endpoints (`activity/problem.rs`). It notes them for all processes, and logs what has
-//! changed. A change is a row until a process has reported it to its hook.
+//! The look for problems of endpoints, and their changes for the log and the hook. What is a problem, and its name, is in
+//! `activity/problem.rs` and `migrations/functions.sql`. A change is a row until a process has reported it to its hook.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,5 @@
-//! `DatabaseError`: errors of a step on the database, and the limits on its time.
+//! `DatabaseError`: errors of the layer's own steps on the database, and the limits on their time. The codes of Postgres are in
+//! `tasks_and_errors/sqlx_error.rs`.
 
 use std::fmt;
 use std::io;

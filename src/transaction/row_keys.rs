@@ -1,4 +1,5 @@
-//! Rows by their keys, and the deletion of claims by them.
+//! Rows by their keys, and the only statement that deletes claims: by age, or when an operator reprocesses or forgets. A delivery
+//! without its claim runs again.
 //!
 //! # How a statement looks for rows by their keys
 //!

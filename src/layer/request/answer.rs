@@ -1,6 +1,6 @@
-//! The answer to a request, such as to a duplicate. `decision.rs` decides it; `ending.rs` has the response of an
-//! attempt, and `failure.rs` the status of a failure of the layer. `layer/verification/response.rs` gives each response a
-//! status that the provider takes, and the headers.
+//! The answer to a request, such as to a duplicate: `decision.rs` decides it. Which failure is a 503 is in `failure.rs` and, before
+//! the handler, in `layer/verification/rejection.rs` and `unhandled.rs`. `ending.rs` has the response of an attempt, and
+//! `layer/verification/response.rs` gives each response a status that the provider takes, and the headers.
 
 use bytes::Bytes;
 use http::Response;

@@ -1,5 +1,5 @@
-//! Requests that are rejected: the sender is at fault, and nothing has reached Postgres or the
-//! handler.
+//! Requests that are rejected before Postgres and the handler: 4xx if the sender is at fault, 503 if its key could not be fetched
+//! (`provider/keys/mod.rs`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The redelivery windows of endpoints, below which nothing is deleted.
+//! The redelivery windows of endpoints, below which nothing is deleted. Claims register them (`transaction/registration.rs`); their
+//! lengths are in presets, and the default in `provider/custom.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

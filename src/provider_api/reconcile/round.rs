@@ -1,4 +1,5 @@
-//! A round: the pages of a list, one after the other.
+//! A round: the pages of a list, one after the other. `bounds.rs` says which times it looks at, and `missing.rs` which events are
+//! missing or cannot be run.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};

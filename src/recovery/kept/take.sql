@@ -2,6 +2,8 @@
 -- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
+-- A delivery of a dead process is free once `expire.sql` has deleted its number (`liveness/mod.rs`).
+--
 -- A delivery is taken alone if it may kill its process: the attempt before did not end. If several were taken together,
 -- any of them may have killed the process, and most have not begun, so that take is not counted. Without this: A kills
 -- each process that runs it, and 63 deliveries that wait behind it use up their attempts.

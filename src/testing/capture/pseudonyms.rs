@@ -1,4 +1,5 @@
-//! `Pseudonyms`: the replacements for values in a capture.
+//! `Pseudonyms`: goes through a request for a capture. Which values stay, `name.rs` decides by their names, and `text.rs` by their
+//! form.
 
 use std::collections::BTreeSet;
 
