@@ -1,5 +1,5 @@
 -- Ends the kept row of a delivery, before its handler runs, in the transaction of its claim, and is committed or rolled
--- back with it: for the claim of the layer (`src/recovery/kept/end_with_claim.sql`) and for the function below. Returns
+-- back with it: for the claim of the layer (`src/transaction/end_with_claim.sql`) and for the function below. Returns
 -- whether an operator has it processed again, or `null` if there is no row to end.
 --
 -- `take` is the number of the take, or `null` for an attempt of the provider. `version` is the application's, or an

@@ -136,3 +136,18 @@ impl fmt::Display for Problem {
         f.pad(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_that_of_the_function_and_of_the_guide() {
+        let functions = include_str!("../../migrations/functions.sql");
+        let guide = include_str!("../documentation/operating.md");
+        for name in Problem::names() {
+            assert!(functions.contains(&format!("'{name}'")), "{name}");
+            assert!(guide.contains(&format!("\n| `{name}` | ")), "{name}");
+        }
+    }
+}

@@ -154,6 +154,8 @@ pub(super) struct Endpoint {
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
     pub(super) is_probing: bool,
+    #[serde(skip)]
+    pub(super) is_stalled: bool,
     /// Whether the endpoint is not reconciled, even if a worse state hides that.
     #[serde(rename = "not_reconciled")]
     pub(super) is_unreconciled: bool,
@@ -193,6 +195,7 @@ impl Endpoint {
         [
             (self.is_paused, State::Paused),
             (self.is_probing, State::Probing),
+            (self.is_stalled, State::Stalled),
             (self.is_unreconciled, State::Unreconciled),
             (self.has_type_stopped, State::TypeStopped),
             (self.has_new_type, State::NewType),
@@ -239,6 +242,7 @@ pub(super) async fn read(
             state: state(row, &problems, &recent, rejected.get(&name).copied())?,
             is_paused: row.try_get("paused")?,
             is_probing: problems.contains(&"probing"),
+            is_stalled: problems.contains(&"stalled"),
             is_unreconciled: problems.contains(&"not reconciled"),
             has_type_stopped: problems.contains(&"event type stopped"),
             has_new_type: problems.contains(&"new event type"),

@@ -26,7 +26,7 @@ const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
 /// Ends the kept row of the delivery, in the transaction of the claim: a rollback undoes both.
-const END_KEPT: &str = include_str!("../recovery/kept/end_with_claim.sql");
+const END_KEPT: &str = include_str!("end_with_claim.sql");
 
 /// How often a claim is repeated after a serialization failure or a deadlock.
 const MAX_CONFLICTS: usize = 10;

@@ -17,7 +17,7 @@ fn code(text: &str) -> String {
 
 #[test]
 fn each_room_needs_only_those_below_it() {
-    let src = root().join("src");
+    let src = root().join("src").canonicalize().unwrap();
     let front = fs::read_to_string(src.join("lib.rs")).unwrap();
     let declared = front.lines().filter_map(|line| {
         let name = line.strip_prefix("pub mod ").or(line.strip_prefix("mod "));
@@ -31,6 +31,18 @@ fn each_room_needs_only_those_below_it() {
     for (place, room) in rooms.iter().enumerate() {
         for file in files(&src.join(room), "rs") {
             let code = code(&fs::read_to_string(&file).unwrap());
+            for path in code.split("include_str!(\"").skip(1) {
+                let path = path.split('"').next().unwrap();
+                let included = file.parent().unwrap().join(path).canonicalize().unwrap();
+                let needed = rooms
+                    .iter()
+                    .position(|room| included.starts_with(src.join(room)));
+                assert!(
+                    needed.is_none_or(|needed| needed >= place),
+                    "{}: {room} includes {path}",
+                    file.display()
+                );
+            }
             for path in code.split("crate::").skip(1) {
                 let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
                 let name = path.split(|c| !is_of_name(c)).next().unwrap();

@@ -183,11 +183,6 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ("recovery/kept/close_breaker.sql", Own, "'test'"),
     ("recovery/kept/discard.sql", Operation, "KEYS"),
     ("recovery/kept/drop.sql", Own, "KEY, null"),
-    (
-        "recovery/kept/end_with_claim.sql",
-        Handler,
-        "KEY, null, '', '1s'",
-    ),
     ("recovery/kept/erase.sql", Operation, "KEYS"),
     ("recovery/kept/expire.sql", Own, "'{1}', '{1}'"),
     (
@@ -308,6 +303,11 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
         "transaction/claim.sql",
         Claim,
         "'test', '', 'due', 'push', null, '1s', '1s', '1s', '1s', 'on'",
+    ),
+    (
+        "transaction/end_with_claim.sql",
+        Handler,
+        "KEY, null, '', '1s'",
     ),
     ("transaction/as_read.sql", Claim, "KEY, 'due', 5, 'on'"),
     ("transaction/environment.rs:HAS_ENVIRONMENT", Own, ""),
