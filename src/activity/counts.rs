@@ -1,4 +1,5 @@
-//! The counts of a layer: in one place, for two sinks, the metrics and the activity in Postgres.
+//! What a layer counts, for two sinks: the metrics and the activity in Postgres. How many names of event types are counted is
+//! bounded in memory by `numbers.rs`, and in the tables by `statements.rs`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Flushes the counts of layers to Postgres.
+//! Writes the numbers of layers to Postgres, every five seconds by `watch.rs`; and their settings.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The hosts and the origins of the dashboard and of its login, as the application has named them.
+//! The hosts and the origins of the dashboard and of its login, as the application has named them, and the
+//! `Content-Security-Policy` that is made of them. `guard.rs` adds it, with the other headers.
 
 use http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue};
 use http::request::Parts;

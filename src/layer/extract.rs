@@ -1,4 +1,5 @@
-//! What axum handlers take and return, with and without Postgres.
+//! `Delivery` as an extractor, and errors as responses, without Postgres. `DedupeTx` and `LateClaim` are extracted in
+//! `request/extract.rs`.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,5 @@
-//! Masks words in reasons that may come from a payload, where reasons are shown. The tables have them unmasked.
+//! Masks words in reasons that may come from a payload, where reasons are shown. The tables have them unmasked. Which headers of
+//! a request are stored at all is in `kept_request.rs`.
 
 /// The replacement for a quoted text.
 const TEXT: char = '…';

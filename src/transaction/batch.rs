@@ -1,4 +1,5 @@
-//! How much one transaction writes.
+//! How many bytes of bodies one transaction deletes, or keeps before their handlers. (A request with several events is one
+//! delivery: `provider/delivery.rs`.)
 
 /// The most bytes of bodies that one transaction deletes. Postgres takes as long to delete a body as to write it, and a
 /// delivery that waits for one row of the transaction waits for all of it.

@@ -1,4 +1,5 @@
-//! Does actions: at once for one delivery or an endpoint, in the background for many.
+//! Does actions: at once for one delivery or an endpoint, in the background for many (`bulk.rs`). The locks that keep two actions,
+//! or an action and an attempt, apart are in `recovery/operator/operation.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A bulk action: retries, discards, reprocesses or erases many deliveries in the background, until it is cancelled.
+//! A bulk action on many deliveries, in the background until it is cancelled. `recovery/operator/bulk.rs` sizes its batches;
+//! `recorded_actions.rs` calls it interrupted if its process was killed.
 
 use std::time::Duration;
 

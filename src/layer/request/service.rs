@@ -1,4 +1,5 @@
-//! `IdempotentWebhookService`: takes a request through its lifecycle.
+//! `IdempotentWebhookService`: has a request authenticated, and hands a delivery to `process.rs`, whose task goes on if the
+//! sender hangs up.
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Bounded buffering of the raw body. A body over `Provider::body_limit` is refused. One over `Keep::body_limit` is not
-//! kept: `kept_request` in `layer/settings/mod.rs`.
+//! Bounded buffering of the raw body. A body over `Provider::body_limit` is a 413 (`rejection.rs`). One over `Keep::body_limit`
+//! is not kept: `kept_request` in `layer/settings/mod.rs`.
 
 use std::error::Error;
 use std::fmt;
