@@ -31,8 +31,9 @@ fn each_room_needs_only_those_below_it() {
     for (place, room) in rooms.iter().enumerate() {
         for file in files(&src.join(room), "rs") {
             let code = code(&fs::read_to_string(&file).unwrap());
-            for path in code.split("include_str!(\"").skip(1) {
-                let path = path.split('"').next().unwrap();
+            let included = code.split("include_str!(\"").skip(1);
+            let included = included.map(|rest| rest.split('"').next().unwrap());
+            for path in included.filter(|path| path.ends_with(".sql")) {
                 let included = file.parent().unwrap().join(path).canonicalize().unwrap();
                 let needed = rooms
                     .iter()
