@@ -1,4 +1,7 @@
-//! A dashboard for operators, as a router to nest: see what arrives, what fails, and mend it.
+//! A dashboard for operators, as a router to nest: see what arrives, what fails, and mend it. It is the feature `dashboard`.
+//!
+//! To try it on your own machine, with a server on 127.0.0.1:
+//! `Dashboard::new(pool).authenticated_in_front().hosts(["localhost", "127.0.0.1"])`.
 //!
 //! ```
 //! use axum::Router;
