@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::provider::digest::sha256_hex;
 
-    /// A database of before has the functions replaced only by those of a higher version.
+    /// `migrate` replaces the functions of a database only if its own have a higher version.
     #[test]
     fn functions_that_have_changed_have_the_next_version() {
         assert_eq!(

@@ -171,7 +171,7 @@ impl Store {
         Ok(is_home)
     }
 
-    /// The same, but a database without a name gets that of this process.
+    /// The same. A database without an environment gets the one of this process.
     pub(crate) async fn is_home_or_unnamed(&self) -> Result<bool, DatabaseError> {
         Ok(self.is_home().await? || self.look_at_environment().await?)
     }

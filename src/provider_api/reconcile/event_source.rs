@@ -201,7 +201,7 @@ impl ListedEvent {
     }
 
     /// The event cannot be run, for this reason: its body differs from the webhook's, for example. If it is missing,
-    /// the operator is told the reason.
+    /// the reason is reported to the operator.
     #[must_use]
     pub fn unusable(mut self, reason: impl Into<String>) -> Self {
         self.unusable = Some(reason.into());

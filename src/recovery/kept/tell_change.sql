@@ -6,7 +6,7 @@
 --
 -- Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
 --
--- $3 the environment of the process: in a database of another one, nothing is told.
+-- $3 the environment of the process: nothing is reported in a database of another environment.
 update idempotent_webhook.problems as noted
 set telling_until = now() + $2, tellings = tellings + 1
 from (

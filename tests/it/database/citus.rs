@@ -1,4 +1,4 @@
-//! On the Citus whose coordinator is `CITUS_URL`: tests beyond those of the guarantees, which run on it, too.
+//! On the Citus whose coordinator is `CITUS_URL`: these tests are in addition to those of the guarantees, which also run on it.
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
 //!
