@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use idempotent_webhook::dashboard::{Access, Dashboard};
-use idempotent_webhook::recovery::Filter;
+use idempotent_webhook::recovery::{Filter, adopt};
 use idempotent_webhook::{Endpoint, migrate, prune};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
@@ -207,6 +207,13 @@ async fn g10_a_peer_that_falls_silent_at_any_message_of_a_short_transaction_cost
         Use::verb("erase_all", async |endpoint| {
             endpoint.erase_all(&Filter::new().tenant("x")).await
         }),
+        Use::verb("reprocess_all", async |endpoint| {
+            endpoint.reprocess_all(&Filter::new()).await
+        }),
+        Use::verb("discard_all", async |endpoint| {
+            endpoint.discard_all(&Filter::new().tenant("x")).await
+        }),
+        Use::of("adopt", async |pool| adopt(&pool, "production").await),
         Use::verb("pause", async |endpoint| endpoint.pause().await),
         Use::verb("resume", async |endpoint| endpoint.resume().await),
         Use::of("prune", async |pool| {

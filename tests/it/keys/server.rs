@@ -56,7 +56,7 @@ impl KeyServer {
             asked: Arc::default(),
         };
         let router = Router::new().fallback(respond).with_state(server.clone());
-        tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+        tokio::spawn(async { axum::serve(listener, router).await });
         server
     }
 

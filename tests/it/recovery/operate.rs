@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};
 
-use idempotent_webhook::recovery::{Discarded, Filter, KeptState, Retried};
+use idempotent_webhook::recovery::{Discarded, Filter, KeptState, Retried, adopt};
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep, prune};
 use sqlx::Executor;
 
@@ -331,17 +331,20 @@ async fn r13_an_operation_without_an_effect_is_logged_as_such() {
 /// middle of a transaction (transact-rs/sqlx #4393): what is written with it next is never committed.
 #[tokio::test]
 async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
-    const CALLS: [&str; 11] = [
+    const CALLS: [&str; 14] = [
         "kept",
         "retry",
         "retry_all",
         "discard",
         "discard_all",
+        "erase",
+        "erase_all",
         "reprocess",
         "reprocess_all",
         "forget",
         "pause",
         "resume",
+        "adopt",
         "prune",
     ];
     let database = Database::new().await;
@@ -358,11 +361,14 @@ async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
                     "retry_all" => drop(endpoint.retry_all(&all).await),
                     "discard" => drop(endpoint.discard("a").await),
                     "discard_all" => drop(endpoint.discard_all(&all).await),
+                    "erase" => drop(endpoint.erase("a").await),
+                    "erase_all" => drop(endpoint.erase_all(&all).await),
                     "reprocess" => drop(endpoint.reprocess("a").await),
                     "reprocess_all" => drop(endpoint.reprocess_all(&all).await),
                     "forget" => drop(endpoint.forget("a").await),
                     "pause" => drop(endpoint.pause().await),
                     "resume" => drop(endpoint.resume().await),
+                    "adopt" => drop(adopt(&pool, "production").await),
                     _ => drop(prune(&pool, Duration::from_secs(60)).await),
                 }
             };

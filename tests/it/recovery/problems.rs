@@ -189,6 +189,8 @@ fn q4_a_problem_is_written_by_its_name() {
         Problem::SubscriptionDiffers,
         Problem::NotCompared,
         Problem::OtherVersion,
+        Problem::NewEventType,
+        Problem::EventTypeStopped,
         Problem::Stalled,
     ] {
         assert_eq!(problem.to_string(), problem.as_str());

@@ -12,12 +12,12 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 
 use crate::support::{Database, assert_rows, insert_effect, keep, recovery, secret, soon};
 
-/// The time of an attempt with the limits of the test, and what a loop may be late: less than a minute.
+/// How long an attempt may take with the limits of the test, and how late a loop may be: less than a minute together.
 const FOUND_WITHIN: Duration = Duration::from_secs(100);
 
 const SHORT: Duration = Duration::from_millis(200);
 
-/// Dropped, it ends the handler.
+/// Ends the handler when it is dropped.
 struct Unblocks(Arc<AtomicBool>);
 
 impl Drop for Unblocks {
@@ -32,18 +32,23 @@ async fn handle_2_a_loop_that_has_stopped_while_its_process_lives_is_a_problem()
     database.insert_due(2).await;
     let is_blocked = Arc::new(AtomicBool::new(true));
     let blocks = is_blocked.clone();
-    // It blocks its thread, so that no limit ends it.
+    // It blocks its thread, so no limit can end it.
     let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+        // Two tasks, so that Tokio wakes another worker for one of them. Without it, no worker waits for sockets and timers
+        // if this one did: the whole runtime stands still.
+        for _ in 0..2 {
+            tokio::spawn(async {});
+        }
         while blocks.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        // The first one has taken too long.
+        // The transaction of the first attempt has timed out by now.
         match insert_effect(&mut tx, &delivery).await {
             Ok(()) => StatusCode::OK,
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     };
-    // The end of the runtime waits for its threads.
+    // The runtime waits for its threads when it shuts down.
     let _unblocks = Unblocks(is_blocked.clone());
     let told = Arc::new(Mutex::new(Vec::new()));
     let hook = told.clone();
@@ -75,7 +80,7 @@ async fn handle_2_a_loop_that_has_stopped_while_its_process_lives_is_a_problem()
     let recovery = Some("recovery".to_owned());
     let begun = (Problem::Stalled, recovery.clone(), false);
     assert_eq!(*told.lock().unwrap(), std::slice::from_ref(&begun));
-    // Its process says all the time that it lives.
+    // Its process keeps writing its heartbeat.
     let lives = "select count(*) from idempotent_webhook.kept_endpoints
          where served_at > now() - interval '1 minute'";
     assert_eq!(database.count(lives).await, 1);

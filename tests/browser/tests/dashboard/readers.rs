@@ -31,8 +31,8 @@ const SECRETS: [&str; 3] = [
     "no such order\"",
 ];
 
-/// All that can be asked for.
-const FORMS: [&[(&str, &str)]; 6] = [
+/// Every action that the dashboard offers.
+const FORMS: [&[(&str, &str)]; 10] = [
     &[("action", "retry"), ("endpoint", "billing"), ("id", "a-1")],
     &[
         ("action", "discard"),
@@ -40,7 +40,15 @@ const FORMS: [&[(&str, &str)]; 6] = [
         ("id", "a-1"),
     ],
     &[("action", "forget"), ("endpoint", "billing"), ("id", "b-2")],
+    &[
+        ("action", "reprocess"),
+        ("endpoint", "billing"),
+        ("id", "b-2"),
+    ],
+    &[("action", "erase"), ("endpoint", "billing"), ("id", "a-1")],
     &[("action", "pause"), ("endpoint", "billing")],
+    &[("action", "resume"), ("endpoint", "payouts")],
+    &[("action", "adopt"), ("environment", "staging")],
     &[("action", "retry"), ("key", "endpoint=billing&id=a-1")],
     &[
         ("action", "discard"),
