@@ -1,6 +1,6 @@
 //! A tower layer for axum that makes webhook endpoints idempotent. It verifies a delivery, claims
-//! it in Postgres, and lets the handler write in the transaction of the claim. Both commit
-//! together before the response leaves, or neither does.
+//! its id in Postgres, and lets the handler write in the same transaction. The claim and the
+//! writes commit together before the response leaves, or not at all.
 //!
 //! ```no_run
 //! use axum::{Json, Router, http::StatusCode, routing::post};
@@ -30,7 +30,7 @@
 //!
 #![doc = include_str!("documentation/promise.md")]
 //!
-//! [`documentation::guarantees`] says it in detail.
+//! [`documentation::guarantees`] spells out each part.
 //!
 //! # The lifecycle of a request
 //!
@@ -38,7 +38,7 @@
 //! request
 //!   -> buffer the raw body           bounded in bytes and time
 //!   -> verify the signature          over the exact raw bytes, against one or more secrets
-//!   -> look at the event type        no handler is for it -> 200, nothing is kept
+//!   -> look at the event type        no handler for it -> 200, nothing is stored
 //!   -> identify the delivery         id (header, JSON path, body digest)
 //!   -> claim it                      insert into Postgres inside the request's transaction
 //!        already processed  -> 200, the handler does not run
@@ -51,103 +51,106 @@
 //! # Where to start
 //!
 //! - [`documentation`] is the guide, with a page for each question. [`documentation::handling`] is about handlers.
-//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`]. `Events` has
-//!   one for each type of event. A handler that calls an API first takes [`LateClaim`].
-//! - Handlers with [another driver](documentation::drivers) than sqlx claim by a function in SQL. [`VerifiedWebhook`] is a
-//!   layer that only verifies.
-//! - A [`Provider`] describes how a provider signs, identifies and retries: one of the [`presets`], or
+//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`]. `Events` gives
+//!   each event type its own handler. A handler that calls an API before it writes takes [`LateClaim`].
+//! - Handlers that use [a driver other than sqlx](documentation::drivers) claim through a SQL function.
+//!   [`VerifiedWebhook`] is a layer that only verifies.
+//! - A [`Provider`] describes how a provider signs, identifies and retries deliveries: one of the [`presets`], or
 //!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
-//! - [`Keep`] chooses which deliveries a layer keeps, and [`Recovery`] runs them again. [`Reconcile`] finds those that
-//!   never came. [`Recovery::rehearse`] tries them with a new version.
-//! - [llms.txt](https://docs.rs/crate/idempotent-webhook/latest/source/llms.txt) is one page for programs that write code.
+//! - [`Keep`] chooses which deliveries a layer keeps (stores with their requests), and [`Recovery`] runs them again.
+//!   [`Recovery::rehearse`] tries kept deliveries with a new version of the application. [`Reconcile`] finds deliveries
+//!   that never arrived.
 //! - [`Endpoint`] is for operators' tools. The module `dashboard` is such a tool.
+//! - [llms.txt](https://docs.rs/crate/idempotent-webhook/latest/source/llms.txt) is one page for programs that write
+//!   code.
 //!
 //! # What this crate does not do
 //!
-//! - It does not put deliveries in order. [`DedupeTx::advance`] detects stale ones, and
-//!   [`serialize_by`](IdempotentWebhook::serialize_by) keeps two of one object from running at the same time.
-//! - It does not make effects outside the database happen once. Pass a
+//! - It does not put deliveries in order. [`DedupeTx::advance`] detects stale deliveries, and
+//!   [`serialize_by`](IdempotentWebhook::serialize_by) keeps two deliveries about one object from
+//!   running at the same time.
+//! - It does not make effects outside the database happen only once. Pass a
 //!   [`Delivery::idempotency_key`] to the APIs that a handler calls.
-//! - If the provider does not sign the id ([`Provider::signs_delivery_id`]), it cannot
-//!   distinguish a captured request that is replayed under a fresh id from a new delivery, unless
-//!   [`replay_guard`](IdempotentWebhook::replay_guard) is on.
+//! - If the provider does not sign the delivery id ([`Provider::signs_delivery_id`]), an attacker
+//!   can replay a captured request under a fresh id, and the layer takes it for a new delivery,
+//!   unless [`replay_guard`](IdempotentWebhook::replay_guard) is on.
 //! - It does not remember deliveries forever: see [`Retention`].
 //!
 //! # Features
 //!
-//! Most presets sign with HMAC-SHA256, and need no feature. *Crates* is the number of crates that a feature adds to an
-//! application that has this crate (which adds one itself), axum, and sqlx with rustls; a crate in two versions counts
-//! twice.
+//! Most presets verify HMAC-SHA256 signatures and need no feature. *Crates* is the number of crates that a feature adds
+//! to an application that already has this crate (which adds only itself), axum, and sqlx with rustls. A crate in two
+//! versions counts twice.
 //!
-//! Without `postgres`, sqlx is not in the tree: [`VerifiedWebhook`] verifies on any tower stack, and
-//! [`Provider::verify`] without one.
+//! Without `postgres`, sqlx is not in the dependency tree. [`VerifiedWebhook`] still verifies on any tower stack, and
+//! [`Provider::verify`] works without tower.
 //!
 //! | feature | adds | presets | crates |
 //! |---|---|---|---|
-//! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 0 |
-//! | `postgres` (default) | [`IdempotentWebhook`] and everything that is built on it. It needs Postgres, and sqlx |  | 0 |
+//! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors. It also disables axum's own body limit for bodies that the layer has limited. Without this feature, the layer is plain tower: handlers call [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 0 |
+//! | `postgres` (default) | [`IdempotentWebhook`] and everything that is built on it. It needs Postgres and sqlx |  | 0 |
 //! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 47 |
-//! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and asymmetric keys of `standard-webhooks` | 5 |
+//! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and `standard-webhooks` with asymmetric keys | 5 |
 //! | `md5` | the same | `patreon` | 0 |
-//! | `p256` | the same | `circle`, `github-secret-scanning`, `plaid`, `sendgrid`, and with `sha1` `ebay` | 19 |
+//! | `p256` | the same | `circle`, `github-secret-scanning`, `plaid`, `sendgrid`, and together with `sha1` also `ebay` | 19 |
 //! | `rsa` | the same | `fireblocks`, `google-pubsub`, `paypal`, `wise`, `wix` | 19 |
-//! | `sha1` | the same | `braintree`, `cloudinary`, `help-scout`, `intercom`, `mandrill`, `plivo`, `segment`, `trello`, `twilio`, `vercel`, and with `p256` `ebay`; `websub` for YouTube | 1 |
-//! | `x509` | certificates, with `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` by its certificates | 43 |
-//! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
+//! | `sha1` | the same | `braintree`, `cloudinary`, `help-scout`, `intercom`, `mandrill`, `plivo`, `segment`, `trello`, `twilio`, `vercel`, and together with `p256` also `ebay`; `websub` for YouTube | 1 |
+//! | `x509` | certificates; it turns on `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` through its certificates | 43 |
+//! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to fix it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
-//! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], the [`subscriptions`] of Stripe, GitHub, Shopify, Paddle and WorkOS, and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it. It brings `aws-lc-rs`, a second crypto library beside the `ring` of sqlx |  | 14 |
-//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates belong to SeaORM itself |  | 26 |
-//! | `testing` | signed requests, captures and an assertion, for the tests of applications |  | 0 |
+//! | `reqwest` | the event lists of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`]; the [`subscriptions`] of Stripe, GitHub, Shopify, Paddle and WorkOS; and a client that fetches the keys of providers that rotate them ([`provider::keys`]). An event list of your own ([`reconcile::EventSource`]) or a key client of your own does not need this feature. It brings in `aws-lc-rs`, a second crypto library next to sqlx's `ring` |  | 14 |
+//! | `sea-orm` | [`DedupeTx`] as a SeaORM 2 connection: `DedupeTx::sea_orm`. The crates are SeaORM and its dependencies |  | 26 |
+//! | `testing` | for the tests of applications: signed requests, captured requests and an assertion |  | 0 |
 //!
 //! # Metrics
 //!
-//! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
-//! the layers are made, so that it gets the descriptions, and all counters of a layer from zero: the
-//! increase of a counter that begins with its first event does not include that event. All metrics except the last five
-//! have the labels `endpoint` and `provider`.
+//! With the feature `metrics`, these metrics are recorded through the facade of the crate `metrics`. Install the
+//! recorder before you build the layers. Only then does it get the descriptions, and each counter of a layer at zero.
+//! If a counter first appears with its first event, the increase over that time does not include the event. All metrics
+//! except the last five have the labels `endpoint` and `provider`.
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
 //! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `discarded`, `accepted`, `handshake`, `ignored`, `verified` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
-//! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. For [tenants](TenantSecrets) that the lookup knows, from the first request that this process has rejected; a hundred by name, and `*` for all others |
-//! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the place of the secret that verified a delivery, `0` to `9`, and `*` for later ones. Only with [several](Secrets) secrets |
-//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has another version than the [expected](Provider::expect_version) one, or another [mode](Provider::expect_livemode) |
+//! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. Only [tenants](TenantSecrets) that the lookup knows; a tenant is counted from the first of its requests that this process rejects. A hundred tenants have their name as the label, and all others share `*` |
+//! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the position of the secret that verified a delivery, `0` to `9`, and `*` for later positions. Only with [several](Secrets) secrets |
+//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has a version other than the [expected](Provider::expect_version) one, or another [mode](Provider::expect_livemode) |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
-//! | `idempotent_webhook_sender_wait_seconds` | histogram | from the time that the provider has signed to the answer, or until the sender hangs up: [what is in it](documentation::operating#metrics-and-alerts) |
+//! | `idempotent_webhook_sender_wait_seconds` | histogram | from the time that the provider signed to the answer, or until the sender hangs up: [what it includes](documentation::operating#metrics-and-alerts) |
 //! | `idempotent_webhook_response_deadline_seconds` | gauge | [how long the provider waits](Provider::response_deadline), if that is published or set |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), of any process, read every 30 seconds |
+//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), requests to all processes count; this is read every 30 seconds |
 //! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |
-//! | `idempotent_webhook_event_types` | gauge | `state`: `new`, `stopped`. The [event types](documentation::operating#event-types) that are new or have stopped, at most 11 new ones; read every 30 seconds by each process whose layer has a table of types |
-//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is not a request; `unhandled` if it did not reach its layer |
+//! | `idempotent_webhook_event_types` | gauge | `state`: `new`, `stopped`. The [event types](documentation::operating#event-types) that are new or have stopped, counting at most 11 new types; read every 30 seconds by each process whose layer has a table of types |
+//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of a recovery attempt, which does not count as a request; `unhandled` if the attempt did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
-//! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
-//! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed, left something out, or follow a gap |
-//! | `idempotent_webhook_subscription_differences` | gauge | differences between the provider's subscription and the layer, from the last comparison of any process with [`Subscriptions`](subscriptions::Subscriptions) |
-//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: the age of the oldest due delivery, 0 if none; set by each process with [`Recovery`] |
-//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait. The endpoints of the process share a count of up to 10,000, with at least 100 for each; set every 30 seconds by each process that has spawned [`Recovery`] |
-//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set every 30 seconds by each process that has spawned [`Recovery`], from the first such delivery on |
-//! | `idempotent_webhook_other_environment` | gauge | only `database`: 1 if the database of this name is of another [environment](Recovery::environment) than this process, and 0 otherwise; set every 30 seconds by each process that has spawned [`Recovery`] |
+//! | `idempotent_webhook_missed_total` | counter | deliveries that never arrived and that [`Reconcile`] found |
+//! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that failed, left something out, or followed a gap |
+//! | `idempotent_webhook_subscription_differences` | gauge | differences between the provider's subscription and the layer, from the last comparison that any process made with [`Subscriptions`](subscriptions::Subscriptions) |
+//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: how long the oldest due delivery has been due, 0 if none is; set by each process with [`Recovery`] |
+//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and are waiting. A count stops at 10,000 divided by the number of endpoints in the process, but never below 100; set every 30 seconds by each process that has spawned [`Recovery`] |
+//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: due deliveries that no process recovers, counted up to 10,000; set every 30 seconds by each process that has spawned [`Recovery`], from the first such delivery on |
+//! | `idempotent_webhook_other_environment` | gauge | only `database`: 1 if the database of this name belongs to another [environment](Recovery::environment) than this process, and 0 otherwise; set every 30 seconds by each process that has spawned [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]
-// Items only for the parts with Postgres are beside the others, and so are the links to these parts.
+// Items that only the Postgres parts use stand next to the others, and so do links to those parts.
 #![cfg_attr(
     not(feature = "postgres"),
     allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
 )]
 
-// Each room needs only those below it: `tests/it/guide/rooms.rs`.
+// Each module uses only modules below it, which `tests/it/guide/rooms.rs` checks.
 #[cfg(feature = "postgres")]
 pub mod documentation;
 
-// Beside the requests.
+// Outside of requests.
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
 #[cfg(feature = "testing")]
@@ -156,7 +159,7 @@ pub mod testing;
 mod maintenance;
 mod provider_api;
 
-// In the order of a request.
+// In the order in which a request passes through them.
 mod layer;
 #[cfg(feature = "postgres")]
 pub mod recovery;
@@ -203,7 +206,7 @@ pub mod retention {
     pub use crate::maintenance::retention::{PruneError, Pruned, RetentionTask};
 }
 
-/// The types behind the layer and its extractors, which applications rarely name.
+/// The types behind the layer and its extractors. Applications rarely name them.
 pub mod service {
     #[cfg(feature = "postgres")]
     pub use crate::layer::request::IdempotentWebhookService;

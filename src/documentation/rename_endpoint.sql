@@ -1,10 +1,10 @@
--- `billing` becomes `payments`. No process serves either of them meanwhile.
+-- Renames `billing` to `payments`. No process may serve either endpoint while this runs.
 begin;
 update idempotent_webhook.deliveries set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.bodies set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.subjects set endpoint = 'payments' where endpoint = 'billing';
 update idempotent_webhook.redelivery_windows set endpoint = 'payments' where endpoint = 'billing';
--- In one statement, since a request belongs to its delivery.
+-- In one statement, because each row of `kept_requests` refers to its row of `kept_deliveries`.
 with renamed as (
     update idempotent_webhook.kept_deliveries set endpoint = 'payments' where endpoint = 'billing'
 )

@@ -1,4 +1,4 @@
-//! Payments of Stripe, inserted once by a handler of actix-web.
+//! Stripe payments, each inserted once by an actix-web handler.
 
 use std::env;
 use std::error::Error;
@@ -28,7 +28,7 @@ async fn stripe(
         Ok(Verified::Delivery(delivery)) => delivery,
         Ok(Verified::Handshake(handshake)) => return answer(handshake.response()),
         Err(VerifyError::Signature(_)) => return HttpResponse::Unauthorized().finish(),
-        // Authentic, without a usable id.
+        // Authentic, but without a usable id.
         _ => return HttpResponse::BadRequest().finish(),
     };
     if delivery.event_type() != Some("payment_intent.succeeded") {
@@ -67,7 +67,7 @@ async fn paid(pool: &PgPool, delivery: &VerifiedDelivery, event: Value) -> sqlx:
     Ok(())
 }
 
-/// 503 if another process has the claim for longer than `lock_timeout`: Stripe sends the event again.
+/// 503 if another process holds the claim for longer than `lock_timeout`. Stripe will send the event again.
 fn status(error: &sqlx::Error) -> StatusCode {
     let code = error.as_database_error().and_then(|error| error.code());
     match code.as_deref() {
@@ -76,7 +76,7 @@ fn status(error: &sqlx::Error) -> StatusCode {
     }
 }
 
-/// actix-web has the types of `http` 0.2.
+/// Converts the request head: actix-web uses the types of `http` 0.2.
 fn head(request: &HttpRequest) -> http::Result<http::request::Parts> {
     let head = http::Request::builder().method(request.method().as_str());
     let mut head = head.uri(request.uri().to_string());
@@ -95,7 +95,7 @@ fn answer(response: http::Response<Bytes>) -> HttpResponse {
     answer.body(response.into_body())
 }
 
-/// The wait ends before Stripe gives up, and Postgres ends the claim of a frozen process.
+/// The wait for a claim ends before Stripe gives up, and Postgres ends the claim of a frozen process.
 const LIMITS: [(&str, &str); 2] = [
     ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "30s"),

@@ -1,4 +1,4 @@
-//! Payments of Stripe, inserted once by Diesel, with recovery and an archive.
+//! Stripe payments, each inserted once with Diesel, with recovery and an archive.
 
 use std::env;
 use std::error::Error;
@@ -54,8 +54,8 @@ struct PaymentIntent {
     amount: i64,
 }
 
-/// The wait ends before Stripe gives up. Postgres ends the claim of a process that is frozen, or whose handler has panicked
-/// and left its transaction open in the pool.
+/// The wait for a claim ends before Stripe gives up. Postgres ends the claim of a frozen process, or of a handler that
+/// has panicked and left its transaction open in the pool.
 const LIMITS: &str = "set local lock_timeout = '5s';
     set local idle_in_transaction_session_timeout = '5s'";
 
@@ -85,7 +85,7 @@ async fn paid(
         })
         .await?;
     if is_claimed {
-        // The layer checks that, and answers 500 if there is no claim.
+        // The layer checks that the claim is there, and answers 500 if it is not.
         claim.committed();
     }
     Ok(StatusCode::OK)
@@ -98,7 +98,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL")?;
-    // For the layer and for recovery.
+    // The pool for the layer and for recovery.
     let layers = PgPool::connect(&url).await?;
     idempotent_webhook::migrate(&layers).await?;
 

@@ -1,4 +1,4 @@
-//! Payments of Stripe, inserted once on AWS Lambda, behind a function URL or an HTTP API.
+//! Stripe payments, each inserted once on AWS Lambda, behind a function URL or an HTTP API.
 
 use std::env;
 use std::time::Duration;
@@ -47,10 +47,10 @@ const TABLE: &str =
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     lambda_http::tracing::init_default_subscriber();
-    // An instance has one request at a time. The pool finds a connection that was lost while the instance was frozen.
+    // An instance handles one request at a time. The pool notices if a connection was lost while it was frozen.
     let pool = PgPoolOptions::new().max_connections(2);
     let pool = pool.connect(&env::var("DATABASE_URL")?).await?;
-    // At each start of an instance. A step of the deploy is better.
+    // This runs at each start of an instance. A deploy step is better.
     idempotent_webhook::migrate(&pool).await?;
     sqlx::query(TABLE).execute(&pool).await?;
 
@@ -60,9 +60,9 @@ async fn main() -> Result<(), Error> {
     let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
         .only(["payment_intent.succeeded"])
         .keep(Keep::failed(&kept))
-        // Activity is written in the background.
+        // Activity would be written in the background.
         .without_activity()
-        // Below the timeout of the function: then the layer rolls back and answers.
+        // Shorter than the function's timeout, so that the layer can still roll back and answer.
         .handler_timeout(Duration::from_secs(8));
     let app: Router = Router::new().route("/webhooks/stripe", post(paid).layer(stripe));
     lambda_http::run(app).await

@@ -1,4 +1,4 @@
-//! Payments of Stripe, inserted once by SeaORM.
+//! Stripe payments, each inserted once with SeaORM.
 
 use std::env;
 
@@ -25,7 +25,7 @@ async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, Handle
     let payment = payment::ActiveModel {
         event_id: Set(delivery.id().to_string()),
     };
-    // Committed with the claim. An insert with `&database` would not be.
+    // This insert commits with the claim. An insert with `&database` would not.
     payment.insert(&tx.sea_orm()).await?;
     Ok(StatusCode::OK)
 }
@@ -35,7 +35,7 @@ const TABLE: &str = "create table if not exists payments (event_id text primary 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let database = Database::connect(env::var("DATABASE_URL")?).await?;
-    // The pool of SeaORM, which the layer shares.
+    // The layer shares SeaORM's pool.
     let pool = database.get_postgres_connection_pool().clone();
     idempotent_webhook::migrate(&pool).await?;
     database.execute_unprepared(TABLE).await?;

@@ -1,4 +1,4 @@
-//! Payments of Stripe, inserted once by sqlx 0.8, beside the layer's sqlx 0.9.
+//! Stripe payments, each inserted once with sqlx 0.8, next to the layer's sqlx 0.9.
 
 use std::env;
 use std::error::Error;
@@ -56,12 +56,12 @@ async fn paid(
         .execute(&mut *tx)
         .await?;
     tx.commit().await?;
-    // The layer checks that, and answers 500 if there is no claim.
+    // The layer checks that the claim is there, and answers 500 if it is not.
     claim.committed();
     Ok(StatusCode::OK)
 }
 
-/// Another process has the claim for longer than `lock_timeout`: Stripe sends the event again.
+/// Another process holds the claim for longer than `lock_timeout`. Stripe will send the event again.
 fn not_claimed(error: sqlx::Error) -> HandlerError {
     let code = error.as_database_error().and_then(|error| error.code());
     match code.as_deref() {
@@ -70,7 +70,7 @@ fn not_claimed(error: sqlx::Error) -> HandlerError {
     }
 }
 
-/// The wait ends before Stripe gives up, and Postgres ends the claim of a frozen process.
+/// The wait for a claim ends before Stripe gives up, and Postgres ends the claim of a frozen process.
 const LIMITS: [(&str, &str); 2] = [
     ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "30s"),

@@ -1,4 +1,4 @@
-//! Payments of Stripe, inserted once by tokio-postgres.
+//! Stripe payments, each inserted once with tokio-postgres.
 
 use std::env;
 use std::error::Error;
@@ -51,13 +51,13 @@ async fn paid(
     }
     tx.execute(INSERT, &[&id, &event.data.object.amount])
         .await?;
-    // If an earlier error was swallowed, Postgres rolls back, and `commit` still returns `Ok`. This statement fails then.
+    // If an earlier error was ignored, Postgres rolls back, but `commit` still returns `Ok`. This statement then fails.
     tx.batch_execute("select 1").await?;
     tx.commit().await?;
     Ok(StatusCode::OK)
 }
 
-/// Another process has the claim for longer than `lock_timeout`: Stripe sends the event again.
+/// Another process holds the claim for longer than `lock_timeout`. Stripe will send the event again.
 fn not_claimed(error: tokio_postgres::Error) -> HandlerError {
     match error.code() {
         Some(&SqlState::LOCK_NOT_AVAILABLE) => {
@@ -67,7 +67,7 @@ fn not_claimed(error: tokio_postgres::Error) -> HandlerError {
     }
 }
 
-/// The wait ends before Stripe gives up, and Postgres ends the claim of a frozen process.
+/// The wait for a claim ends before Stripe gives up, and Postgres ends the claim of a frozen process.
 const LIMITS: &str = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=30s";
 
 #[tokio::main]

@@ -1,4 +1,4 @@
-//! A test: each setting is in the documentation, with the default of the code.
+//! Tests that the documentation lists each setting, with the default that the code has.
 
 #![expect(
     clippy::indexing_slicing,
@@ -25,12 +25,12 @@ const KEEP: &str = include_str!("../../recovery/keep_settings.rs");
 const OPERATING: &str = include_str!("../../documentation/operating.md");
 const RECOVERY: &str = include_str!("../../documentation/recovery.md");
 
-/// Without a connection.
+/// A pool that opens no connection.
 fn pool() -> PgPool {
     PgPoolOptions::new().connect_lazy_with(PgConnectOptions::new())
 }
 
-/// In its largest unit, but a day in hours: `10 s`, `1 min`, `24 h`.
+/// A time in its largest unit, but a day in hours: `10 s`, `1 min`, `24 h`.
 fn short(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
@@ -123,7 +123,7 @@ async fn the_backoff_is_that_of_the_documentation() {
     for (page, text) in texts {
         assert!(page.contains(&text), "nothing says: {text}");
     }
-    // The pages that have it in words.
+    // Some pages state these values in words.
     let total: Duration = delays.iter().sum();
     assert_eq!(total.as_secs().div_ceil(24 * 60 * 60), 3);
     assert_eq!(
@@ -132,7 +132,7 @@ async fn the_backoff_is_that_of_the_documentation() {
     );
 
     let (_, table) = RECOVERY
-        .split_once("| attempt of recovery | after |\n|---|---|\n")
+        .split_once("| recovery attempt | after |\n|---|---|\n")
         .unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
     let cells: Vec<&str> = table

@@ -1,4 +1,4 @@
-//! The statements of the page on backups and copies.
+//! The SQL statements of the page on backups and copies.
 
 use super::{blocks, page};
 use crate::dashboard::TWO_OF_ALL;
@@ -23,7 +23,7 @@ async fn deploy_1_what_is_scrubbed_is_empty_in_all_tables() {
     let [scrub, pause, .., retire] = &*blocks(&guide, "sql") else {
         panic!("{guide}");
     };
-    // Before it is scrubbed.
+    // Runs `pause` as in a copy that is not scrubbed.
     database
         .run("delete from idempotent_webhook.kept_endpoints")
         .await;
@@ -34,14 +34,14 @@ async fn deploy_1_what_is_scrubbed_is_empty_in_all_tables() {
 
     database.run(scrub).await;
     assert_eq!(database.snapshot().await, migrated);
-    // With a name or without one.
+    // The first time, the database has no name yet; the second time, it has one.
     for _ in 0..2 {
         database.run(retire).await;
         let is_retired =
             "select count(*) from idempotent_webhook.environment where name = 'retired'";
         assert_eq!(database.count(is_retired).await, 1);
     }
-    // A table that nobody has thought of.
+    // Fails if a new table is missing from the list.
     let listed = scrub.matches("idempotent_webhook.").count() as i64;
     let there = "select count(*) from pg_tables
         where schemaname = 'idempotent_webhook' and tablename <> 'migrations'";

@@ -1,4 +1,4 @@
-//! The figures of the page on how all of this is checked.
+//! The figures on the page about how the project is checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,19 +28,19 @@ fn texts(folder: &str, extension: &str) -> Vec<String> {
         .collect()
 }
 
-/// Rounded down to hundreds: `1,000`.
+/// The count rounded down to hundreds, such as `1,000`.
 fn hundreds(count: usize) -> String {
     let hundreds = count / 100;
     format!("{},{}00", hundreds / 10, hundreds % 10)
 }
 
-/// How many lines begin with one of these.
+/// How many lines start with one of these texts.
 fn lines(text: &str, beginnings: &[&str]) -> usize {
     let begins = |line: &&str| beginnings.iter().any(|it| line.trim().starts_with(it));
     text.lines().filter(begins).count()
 }
 
-/// Lines of code, without tests and comments.
+/// The number of lines of code, without tests and comments.
 fn code(text: &str) -> usize {
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap();
     let lines = text.lines().map(str::trim);
@@ -60,7 +60,8 @@ fn code_of(paths: &[&str]) -> usize {
 #[test]
 fn the_figures_of_the_checks_are_those_of_the_tree() {
     let page = page("checked.md");
-    let says = |figure: String| assert!(page.contains(&figure), "it does not say: {figure}");
+    let says =
+        |figure: String| assert!(page.contains(&figure), "checked.md does not say: {figure}");
 
     let tests = texts("tests/it", "rs");
     let tests = tests
@@ -116,7 +117,7 @@ fn the_figures_of_the_checks_are_those_of_the_tree() {
     says("is about 5,000 lines without tests and comments, about a tenth of `src`".to_owned());
     assert!((4_500..6_000).contains(&heart), "{heart}");
     assert!((all / 12..all / 8).contains(&heart), "{heart} of {all}");
-    says("Presets and signatures are a third of it".to_owned());
+    says("Presets and signatures are a third of `src`".to_owned());
     let signatures = code_of(&["src/presets", "src/provider"]);
     assert!(
         (all * 3 / 10..all * 4 / 10).contains(&signatures),

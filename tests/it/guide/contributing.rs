@@ -6,7 +6,7 @@ use super::root;
 
 const PAGE: &str = include_str!("../../../CONTRIBUTING.md");
 
-/// Where sources are.
+/// The folders and files that contain sources.
 const TOP: [&str; 8] = [
     "src/",
     "tests/",
@@ -18,14 +18,14 @@ const TOP: [&str; 8] = [
     ".ci/",
 ];
 
-/// A name in these stands for any.
+/// `NAME` in a path is a placeholder.
 fn is_there(path: &str) -> bool {
     path.contains("NAME") || root().join(path).exists()
 }
 
 #[test]
 fn each_file_of_the_map_is_there() {
-    // Outside of blocks, whose lines may be commands.
+    // Skips code blocks, whose lines may be commands.
     let texts = PAGE.split("```").step_by(2);
     let quoted = texts.flat_map(|text| text.split('`').skip(1).step_by(2));
     let paths = quoted.filter(|quoted| TOP.iter().any(|top| quoted.starts_with(top)));
@@ -36,7 +36,7 @@ fn each_file_of_the_map_is_there() {
     }
 }
 
-/// `attempt.rs` in the row of `src/layer/request/`.
+/// Such as `attempt.rs` in the row of `src/layer/request/`.
 #[test]
 fn each_file_of_a_folder_of_the_map_is_in_that_folder() {
     let mut files = 0;

@@ -1,4 +1,5 @@
-//! V4: an application leaves for a table of its own as the guide says, while deliveries arrive.
+//! V4: an application replaces the layer by a table of its own, as the guide describes, while
+//! deliveries arrive.
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -9,7 +10,7 @@ use super::moving_in::{Deploys, by_hand, with_both, with_the_layer};
 use super::{blocks, page};
 use crate::support::{Database, answer, github, recovery, secret, send};
 
-/// A delivery that fails, and is kept.
+/// Sends a delivery that fails and is kept.
 async fn fail(database: &Database, body: &str) {
     let recovery = recovery(&database.pool);
     let layer = IdempotentWebhook::new(database.pool.clone(), "billing", presets::github(secret()))

@@ -1,8 +1,8 @@
-//! Each link of the guide leads somewhere, on a forge and in rustdoc.
+//! Each link of the guide leads somewhere, both on a code host and in rustdoc.
 //!
-//! A page defines its links at its end: those to other pages by file, those to items by their address at docs.rs. In
-//! rustdoc the definitions of `links.md` come first, which lead to the same by the names of modules and items, and which
-//! rustdoc checks.
+//! A page defines its links at its end: links to other pages by file, and links to items by their address at docs.rs.
+//! In rustdoc, the definitions of `links.md` come first. They lead to the same targets by the names of modules and
+//! items, which rustdoc checks.
 //!
 //!     UPDATE_GUIDE=1 cargo test --test it guide::links
 
@@ -17,7 +17,7 @@ use super::{page, pages, root};
 const DOCS_RS: &str = "https://docs.rs/idempotent-webhook/latest/idempotent_webhook/";
 
 struct Links {
-    /// Label and target.
+    /// Targets by label.
     defined: BTreeMap<String, String>,
     used: BTreeSet<String>,
     undefined: Vec<String>,
@@ -70,7 +70,7 @@ fn links(text: &str) -> Links {
     }
 }
 
-/// As forges and rustdoc make it of a heading.
+/// The anchor that code hosts and rustdoc generate for a heading.
 fn anchor(heading: &str) -> String {
     let dashes = heading.to_lowercase().replace(' ', "-");
     dashes
@@ -79,7 +79,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// Whether the file is there, and has such a heading.
+/// Whether the file exists and has that heading.
 fn leads_somewhere(target: &str) -> bool {
     let (file, fragment) = target
         .split_once('#')
@@ -90,7 +90,7 @@ fn leads_somewhere(target: &str) -> bool {
     fragment.is_none_or(|fragment| links(&text).anchors.contains(fragment))
 }
 
-/// What rustdoc calls the target of a link, unless it is elsewhere.
+/// The name of a link's target in rustdoc, or `None` if the target is elsewhere.
 fn in_rustdoc(target: &str) -> Option<String> {
     let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
     let fragment_after = |path: String| match fragment {
@@ -150,7 +150,7 @@ fn no_link_of_the_guide_is_dead() {
             match target.strip_prefix('#') {
                 Some(fragment) if links.anchors.contains(fragment) => {}
                 None if target.starts_with("https://") => {}
-                // Rustdoc has no such file.
+                // Rustdoc has no page for such a file.
                 _ => say(format!(
                     "({target}) is neither a heading of this page nor an address"
                 )),
@@ -191,7 +191,7 @@ fn no_link_of_the_guide_is_dead() {
     }
 }
 
-/// A page or a heading that moves takes the links to it along.
+/// If a page or a heading moves, the links to it must change as well.
 #[test]
 fn no_link_to_the_guide_is_dead() {
     let mut texts = vec![

@@ -1,4 +1,4 @@
-//! The test of a webhook that never came, with the list from the guide.
+//! The guide's test for a webhook that never arrived, with the list from the guide.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::{blocks, function, page};
 use crate::support::{Database, assert_rows, now};
 
-/// As the guide has it.
+/// The same function as in the guide.
 async fn finds_what_is_missing(
     stripe: IdempotentWebhook,
     app: Router,

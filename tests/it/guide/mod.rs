@@ -1,4 +1,4 @@
-//! What the README and the guide say is true: their SQL runs, their tests pass, and the promise is worded once.
+//! The README and the guide are true: their SQL runs, their tests pass, and the promise has one wording.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,12 +61,12 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Citus has its own test, with a server that no package installs.
+/// Citus has its own test, because it needs a server that no package installs.
 fn needs_citus(sql: &str) -> bool {
     sql.contains("create_distributed_table")
 }
 
-/// Of a job of `pg_cron`, the statement that it runs.
+/// For a `pg_cron` job, returns the statement that the job runs.
 fn statement(sql: &str) -> &str {
     sql.split("$$").nth(1).unwrap_or(sql)
 }
@@ -74,7 +74,7 @@ fn statement(sql: &str) -> &str {
 #[tokio::test]
 async fn each_statement_of_the_guide_runs() {
     let database = Database::new().await;
-    // The application's own.
+    // Tables of the application.
     database.run(moving_in::PROCESSED_EVENTS).await;
     let payments = "create table payments (event_id text, amount bigint)";
     database.run(payments).await;
@@ -85,7 +85,7 @@ async fn each_statement_of_the_guide_runs() {
             .into_iter()
             .filter(|sql| !needs_citus(sql))
         {
-            // What it changes is rolled back. The role of the guide's application does not exist here.
+            // Each statement is rolled back. The role of the guide's application does not exist here.
             let sql = statement(sql).replace(" to app;", " to current_user;");
             let mut transaction = connection.begin().await.unwrap();
             let run = transaction.execute(AssertSqlSafe(&*sql)).await;
@@ -133,7 +133,7 @@ async fn the_guide_tells_whether_an_event_arrived() {
     }
 }
 
-/// What a test takes.
+/// What the guide's function `app` returns for its tests.
 struct App {
     router: Router,
 }
@@ -153,7 +153,7 @@ async fn payment(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     Ok(StatusCode::OK)
 }
 
-/// As the guide has them, but for the folder of the migrations.
+/// The same tests as in the guide, except for the folder of the migrations.
 mod with_sqlx_test {
     use axum::body::Body;
     use tower::ServiceExt;
@@ -193,7 +193,7 @@ mod with_sqlx_test {
         }
     }
 
-    /// It leaves no connection by which its database could not be dropped.
+    /// The test leaves no connection open, because its database could not be dropped while one is open.
     #[sqlx::test(migrations = "tests/it/guide/migrations")]
     #[ignore = "the test below runs it, with a `DATABASE_URL`"]
     async fn what_is_kept_is_run_again(pool: PgPool) {
@@ -213,7 +213,7 @@ mod with_sqlx_test {
 #[tokio::test]
 async fn the_tests_of_the_guide_pass() {
     let database = Database::empty().await;
-    // The name of the module without that of the crate, as the test runner has it.
+    // The module's name without the crate's name, as the test runner shows it.
     let (_, module) = module_path!().split_once("::").unwrap();
     let ran = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -233,7 +233,7 @@ async fn the_tests_of_the_guide_pass() {
         "{complained}"
     );
 
-    // They are the same as in the guide.
+    // The tests above are the same as in the guide.
     let here = include_str!("mod.rs");
     let guide = page("testing.md");
     for name in ["a_payment_is_booked_once", "a_forged_payment_is_rejected"] {
@@ -242,7 +242,7 @@ async fn the_tests_of_the_guide_pass() {
     }
 }
 
-/// The lines of a function whose head begins with `name`, without their indentation.
+/// The lines of a function whose signature starts with `name`, without their indentation.
 fn function(text: &str, name: &str) -> Vec<String> {
     let begin = text.find(&format!("async fn {name}")).unwrap();
     let indent = text[..begin].rsplit('\n').next().unwrap().len();
@@ -258,7 +258,8 @@ fn the_promise_is_worded_once() {
     assert!(include_str!("../../../README.md").contains(promise));
 }
 
-/// From the README to the last page, and in the page for programs: the router, the layers and the recovery.
+/// Every page, from the README to the last page and the page for programs, builds an application in the same form: the
+/// router, the layers and the recovery.
 #[test]
 fn each_page_has_the_same_form_of_an_application() {
     const FORM: [&str; 2] = ["router: Router", "recovery: Recovery"];
@@ -267,7 +268,7 @@ fn each_page_has_the_same_form_of_an_application() {
     let mut forms = 0;
     for (page, text) in pages().into_iter().chain([(for_programs, text)]) {
         let page = page.display();
-        // Those of actix-web have no router.
+        // Applications with actix-web have no router.
         for block in text.split("```").filter(|block| block.contains("axum")) {
             let builds = block.split("fn app(").nth(1);
             let returned = builds.and_then(|function| function.split('{').next()?.split_once("->"));
@@ -300,7 +301,7 @@ fn each_page_has_the_same_form_of_an_application() {
     assert!(forms >= 7, "{forms}");
 }
 
-/// The statements between the signal and the end of the process, without those that print what was left.
+/// The statements between the signal and the end of the process, except those that print the unfinished work.
 fn ending(text: &str) -> Option<String> {
     let (_, ending) = text.split_once("    stopped().await;\n")?;
     let (ending, _) = ending.split_once("exit(0)")?;
@@ -309,7 +310,7 @@ fn ending(text: &str) -> Option<String> {
     Some(lines.collect::<String>().replace("let unfinished = ", ""))
 }
 
-/// As the process ends that is held up by senders, handlers and hooks in `tests/under_fire/shutdown.rs`.
+/// The same as in `tests/under_fire/shutdown.rs`, whose process is held up by senders, handlers and hooks.
 #[test]
 fn b4_each_page_ends_as_the_process_of_the_tests() {
     let tested = ending(include_str!("../../under_fire/shutdown.rs")).unwrap();

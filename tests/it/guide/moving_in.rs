@@ -1,4 +1,5 @@
-//! V4: an application with a table of its own moves in as the guide says, while deliveries arrive.
+//! V4: an application with a deduplication table of its own moves to the layer, as the guide describes, while
+//! deliveries arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +24,7 @@ pub const PROCESSED_EVENTS: &str = "
     )
 ";
 
-/// Without the layer: a table of its own, in one transaction with the effects.
+/// The version without the layer: a table of its own, in the same transaction as the effects.
 pub fn by_hand(pool: PgPool) -> Router {
     let handler = async |State(pool): State<PgPool>, headers: HeaderMap| {
         let id = headers["x-github-delivery"].to_str().unwrap();
@@ -49,7 +50,7 @@ fn layer(pool: PgPool) -> IdempotentWebhook {
         .in_flight_timeout(Duration::from_secs(20))
 }
 
-/// The version of step 2, with both tables.
+/// The version of step 2, which uses both tables.
 pub fn with_both(pool: PgPool) -> Router {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
         let insert = "insert into processed_events (event_id) values ($1) on conflict do nothing";
@@ -70,7 +71,8 @@ pub fn with_the_layer(pool: PgPool) -> Router {
     Router::new().route("/", post(crate::support::write_effect).layer(layer(pool)))
 }
 
-/// Each delivery is sent to all these processes at once, as long as they run. Earlier ones come again.
+/// Sends each delivery to all these processes at the same time, for as long as they run. Earlier deliveries are sent
+/// again.
 fn traffic(routers: Vec<Router>, next: Arc<AtomicU32>) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
@@ -91,7 +93,7 @@ fn traffic(routers: Vec<Router>, next: Arc<AtomicU32>) -> JoinHandle<()> {
     })
 }
 
-/// A rolling deploy after another, with deliveries all the time.
+/// A series of rolling deploys, with deliveries all the time.
 pub struct Deploys {
     next: Arc<AtomicU32>,
     running: JoinHandle<()>,
@@ -106,7 +108,7 @@ impl Deploys {
         deploys
     }
 
-    /// From now on, these are the processes that run.
+    /// Replaces the running processes with these.
     pub async fn deploy(&mut self, routers: [Router; 2]) {
         self.running.abort();
         assert!((&mut self.running).await.unwrap_err().is_cancelled());
@@ -121,8 +123,8 @@ impl Deploys {
         }
     }
 
-    /// Deliveries that were under way when the senders stopped come again, and so do all processed ones. Returns how
-    /// many deliveries there were.
+    /// Sends all deliveries once more: those that were under way when the senders stopped, and the processed ones.
+    /// Returns how many deliveries there were.
     pub async fn end(self, last: Router) -> i64 {
         self.running.abort();
         let _ = self.running.await;
@@ -143,7 +145,7 @@ async fn v4_nothing_runs_twice_or_is_lost_while_an_application_moves_in() {
     let pool = async || database.another_pool(4).await;
 
     let mut deploys = Deploys::begin(by_hand(pool().await)).await;
-    // A rolling deploy, with a process of each version.
+    // During a rolling deploy, one process of each version runs.
     let both = [by_hand(pool().await), with_both(pool().await)];
     deploys.deploy(both).await;
     let both = [with_both(pool().await), with_both(pool().await)];

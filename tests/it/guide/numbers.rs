@@ -1,4 +1,4 @@
-//! The numbers of guarantees: names of tests and the guide have the same ones.
+//! The numbers of the guarantees: the names of tests and the guide use the same numbers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::{page, root};
 
-/// The numbers that the guide defines: of a heading, of a list, or of a table.
+/// The numbers that the guide defines, in a heading, in a list, or in a table.
 fn defined() -> BTreeSet<String> {
     let in_heading = |line: &str| {
         let (number, _) = line.strip_prefix("## ")?.split_once(':')?;
-        // A family has a heading, too.
+        // The heading of a family matches as well, but is a single letter.
         (number.len() > 1).then(|| number.to_owned())
     };
     let in_bold = |line: &str| {
@@ -26,10 +26,10 @@ fn defined() -> BTreeSet<String> {
     numbers.collect()
 }
 
-/// The families of numbers that have a word instead of a letter.
+/// The families whose numbers start with a word instead of a letter.
 const WORDS: [&str; 3] = ["Deploy", "Growth", "Handle"];
 
-/// The number that the name of a test begins with, if any: `g5_`, `k4a_` or `growth_1_`.
+/// The number at the start of a test's name, if there is one: `g5_`, `k4a_` or `growth_1_`.
 fn number(test: &str) -> Option<String> {
     for word in WORDS {
         let rest = test.strip_prefix(&format!("{}_", word.to_lowercase()));
@@ -41,13 +41,13 @@ fn number(test: &str) -> Option<String> {
     let digits = number.strip_prefix(|family: char| family.is_ascii_lowercase())?;
     let digits = digits.strip_suffix(['a', 'b']).unwrap_or(digits);
     let is_number = digits.len() <= 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // `a_delivery_...` begins with an article.
+    // The `a` of a name like `a_delivery_...` is an article.
     let is_family = is_number && (!digits.is_empty() || number == "o");
     let (family, rest) = number.split_at_checked(1)?;
     is_family.then(|| family.to_uppercase() + rest)
 }
 
-/// Notes the numbers of all tests below a folder.
+/// Adds the numbers of all tests in a folder and its subfolders.
 fn note(folder: &Path, numbers: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -55,7 +55,7 @@ fn note(folder: &Path, numbers: &mut BTreeSet<String>) {
             note(&path, numbers);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            // Each test comes after its attribute: `#[test]`, `#[tokio::test]` or `#[tokio::test(...)]`.
+            // Each test follows its attribute: `#[test]`, `#[tokio::test]` or `#[tokio::test(...)]`.
             for test in text.split("test]").chain(text.split("test(")).skip(1) {
                 let Some((attributes, function)) = test.split_once("fn ") else {
                     continue;

@@ -1,4 +1,4 @@
-//! What `personal_data.md` says about each column, and its search.
+//! What `personal_data.md` says about each column, and the search that it describes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Executor, Row};
 use super::{blocks, page};
 use crate::support::{Database, TestApp, github, github_delivery};
 
-/// What a column can hold, as the guide says.
+/// What a column can hold according to the guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     Content,
@@ -19,7 +19,7 @@ pub enum Holds {
     Nothing,
 }
 
-/// By column of the schema, such as `deliveries.delivery_id`.
+/// The kinds by column of the schema, such as `deliveries.delivery_id`.
 pub fn columns() -> BTreeMap<String, Holds> {
     let page = page("personal_data.md");
     let (_, table) = page.split_once("## Each column\n").unwrap();
@@ -44,7 +44,7 @@ pub fn columns() -> BTreeMap<String, Holds> {
     columns
 }
 
-/// A new column is listed with the parts of a delivery that it can hold, and with what removes them.
+/// A new column must be listed with the parts of a delivery that it can hold, and with what removes them.
 #[tokio::test]
 async fn q2_the_guide_says_of_each_column_whether_it_can_hold_content() {
     let database = Database::new().await;
@@ -58,10 +58,10 @@ async fn q2_the_guide_says_of_each_column_whether_it_can_hold_content() {
 
 const CUSTOMER: HeaderName = HeaderName::from_static("x-customer");
 
-/// It is not kept.
+/// This header is not kept.
 const REASON: HeaderName = HeaderName::from_static("x-reason");
 
-/// Fails for the reason that the header says.
+/// Fails for the reason in the header.
 async fn fail(headers: HeaderMap, _: DedupeTx) -> HandlerError {
     let reason = headers
         .get(REASON)
@@ -85,7 +85,7 @@ async fn q2_the_search_of_the_guide_finds_a_name_in_each_of_its_spellings() {
         ("escaped", r#"{"name":"M\u00fcller"}"#),
         ("escaped-upper", r#"{"name":"M\u00FCller"}"#),
         ("other", r#"{"name":"Muller"}"#),
-        // As the guide says, it does not find these.
+        // The guide says that the search does not find these.
         ("not-found-case", r#"{"name":"MÜLLER"}"#),
         ("not-found-accent", "{\"name\":\"Mu\u{308}ller\"}"),
         ("not-found-entity", r#"{"name":"M&uuml;ller"}"#),
@@ -97,7 +97,7 @@ async fn q2_the_search_of_the_guide_finds_a_name_in_each_of_its_spellings() {
     for (id, header, value) in [
         ("header", CUSTOMER, "Müller"),
         ("reason", REASON, "no customer Müller"),
-        // The reason of an attempt before the last one.
+        // An earlier reason: the next attempt has another one.
         ("reasons", REASON, "no customer Müller"),
         ("reasons", REASON, "no customer"),
     ] {

@@ -1,5 +1,5 @@
-//! Markdown cannot include a file. So a page of the guide names the file in a comment before the text or the block
-//! that is a copy of it.
+//! Markdown cannot include a file. A page of the guide therefore names the file in a comment, in front of the text or
+//! block that is a copy of the file.
 //!
 //!     UPDATE_GUIDE=1 cargo test --test it guide::quotations
 
@@ -7,7 +7,7 @@ use std::fs;
 
 use super::{pages, root};
 
-/// The page as it should be, and the number of files in it.
+/// The page with up-to-date copies, and the number of files in it.
 fn quoted(page: &str) -> (String, usize) {
     let (mut text, mut count) = (String::new(), 0);
     let mut lines = page.lines().peekable();

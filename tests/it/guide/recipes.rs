@@ -57,7 +57,7 @@ async fn saved(tx: &mut DedupeTx, contact: &str, changed: i64, name: &str) -> sq
 }
 
 async fn deleted(tx: &mut DedupeTx, contact: &str) -> sqlx::Result<()> {
-    // Nothing is newer, whatever its time.
+    // No event is newer than a deletion, regardless of its time.
     tx.advance(contact, i64::MAX).await?;
     sqlx::query("delete from contacts where id = $1")
         .bind(contact)
@@ -69,11 +69,11 @@ async fn deleted(tx: &mut DedupeTx, contact: &str) -> sqlx::Result<()> {
 #[derive(Deserialize)]
 struct OfContact {
     contact: String,
-    /// It is a deletion without.
+    /// Without a name, the event is a deletion.
     name: Option<String>,
 }
 
-/// All have the same second.
+/// All events are from the same second.
 async fn contact(mut tx: DedupeTx, Json(event): Json<OfContact>) -> Result<(), HandlerError> {
     match &event.name {
         Some(name) => saved(&mut tx, &event.contact, 1000, name).await?,
@@ -106,7 +106,7 @@ async fn what_is_deleted_stays_deleted_in_every_order_within_a_second() {
         let left = app.database.count("select count(*) from contacts").await;
         assert_eq!(left, 0, "{order:?}");
     }
-    // Without a deletion it is there.
+    // Without a deletion, the contact exists.
     let body = format!(r#"{{"contact":"c_kept",{CREATED}}}"#);
     assert_eq!(app.send(github("kept", body)).await.status, 200);
     app.database
@@ -122,7 +122,7 @@ struct Subscription {
 }
 
 async fn changed(tx: &mut DedupeTx, new: &Subscription, created: i64) -> sqlx::Result<()> {
-    // The last subscription of the customer, and its last event.
+    // Skips an older subscription of the customer, and an older event of the subscription.
     if tx.advance(&new.customer, new.began).await? == Recency::Older
         || tx.advance(&new.id, created).await? == Recency::Older
     {
@@ -154,7 +154,7 @@ async fn ended(tx: &mut DedupeTx, old: &Subscription) -> sqlx::Result<()> {
 struct OfSubscription {
     customer: String,
     began: i64,
-    /// When it changed. It has ended without.
+    /// When the subscription changed. `None` if the subscription has ended.
     created: Option<i64>,
 }
 
@@ -175,7 +175,7 @@ async fn subscription(
     Ok(())
 }
 
-/// Each order of three.
+/// Each order of three events.
 const ORDERS: [[usize; 3]; 6] = [
     [0, 1, 2],
     [0, 2, 1],
@@ -191,7 +191,7 @@ async fn events_of_an_old_subscription_leave_the_new_one_alone_in_every_order() 
     let create = "create table accounts (customer text primary key, subscription text, plan text)";
     app.database.run(create).await;
     const OLD_BEGAN: &str = r#""began":1,"created":1"#;
-    // After the new one began.
+    // The old subscription changed after the new one began.
     const OLD_CHANGED: &str = r#""began":1,"created":3"#;
     const OLD_ENDED: &str = r#""began":1,"created":null"#;
     const NEW_BEGAN: &str = r#""began":2,"created":2"#;
@@ -224,7 +224,7 @@ async fn events_of_an_old_subscription_leave_the_new_one_alone_in_every_order() 
     }
 }
 
-/// Each idempotency key of this application's calls begins with it.
+/// Each idempotency key that this application sends starts with this prefix.
 const OURS: &str = "shop/";
 
 #[derive(Deserialize)]
@@ -283,7 +283,7 @@ async fn fetch(id: &str) -> std::io::Result<String> {
     Ok(format!("{id}, fetch {fetches}"))
 }
 
-/// Longer than the clocks of your hosts differ, and than the provider's API lags behind its events.
+/// Longer than the clocks of your hosts differ, and longer than the provider's API lags behind its events.
 const MARGIN: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
@@ -313,7 +313,7 @@ async fn refresh(
     }
     let name = fetch(&event.customer).await?;
     let mut tx = claim.begin().await?;
-    // If two fetches run at once, the later one stays.
+    // If two fetches run at the same time, the row keeps the result of the later one.
     sqlx::query(
         "insert into customers (id, name, fetched_at) values ($1, $2, $3)
          on conflict (id) do update set name = excluded.name, fetched_at = excluded.fetched_at
@@ -353,10 +353,10 @@ async fn what_was_received_before_the_last_fetch_is_claimed_without_another() {
 
     deliver("a").await;
     is_fetch(1).await;
-    // Received after it.
+    // Received after the fetch.
     deliver("b").await;
     is_fetch(2).await;
-    // As if it had waited since before the fetch.
+    // As if the delivery had waited since before the fetch.
     database
         .run("update customers set fetched_at = fetched_at + 10")
         .await;
@@ -364,7 +364,7 @@ async fn what_was_received_before_the_last_fetch_is_claimed_without_another() {
     is_fetch(2).await;
     assert_rows!(database, claims: 3, effects: 0);
 
-    // An operator wants it to run again.
+    // An operator reprocesses the delivery.
     let endpoint = Endpoint::new(database.pool.clone(), "test");
     endpoint.reprocess("c").await.unwrap();
     recovery.run_due(&app).await.unwrap();
@@ -378,7 +378,7 @@ struct Order {
     version: i64,
 }
 
-/// In the handler of the webhook.
+/// Called by the handler of the webhook.
 async fn mark_paid(tx: &mut PgConnection, order: i64) -> sqlx::Result<()> {
     sqlx::query("update orders set status = 'paid', version = version + 1 where id = $1")
         .bind(order)
@@ -387,7 +387,7 @@ async fn mark_paid(tx: &mut PgConnection, order: i64) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// In a request. `false` if the order has changed since it was loaded: load it again.
+/// Called in a request. Returns `false` if the order has changed since it was loaded: load it again.
 async fn save(pool: &PgPool, order: &Order) -> sqlx::Result<bool> {
     let saved = sqlx::query(
         "update orders set status = $2, note = $3, version = version + 1

@@ -1,14 +1,15 @@
-//! The rooms of `src`, from the top down as in `src/lib.rs`: each needs only those below it.
+//! The top-level modules of `src` ("rooms"), from the top down as in `src/lib.rs`: each needs only
+//! modules below it.
 
 use std::fs;
 
 use super::checked::files;
 use super::root;
 
-/// The most entries that a reader finds in `src`.
+/// The most entries that a reader should find in `src`.
 const MOST: usize = 14;
 
-/// The code of a file, without comments and without its tests, which may need anything.
+/// The code of a file, without comments and without its tests, which may use any module.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
@@ -24,7 +25,7 @@ fn each_room_needs_only_those_below_it() {
         name?.strip_suffix(';')
     });
     let rooms: Vec<_> = declared.collect();
-    // And `lib.rs`.
+    // The entries of `src` are the modules and `lib.rs`.
     assert_eq!(fs::read_dir(&src).unwrap().count(), rooms.len() + 1);
     assert!(rooms.len() < MOST, "{rooms:?}");
     let mut paths = 0;
@@ -49,7 +50,8 @@ fn each_room_needs_only_those_below_it() {
                 let name = path.split(|c| !is_of_name(c)).next().unwrap();
                 let needed = rooms.iter().position(|room| *room == name);
                 let file = file.display();
-                // Not by the front page, which is above all: by the room that has it.
+                // Code names an item by the module that defines it, not by its re-export in
+                // `lib.rs`, which is above all modules.
                 let needed =
                     needed.unwrap_or_else(|| panic!("{file}: `crate::{name}` is not a room"));
                 assert!(

@@ -1,4 +1,4 @@
-//! The guide's code by hand is right.
+//! The guide's handwritten deduplication works.
 
 use std::error::Error;
 use std::slice;
@@ -41,7 +41,7 @@ async fn paid(connection: &mut PgConnection, event: &Event) -> sqlx::Result<()> 
 }
 
 async fn webhook(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    // Over the raw bytes, in constant time, not too old, with an id that is not blank.
+    // Checks the signature of the raw bytes in constant time, its age, and that the id is not blank.
     let Some(event) = verify(&headers, &body) else {
         return StatusCode::UNAUTHORIZED;
     };
@@ -55,7 +55,7 @@ async fn webhook(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) ->
 
 async fn process(pool: PgPool, event: Event) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut tx = pool.begin().await?;
-    // A duplicate waits for the row of the first, and holds a connection meanwhile.
+    // A duplicate waits for the row of the first delivery, and holds a connection while it waits.
     sqlx::query("set local lock_timeout = '3s'")
         .execute(&mut *tx)
         .await?;
@@ -70,7 +70,7 @@ async fn process(pool: PgPool, event: Event) -> Result<(), Box<dyn Error + Send 
     // Without a limit, one slow handler holds its connection and its locks forever.
     let limit = Duration::from_secs(20);
     tokio::time::timeout(limit, paid(&mut tx, &event)).await??;
-    // If `paid` has swallowed a SQL error, Postgres answers the commit with a rollback, and sqlx returns `Ok`.
+    // If `paid` has ignored a SQL error, Postgres answers the commit with a rollback, but sqlx returns `Ok`.
     sqlx::query("select 1").execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(())
@@ -98,7 +98,7 @@ async fn the_code_by_hand_of_the_guide_is_right() {
     let swallowed = send(&by_hand, github("b", "swallows")).await;
     assert_eq!(swallowed.status, 503);
     assert_eq!(effects().await, 1);
-    // Its id was not taken.
+    // The failed delivery has not taken its id.
     assert_eq!(send(&by_hand, github("b", "{}")).await.status, 200);
     assert_eq!(effects().await, 2);
 }

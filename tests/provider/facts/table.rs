@@ -154,7 +154,7 @@ fn effect(entry: &Entry, statuses: &[u16]) -> String {
     groups.collect::<Vec<_>>().join("; ")
 }
 
-/// "Again", if it is so after all of them. 410 is never answered.
+/// "Again", if the provider delivers again after each of them. The layer never answers 410.
 fn after_any_4xx(entry: &Entry) -> String {
     let after = &entry.facts.redelivered_after;
     let doubt = entry.facts.doubt(Likely::RedeliveredAfter);
@@ -190,7 +190,7 @@ fn the_pages_count_the_presets() {
         ),
         (
             "src/documentation/providers.md",
-            format!("for each of {count},"),
+            format!("for each of {count} providers,"),
         ),
     ];
     let silent = pages.into_iter().filter(|(file, text)| {
