@@ -1,4 +1,4 @@
-//! Handlers by the type of the event.
+//! Handlers by event type.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -24,13 +24,13 @@ use super::verification::{Verification, VerifiedWebhook, VerifiedWebhookService}
 use crate::provider::event_types::{EventTypes, Matched, WantedEvents, add};
 use crate::tasks_and_errors::handler_error::HandlerError;
 
-/// Handlers by the type of the event: events without a handler are answered without touching Postgres.
+/// Handlers by event type: events without a handler are answered without touching Postgres.
 ///
 /// A provider sends all events to which an endpoint is subscribed. Events without a handler are
 /// [ignored](Self::ignore_others): they are verified, answered with the provider's success and the outcome `ignored`,
-/// and cost no connection, no transaction and no row. An ignored type that the endpoint never had before is [reported
-/// once](crate::documentation::operating#event-types), so that an event that the provider has renamed is not dropped in
-/// silence. [`ignore`](Self::ignore) names the types that you know.
+/// and cost no connection, no transaction and no row. An ignored type that the endpoint never received before is
+/// [reported once](crate::documentation::operating#event-types), so that an event that the provider has renamed is not
+/// dropped silently. With [`ignore`](Self::ignore), you name the types that you know.
 ///
 /// ```no_run
 /// use axum::http::StatusCode;
@@ -76,39 +76,41 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 ///
 /// With [`VerifiedWebhook`] in place of the layer, the handlers get each authentic request, and claim it themselves.
 ///
-/// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table: recovery,
-/// [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) use it, too.
+/// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table, so
+/// recovery, [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) use it, too.
 ///
-/// `post` answers other methods itself. A provider that checks an endpoint by GET or HEAD, such as Meta, Dropbox or
-/// Trello, needs `any(events.layer(webhook))`: the layer answers the check, and refuses other methods.
+/// `post` answers other methods itself. If a provider checks an endpoint by GET or HEAD, as Meta, Dropbox or Trello do,
+/// use `any(events.layer(webhook))`: the layer answers the check, and refuses other methods.
 ///
 /// # Matching
 ///
-/// The preset knows the place of the type ([`Provider::event_type`](crate::Provider::event_type)). An exact name comes
-/// before a group such as `invoice.*`, and a longer group before a shorter one, in whichever order they are given.
-/// GitHub's action can be written: `pull_request.opened` comes before `pull_request`, which has all actions.
+/// The preset knows where the type is ([`Provider::event_type`](crate::Provider::event_type)). An exact name is matched
+/// before a group such as `invoice.*`, and a longer group before a shorter one, regardless of the order in which they
+/// are given. For GitHub, a name can include the action: `pull_request.opened` is matched before `pull_request`, which
+/// matches all actions.
 ///
-/// `customer.subscription.*` has `customer.subscription.trial.end`, and not `customer.subscription`. `issues.*` has
-/// GitHub's `issues` with any action. Any other name matches only the exact spelling. [`layer`](EventHandlers::layer)
-/// refuses a name that no event of the provider [can have](crate::Provider::event_names_like).
+/// `customer.subscription.*` matches `customer.subscription.trial.end`, but not `customer.subscription`. `issues.*`
+/// matches GitHub's `issues` with any action. Any other name matches only its exact spelling.
+/// [`layer`](EventHandlers::layer) refuses a name that no event of the provider [can
+/// have](crate::Provider::event_names_like).
 ///
-/// **If the type is in a header that is not signed**, as with GitHub, Gitea, Bitbucket or Linear, whoever has captured
-/// a signed body can send it as an event of another type. So a handler must rely only on its body: do not make the
-/// members that it needs optional in its struct.
+/// **If the type is in a header that is not signed**, as with GitHub, Gitea, Bitbucket or Linear, anyone who has
+/// captured a signed body can send it as an event of another type. A handler must therefore rely only on the body: in
+/// its struct, do not make the fields that it needs optional.
 ///
 /// # A type that is added later
 ///
-/// Ignored events were not kept. Events of an added type come from then on.
-/// [`Reconcile::run_once`](crate::Reconcile::run_once) brings earlier ones, as far back as it looks, or the provider
-/// sends them on request.
+/// Ignored events were not kept. Once you add a type, its new events reach the handler.
+/// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches earlier ones, as far back as it looks, or the provider
+/// sends them again on request.
 ///
 /// # A type that is removed
 ///
-/// A kept delivery whose type is ignored after a deploy does not end: a process of another version may have accepted
-/// it. Its attempts fail by the schedule, with a reason that names the type, until a process with a handler takes it.
-/// After the last one it is dead. [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it after the deploy was
-/// rolled back, and [`Endpoint::discard_all`](crate::Endpoint::discard_all) ends it. These failures do not open the
-/// breaker.
+/// A kept delivery (one that is stored for a retry) whose type is ignored after a deploy stays kept, because a process
+/// of another version may have accepted it. Its attempts fail, with a reason that names the type, and are repeated on
+/// the retry schedule until a process with a handler takes the delivery. After the last attempt, the delivery is dead.
+/// [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it once you have rolled back the deploy;
+/// [`Endpoint::discard_all`](crate::Endpoint::discard_all) discards it. These failures do not open the breaker.
 #[must_use = "handlers get events once they have a layer"]
 pub struct Events<S = ()> {
     types: EventTypes,
@@ -130,12 +132,12 @@ where
         }
     }
 
-    /// A handler for events of the type, such as `invoice.paid`, or of a group, such as `invoice.*`.
+    /// Adds a handler for events of a type, such as `invoice.paid`, or of a group, such as `invoice.*`.
     ///
     /// # Panics
     ///
-    /// If the name has a handler already, or is not a name: it is empty, or has `*` elsewhere than at its end, after a
-    /// dot or another separator of words.
+    /// If the name already has a handler, or is not a valid name: it is empty, or has a `*` anywhere but at its end,
+    /// after a dot or another separator of words.
     #[track_caller]
     pub fn on<H, T>(mut self, event_type: impl Into<String>, handler: H) -> Self
     where
@@ -147,7 +149,7 @@ where
         self
     }
 
-    /// Events of these types or groups are ignored on purpose.
+    /// Ignores events of these types or groups on purpose.
     ///
     /// ```
     /// # use axum::http::StatusCode;
@@ -159,15 +161,15 @@ where
     ///     .ignore_others();
     /// ```
     ///
-    /// They are answered as by [`ignore_others`](Self::ignore_others). The difference is in the reports: an ignored
-    /// type that no name matches, and that the endpoint never had before, is a
-    /// [problem](crate::documentation::operating#event-types), since it may be a renamed one. A name declares that the
-    /// type is known. Here, too, a name comes before a group: the example handles all of `invoice.*` except
+    /// They are answered in the same way as by [`ignore_others`](Self::ignore_others). The difference is in the
+    /// reports: an ignored type that no name matches, and that the endpoint never received before, is a
+    /// [problem](crate::documentation::operating#event-types), because it may be a renamed one. A name declares that
+    /// the type is known. Here, too, a name is matched before a group: the example handles all of `invoice.*` except
     /// `invoice.created`.
     ///
     /// # Panics
     ///
-    /// As [`on`](Self::on).
+    /// In the same cases as [`on`](Self::on).
     #[track_caller]
     pub fn ignore<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
         for name in event_types {
@@ -176,15 +178,15 @@ where
         self
     }
 
-    /// Events of other types are answered with the provider's success without touching Postgres, and not kept.
+    /// Answers events of other types with the provider's success, without touching Postgres or keeping them.
     ///
     /// An event whose type cannot be read is not ignored, but has no handler: it is answered with 422, and is dead if
     /// it is kept. Some events of a provider may have no type, such as batches of CloudEvents.
-    /// [`otherwise`](Self::otherwise) takes them.
+    /// [`otherwise`](Self::otherwise) handles them.
     ///
     /// # Panics
     ///
-    /// If there is no handler: all events would be ignored.
+    /// If there is no handler, because all events would be ignored.
     #[track_caller]
     pub fn ignore_others(self) -> EventHandlers<S> {
         assert!(
@@ -198,7 +200,7 @@ where
         }
     }
 
-    /// This handler gets the events of other types. They are claimed like events with a handler of their own.
+    /// Adds a handler for events of other types. They are claimed like events with a handler of their own.
     pub fn otherwise<H, T>(self, handler: H) -> EventHandlers<S>
     where
         H: Handler<T, S>,
@@ -221,10 +223,10 @@ impl<S> fmt::Debug for Events<S> {
     }
 }
 
-/// Adds a name to a list, which must not be in another one.
+/// Adds a name to `types`. The name must not be in `others`.
 #[expect(
     clippy::panic,
-    reason = "it is a mistake of the program, as two routes of one path are"
+    reason = "it is a mistake in the program, like two routes with the same path"
 )]
 #[track_caller]
 fn named(method: &str, types: &mut EventTypes, others: &EventTypes, name: String) {
@@ -250,9 +252,10 @@ where
     ///
     /// # Panics
     ///
-    /// If the provider has no event type. If no event of the provider can have one of the names: `document.completed`, where
-    /// the preset has [names like](crate::Provider::event_names_like) `DOCUMENT_COMPLETED`. Or if the layer, or a clone of
-    /// it, has another table already: from [`only`](crate::IdempotentWebhook::only), or from other [`Events`].
+    /// If the provider has no event type. If no event of the provider can have one of the names, such as
+    /// `document.completed` where the preset's [names are like](crate::Provider::event_names_like)
+    /// `DOCUMENT_COMPLETED`. Or if the layer, or a clone of it, already has another table: from
+    /// [`only`](crate::IdempotentWebhook::only), or from other [`Events`].
     #[track_caller]
     pub fn layer(self, webhook: impl Into<EventsLayer>) -> impl Handler<((),), S> {
         let Self {
@@ -319,7 +322,7 @@ enum Served {
     Verified(Arc<Verification>),
 }
 
-/// The layer around the handlers. axum's own layers on handlers are made for each request.
+/// The layer around the handlers. It is built once, while axum builds its own layers on handlers for each request.
 #[derive(Clone)]
 struct Layered<S> {
     served: Served,
@@ -393,7 +396,7 @@ where
                 Some(handler) => handler.call(request, state).await,
                 None => {
                     HandlerError::new(
-                        "its event type or action cannot be read, so it has no handler: is the body JSON?",
+                        "the event type or action cannot be read, so no handler takes the event: is the body JSON?",
                     )
                         .status(StatusCode::UNPROCESSABLE_ENTITY)
                         .dead()

@@ -30,7 +30,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     }
 }
 
-/// Logs that an extractor fails. Without the layer, no span names the route.
+/// Logs that an extractor has failed. Without the layer, no span names the route, so the event does.
 pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
     tracing::error!(
         method = method_of(head),
@@ -41,7 +41,7 @@ pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
     error
 }
 
-/// A 500. The sender learns nothing more; the extractor has logged what to do.
+/// Answers 500. The sender learns nothing more; the extractor has logged what to do.
 impl IntoResponse for ExtractError {
     fn into_response(self) -> Response {
         let mut response = (self.status(), self.body_text()).into_response();
@@ -56,8 +56,7 @@ impl IntoResponse for HandlerError {
     }
 }
 
-/// Adds the reason to a response with a status and a body of its own:
-/// `(status, HandlerError::from(error), body)`.
+/// Adds the reason to a response that has its own status and body: `(status, HandlerError::from(error), body)`.
 impl IntoResponseParts for HandlerError {
     type Error = Infallible;
 

@@ -1,4 +1,4 @@
-//! The layer, with its settings as a builder.
+//! The layer, with a builder for its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::provider::{Provider, Source};
 use crate::recovery::Keep;
 use crate::recovery::task::Recovery;
 
-/// The longest version of an application, in bytes.
+/// The longest version string of an application, in bytes.
 const MAX_VERSION: usize = 64;
 
 /// A tower [`Layer`] that processes each delivery of a webhook at most once.
@@ -51,24 +51,24 @@ const MAX_VERSION: usize = 64;
 ///
 /// # Where to put it
 ///
-/// Put it on the route itself, closest to the handler, as above. A middleware between the layer
-/// and the handler sees a response that is not committed yet. A middleware outside of the layer must not change the
-/// body, or no signature matches.
+/// Put it on the route itself, closest to the handler, as above. Middleware between the layer and the handler sees a
+/// response that is not committed yet. Middleware outside the layer must not change the body, or no signature matches.
 ///
-/// Around a whole router (`Router::layer`), it would also take requests to unknown paths for
-/// deliveries, and it **covers only the routes that were added before it**: in
-/// `Router::new().layer(webhook).route("/", post(push))` the handler answers unsigned requests. Use
-/// `Router::route_layer` there, which panics before the first route, and only if all routes are one endpoint.
+/// Around a whole router (`Router::layer`), it would also treat requests to unknown paths as deliveries, and it
+/// **covers only the routes that were added before it**: in `Router::new().layer(webhook).route("/", post(push))`, the
+/// handler answers unsigned requests. For a whole router, use `Router::route_layer`, which panics if no route was added
+/// before it, and only if all routes are one endpoint.
 ///
-/// It covers all methods of the method router that it is put on, and answers methods other than
-/// the [provider's](Provider::methods), which is POST, with 405. Add handlers of other methods
+/// It covers all methods of the method router that it is put on. Methods other than the
+/// [provider's](Provider::methods), which is usually only POST, are answered with 405. Add handlers of other methods
 /// after it: `post(push).layer(webhook).get(page)`.
 ///
 /// In a `tower::ServiceBuilder`, layers that change the type of a body need a conversion before
 /// this one: `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
-/// A clone shares the pool, the connection limit, and the record of deliveries in flight and kept. Two layers that are
-/// not clones of each other need endpoints of their own: two layers with one endpoint are logged at WARN.
+/// A clone shares the pool, the connection limit, and the record of deliveries in flight and of kept deliveries. Two
+/// layers that are not clones of each other need different endpoints: if both have the same endpoint, this is logged at
+/// WARN.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct IdempotentWebhook(Settings);
@@ -80,33 +80,33 @@ impl IdempotentWebhook {
 
     /// A layer that claims the deliveries of `provider` under the name `endpoint`.
     ///
-    /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep it for as long
-    /// as the route exists. Two routes with one name take each other's deliveries for duplicates. Deliveries
-    /// that were processed under a former name are unknown.
+    /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep the name for as long as
+    /// the route exists. Two routes with the same name mistake each other's deliveries for duplicates. After a change
+    /// of the name, deliveries that were processed under the former name are unknown.
     ///
     /// The tables must exist: call [`migrate`](crate::migrate) first.
     ///
-    /// The layer takes an idle connection of the pool without the pool's ping: it detects a lost one with its
-    /// `BEGIN`, and takes another. It then does not run the pool's
-    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire) either. **A pool whose hook sets a role or a tenant, or
-    /// resets the connection, needs
-    /// [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire)**: with it, the hook runs
-    /// before each claim, and pings if it wants to. The hooks `after_connect` and `after_release` always run.
+    /// The layer takes an idle connection from the pool without the pool's ping: its own `BEGIN` detects a lost
+    /// connection, and the layer then takes another one. This also skips the pool's
+    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire). **A pool whose hook sets a role or a tenant, or
+    /// resets the connection, needs [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire)**:
+    /// with this setting, the hook runs before each claim, and can ping if it wants to. The hooks `after_connect` and
+    /// `after_release` always run.
     ///
     /// # Panics
     ///
-    /// If the endpoint is blank, longer than 255 bytes, or has control characters. If the
-    /// provider's signature scheme cannot use one of its secrets;
-    /// [`Provider::check_secrets`] checks that without a panic. If the provider signs the URL that it calls, and
-    /// [`Provider::public_url`] is not set.
+    /// If the endpoint is blank, longer than 255 bytes, or contains control characters. If the provider's signature
+    /// scheme cannot use one of its secrets; [`Provider::check_secrets`] checks that without a panic. If the provider
+    /// signs the URL that it calls, and [`Provider::public_url`] is not set.
     #[track_caller]
     pub fn new(pool: PgPool, endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
         Self(Settings::new(pool, endpoint.into(), provider))
     }
 
-    /// Ignores events of other types: they are answered with the provider's success without touching Postgres, with the
-    /// outcome `ignored`, and nothing of them is kept. `Events` does the same
-    /// with a handler for each type.
+    /// Ignores events of all other types.
+    ///
+    /// They are answered with the provider's success and the outcome `ignored`, without touching Postgres, and nothing
+    /// of them is kept. `Events` does the same with a handler for each type.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Provider};
@@ -116,15 +116,15 @@ impl IdempotentWebhook {
     /// ```
     ///
     /// A name is a type, or a group such as `invoice.*`. An event whose type cannot be read is not ignored. An ignored
-    /// type that the endpoint never had before is [reported once](crate::documentation::operating#event-types). Ignored
-    /// events are counted, but not stored: events of a type that is added later come from then on.
-    /// [`Reconcile::run_once`](crate::Reconcile::run_once) brings earlier ones, as far back as it looks, or the
-    /// provider sends them on request.
+    /// type that the endpoint never received before is [reported once](crate::documentation::operating#event-types).
+    /// Ignored events are counted, but not stored: once you add a type, its new events reach the handler.
+    /// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches earlier ones, as far back as it looks, or the
+    /// provider sends them again on request.
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, the list is empty, a name is not valid or is there twice, or the layer has a
-    /// list already.
+    /// If the provider has no event type, the list is empty, a name is not valid or is listed twice, or the layer
+    /// already has a list.
     #[track_caller]
     pub fn only<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
         self.0.verification.only(event_types);
@@ -146,8 +146,9 @@ impl IdempotentWebhook {
         }
     }
 
-    /// The handler claims the delivery itself, by [`LateClaim`](crate::LateClaim): it holds no connection before, for
-    /// example while it calls the provider's API.
+    /// Lets the handler claim the delivery itself, with [`LateClaim`](crate::LateClaim).
+    ///
+    /// Until then, the handler holds no connection, for example while it calls the provider's API.
     ///
     /// ```no_run
     /// use axum::{Router, http::StatusCode, routing::post};
@@ -171,11 +172,11 @@ impl IdempotentWebhook {
     /// ```
     ///
     /// A duplicate of a processed delivery does not reach the handler: the layer looks it up first. Duplicates in this
-    /// process wait for the delivery in flight. Another process may run the handler at the same time, up to
-    /// [`LateClaim::begin`](crate::LateClaim::begin), which succeeds for only one of them.
+    /// process wait for the delivery in flight. Another process may run the handler for the same delivery at the same
+    /// time, up to [`LateClaim::begin`](crate::LateClaim::begin), which succeeds in only one of them.
     ///
-    /// A handler of this route that takes [`DedupeTx`](crate::DedupeTx) is not called: the sender gets a 500, and
-    /// the log says so.
+    /// A handler of this route that takes [`DedupeTx`](crate::DedupeTx) is not called: the sender gets a 500, and the
+    /// log gives the reason.
     ///
     /// Default: off.
     pub fn late_claim(mut self) -> Self {
@@ -183,7 +184,9 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Deliveries of one object run one at a time, over all processes: `source` finds the object in a request.
+    /// Runs deliveries of one object one at a time, across all processes.
+    ///
+    /// `source` says where a request contains the object:
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Source, provider::JsonPathError};
@@ -194,29 +197,29 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// A delivery waits until no other one of its object is between its claim and its commit, for up to
-    /// [`in_flight_timeout`](Self::in_flight_timeout). Then the sender gets a 503, or a 200 if the delivery was processed
-    /// before. With
-    /// [`Keep::failed`](crate::Keep::failed) the delivery is kept as one that failed; with
-    /// [`Keep::all`](crate::Keep::all) it is due again in 5 seconds. Without a `Keep` it is lost if the provider does
-    /// not retry, as with GitHub. All deliveries of one object that wait in one process hold one connection together.
-    /// The setting costs one more round trip, and two more after a wait.
+    /// A delivery waits while another delivery of its object is between its claim and its commit, for up to
+    /// [`in_flight_timeout`](Self::in_flight_timeout). After that, the sender gets a 503, or a 200 if the delivery was
+    /// already processed. With [`Keep::failed`](crate::Keep::failed), a delivery that has waited too long is kept as a
+    /// failed one; with [`Keep::all`](crate::Keep::all), it is due again in 5 seconds. Without a `Keep`, it is lost if
+    /// the provider does not retry, as with GitHub. In each process, all waiting deliveries of one object together hold
+    /// one connection. The setting costs one more round trip, and two more after a wait.
     ///
-    /// **It does not order them.** Which waiting delivery runs next is random, and a delivery that fails runs after
-    /// later ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to skip stale ones. With
-    /// [`late_claim`](Self::late_claim), handlers of other processes run at the same time up to
+    /// **It does not order deliveries.** Which waiting delivery runs next is random, and a delivery that fails is
+    /// retried after later ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to skip stale deliveries. With
+    /// [`late_claim`](Self::late_claim), handlers in several processes run at the same time up to
     /// [`LateClaim::begin`](crate::LateClaim::begin).
     ///
-    /// A delivery without the value runs at any time. A value that cannot be read counts as one object: it is longer
-    /// than 255 bytes, or neither a string nor an integer. Two endpoints do not share objects, nor do two tenants with
-    /// [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees what was committed
-    /// while it waited, at any isolation level. If a header has the value, it is kept with the request.
+    /// A delivery without the value does not wait. All deliveries whose value cannot be read, because it is longer than
+    /// 255 bytes or is neither a string nor an integer, count as one object. Two endpoints do not share objects, and
+    /// neither do two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees everything that
+    /// was committed while it waited, at any isolation level. If the value is in a header, that header is kept with the
+    /// request.
     ///
     /// Default: off.
     ///
     /// # Panics
     ///
-    /// If the source is a part of the signature, or a [receipt](Source::receipt).
+    /// If the source is part of the signature, or a [receipt](Source::receipt).
     #[track_caller]
     pub fn serialize_by(mut self, source: Source) -> Self {
         source.assert_is_in_requests();
@@ -224,7 +227,7 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How long the whole body may take to arrive. A slower one is answered with 408, or with the provider's
+    /// How long the whole body may take to arrive. A slower body is answered with 408, or with the provider's
     /// [`failure_status`](Provider::failure_status).
     ///
     /// Default: 10 seconds.
@@ -233,12 +236,12 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How long the handler may run. Then it is dropped, its transaction is rolled back, and the
+    /// How long the handler may run. After that, it is dropped, its transaction is rolled back, and the
     /// sender gets a 503.
     ///
-    /// The handler continues when the sender hangs up, so this may be longer than the provider's
-    /// deadline. A statement that Postgres is executing at that moment keeps its locks until it
-    /// ends: see `statement_timeout` in the documentation of Postgres.
+    /// The handler continues when the sender hangs up, so this may be longer than the provider's deadline. A statement
+    /// that Postgres is still executing when the time is over keeps its locks until it ends: see `statement_timeout` in
+    /// the documentation of Postgres.
     ///
     /// Default: 30 seconds.
     pub fn handler_timeout(mut self, timeout: Duration) -> Self {
@@ -246,14 +249,13 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How long after its arrival a duplicate waits for the delivery in flight. Then the sender
-    /// gets a 503 with `Retry-After`.
+    /// How long after its arrival a duplicate waits for the delivery in flight. After that, the sender gets a 503 with
+    /// `Retry-After`.
     ///
-    /// Keep it below the provider's own deadline. It bounds the wait as a whole, even if several
-    /// attempts fail meanwhile. If they run in another process, the duplicate waits for an
-    /// advisory lock of the transaction, with Postgres' `lock_timeout`. Before the handler's
-    /// statements that setting is restored to the value on the pool's connections, which the
-    /// process reads once an hour.
+    /// Keep it below the provider's own deadline. It limits the total wait, even if several attempts fail meanwhile. If
+    /// these attempts run in another process, the duplicate waits for a transaction-level advisory lock, limited by
+    /// Postgres' `lock_timeout`. Before the handler's statements, `lock_timeout` is restored to the value that the
+    /// pool's connections have, which the process reads once an hour.
     ///
     /// Default: three fifths of the provider's
     /// [`response_deadline`](Provider::response_deadline). At most a day.
@@ -262,11 +264,12 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How long the layer waits for Postgres in each of its own steps: to get a connection and
-    /// begin a transaction, to claim (beyond the wait for a delivery in flight), to commit, to roll
-    /// back. Then the sender gets a 503. It also limits the lookup of a tenant's secrets.
-    /// Half of it is the longest wait in Postgres for a row that another session has locked, so no session of the layer
-    /// goes on waiting while it holds a claim.
+    /// How long the layer waits for Postgres in each of its own steps.
+    ///
+    /// The steps are: to get a connection and begin a transaction, to claim (in addition to the wait for a delivery in
+    /// flight), to commit, and to roll back. If a step takes longer, the sender gets a 503. The timeout also limits the
+    /// lookup of a tenant's secrets. For a row that another session has locked, the layer waits in Postgres for at most
+    /// half of this timeout, so that none of its sessions goes on waiting while it holds a claim.
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
@@ -274,24 +277,26 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How many connections of the pool deliveries hold at most, at least 1. Further deliveries
-    /// wait for up to [`database_timeout`](Self::database_timeout).
+    /// How many connections of the pool deliveries may hold at the same time, at least 1. Further deliveries wait for
+    /// up to [`database_timeout`](Self::database_timeout).
     ///
-    /// The other connections are for handlers that take one of the pool beside their
-    /// [`DedupeTx`](crate::DedupeTx), to read something. If none were left, each handler would wait for
-    /// another one to end, until one of them gives up.
+    /// The remaining connections are for handlers that take another connection from the pool in addition to their
+    /// [`DedupeTx`](crate::DedupeTx), for example to read something. If none remained, each handler would wait for
+    /// another handler to finish, until one of them gives up.
     ///
-    /// The limit is for this layer and its clones. Layers of several endpoints on one pool can together hold all of it,
-    /// unless they [share](Self::share_connections) a limit, or each has a part of the pool.
+    /// The limit applies to this layer together with its clones. Layers of several endpoints on one pool can together
+    /// hold the whole pool, unless they [share](Self::share_connections) a limit, or each is limited to a part of the
+    /// pool.
     ///
-    /// Default: the size of the pool less a fifth of it, and less at least one.
+    /// Default: the size of the pool less a fifth of it, but at least one less than the size.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.0.store.limit_connections(connections);
         self
     }
 
-    /// Counts the connections of this layer and of `other` against one limit, the one of `other`: for several endpoints
-    /// on one pool.
+    /// Counts the connections of this layer and of `other` against one limit.
+    ///
+    /// It is the limit of `other`. Use this for several endpoints on one pool.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
@@ -302,33 +307,32 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// Both layers must have the same pool. A later [`max_connections`](Self::max_connections) of either
-    /// ends it.
+    /// Both layers must use the same pool. If you call [`max_connections`](Self::max_connections) on one of them later,
+    /// they no longer share the limit.
     ///
-    /// Default: each layer has a limit of its own.
+    /// Default: each layer has its own limit.
     pub fn share_connections(mut self, other: &Self) -> Self {
         self.0.share_connections(&other.0);
         self
     }
 
-    /// Takes a delivery for a duplicate if one with the same event type and an identical body was
-    /// processed under another id.
+    /// Treats a delivery as a duplicate if its event type and body were already processed under another id.
     ///
-    /// This is for providers that do not sign the delivery id
-    /// ([`Provider::signs_delivery_id`]): a captured request of them can be replayed
-    /// under a fresh id. The guard claims the SHA-256 of event type and body in the same
-    /// transaction as the id, with one more round trip, and logs a replay at WARN as suspicious.
-    /// If the event type is not signed either, as with GitHub, a replay under another type still
-    /// reaches the handler. So does a rewritten form, if the signature covers only its fields
+    /// This is for providers that do not sign the delivery id ([`Provider::signs_delivery_id`]): a captured request can
+    /// be replayed under a fresh id. The guard claims the SHA-256 of event type and body in the same transaction as the
+    /// id, with one more round trip, and logs a replay at WARN as suspicious. If the event type is not signed either,
+    /// as with GitHub, a replay under another type still reaches the handler. A rewritten form also does, if the
+    /// signature covers only the form's fields
     /// ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)): Twilio, Mandrill,
     /// Braintree.
     ///
-    /// **It drops a body that a provider sends twice on purpose.** Two events with identical bodies, such as a ping, or
-    /// a star that is given, withdrawn and given again, are one to the guard until [`prune`](crate::prune) deletes the
-    /// first. Use it if each body has a time or a number that makes it unique.
+    /// **It drops a body that a provider sends twice on purpose.** The guard cannot tell apart two events with
+    /// identical bodies, such as two pings, or a star that is given, withdrawn and given again, until
+    /// [`prune`](crate::prune) deletes the first. Use the guard if each body contains a time or a number that makes it
+    /// unique.
     ///
-    /// With [`keep`](Self::keep), a kept row of such a duplicate ends. If the endpoint is reconciled
-    /// ([`Reconcile`](crate::Reconcile)), the duplicate is discarded, since the provider may list it.
+    /// With [`keep`](Self::keep), the guard also ends the kept row of such a duplicate. If the endpoint is reconciled
+    /// ([`Reconcile`](crate::Reconcile)), the duplicate is discarded, because the provider may list it.
     ///
     /// Default: off.
     pub fn replay_guard(mut self) -> Self {
@@ -336,15 +340,17 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) runs them again: those
-    /// that failed ([`Keep::failed`]), or all of them before the handler runs ([`Keep::all`]).
+    /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) can run them again.
     ///
-    /// A failed delivery is in the view `idempotent_webhook.failing_deliveries` until it is processed, with the number
-    /// of attempts, the times of the first and the last, the status and the reason. [`Keep::body_limit`] says how to
-    /// record only that. A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise the reason is
-    /// the first 200 characters of the response's body, if that is a text in axum's `Body` or in `Full<Bytes>`. Reasons
-    /// are cut at 1000 characters. They may quote a value of the request, as the errors of serde do. The log has the
-    /// same reasons.
+    /// Either failed deliveries are kept ([`Keep::failed`]), or all deliveries, before the handler runs
+    /// ([`Keep::all`]).
+    ///
+    /// Until a failed delivery is processed, the view `idempotent_webhook.failing_deliveries` shows it with the number
+    /// of attempts, the times of the first and the last attempt, the status and the reason. [`Keep::body_limit`] says
+    /// how to record only that. A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise, the
+    /// reason is the first 200 characters of the response's body, if the body is text in axum's `Body` or in
+    /// `Full<Bytes>`. Reasons are cut at 1000 characters. They may quote a value of the request, as serde's errors do.
+    /// The log gives the same reasons.
     ///
     /// Default: nothing is kept.
     ///
@@ -366,9 +372,11 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Makes a layer that keeps nothing join the handle of this process, which writes the counts of all its layers, and
-    /// waits for them when it [stops](crate::recovery::RecoveryTask::stop_with). A layer that [keeps](Self::keep)
-    /// deliveries has joined already.
+    /// Makes a layer that keeps nothing join this process's [`Recovery`].
+    ///
+    /// The [`Recovery`] writes the counts of all layers that have joined it, and waits for these layers when it
+    /// [stops](crate::recovery::RecoveryTask::stop_with). A layer that [keeps](Self::keep) deliveries has already
+    /// joined.
     ///
     /// ```
     /// # use idempotent_webhook::{IdempotentWebhook, Provider, Recovery};
@@ -382,19 +390,20 @@ impl IdempotentWebhook {
         self
     }
 
-    /// The provider sends at least one request in this time: a longer silence is a sign that it has switched the webhook
-    /// off, or that nothing gets through.
+    /// Declares that the provider sends at least one request in this time.
     ///
-    /// No error shows that. The metric `idempotent_webhook_expected_every_seconds` has this time, and
+    /// A longer silence is a sign that the provider has switched the webhook off, or that nothing gets through.
+    ///
+    /// No error shows such a silence. The metric `idempotent_webhook_expected_every_seconds` reports this time, and
     /// `idempotent_webhook_last_authentic_timestamp_seconds` the time of the last authentic request. An
-    /// [alert](crate::documentation::operating#metrics-and-alerts) compares them, and the dashboard shows the endpoint as
-    /// `silent`.
+    /// [alert](crate::documentation::operating#metrics-and-alerts) compares the two, and the dashboard shows the
+    /// endpoint as `silent`.
     ///
-    /// The time of the last request of all processes is read from the table `activity` every 30 seconds. The table is written
-    /// unless it is [switched off](Self::without_activity). Call this within a tokio runtime. An endpoint that has never had an
-    /// authentic request counts from the start of the process.
+    /// The time of the last request to any process is read from the table `activity` every 30 seconds. The table is
+    /// written unless it is [switched off](Self::without_activity). Call this method within a tokio runtime. For an
+    /// endpoint that has never had an authentic request, the silence counts from the start of the process.
     ///
-    /// Take twice the longest time between two requests that you have seen, nights and weekends included.
+    /// Use twice the longest time between two requests that you have seen, including nights and weekends.
     ///
     /// Default: none, and there is no alert.
     pub fn expect_every(mut self, time: Duration) -> Self {
@@ -406,31 +415,33 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Does not count the activity by hour, which the plots of the dashboard show. The table
-    /// `idempotent_webhook.activity` has requests and attempts by outcome, and handlers by the time that they
-    /// took. `idempotent_webhook.rejections` has rejected requests by cause.
+    /// Does not count the activity by hour, which the dashboard plots.
     ///
-    /// A request only adds to a number in memory. Every 5 seconds the numbers are written, if there are any, in one short
-    /// transaction: together for all layers that have [joined](Self::join) a spawned [`Recovery`], or for this layer
-    /// alone. A process that is killed loses the numbers of its last 5 seconds;
-    /// [`drained`](Self::drained) writes them. Beside its first numbers, and then hourly, a process writes
-    /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`. With a table of event types,
-    /// `idempotent_webhook.event_types` has when each type came: without that, no type is new or has stopped.
+    /// The table `idempotent_webhook.activity` contains requests and attempts by outcome, and handler calls by
+    /// duration. `idempotent_webhook.rejections` contains rejected requests by cause.
+    ///
+    /// A request only adds to a number in memory. Every 5 seconds, the numbers are written in one short transaction, if
+    /// there are any: together for all layers that have [joined](Self::join) a spawned [`Recovery`], or for this layer
+    /// alone. A process that is killed loses the numbers of its last 5 seconds; [`drained`](Self::drained) writes them.
+    /// With its first numbers, and hourly after that, a process also writes the settings of the layer, without secrets,
+    /// to `idempotent_webhook.endpoint_settings`. With a table of event types, `idempotent_webhook.event_types` records
+    /// when each type was received: without this record, no type is reported as new or as stopped.
     /// [`Retention`](crate::Retention) deletes old rows.
     ///
-    /// For each cause of rejections, the last reason is stored, up to 300 characters. It contains nothing that the
+    /// For each cause of rejection, the last reason is stored, up to 300 characters. It contains nothing that the
     /// sender of a forged request can choose.
     ///
-    /// Default: it is counted.
+    /// Default: the activity is counted.
     pub fn without_activity(mut self) -> Self {
         self.0.counts.activity = None;
         self
     }
 
-    /// The version of the application, such as the version of its package or a commit. The dashboard shows numbers by
-    /// version, so you see what a deploy has changed. If two versions run side by side, the newer one decides which
-    /// [event types](crate::documentation::operating#event-types), which versions of payloads and which
-    /// [subscription](crate::documentation::subscriptions) are expected.
+    /// The version of the application, such as the version of its package or a commit.
+    ///
+    /// The dashboard shows numbers by version, so that you see what a deploy has changed. If two versions run side by
+    /// side, the newer one decides which [event types](crate::documentation::operating#event-types), which versions of
+    /// payloads and which [subscription](crate::documentation::subscriptions) are expected.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
@@ -444,7 +455,7 @@ impl IdempotentWebhook {
     ///
     /// # Panics
     ///
-    /// If the version is blank, longer than 64 bytes, or has control characters.
+    /// If the version is blank, longer than 64 bytes, or contains control characters.
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub fn version(mut self, version: impl Into<Arc<str>>) -> Self {
         let version = version.into();
@@ -458,12 +469,12 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Handlers of this route need not take [`DedupeTx`](crate::DedupeTx).
+    /// Allows handlers of this route that do not take [`DedupeTx`](crate::DedupeTx).
     ///
-    /// Without this setting, a success whose handler has not taken it is logged at WARN. Such a
-    /// handler writes nothing, or it writes on other connections. Those writes are not part of the
-    /// transaction: they happen twice if the commit fails or the process is killed before it. Use
-    /// this setting for handlers that write nothing, or whose writes are idempotent themselves.
+    /// Without this setting, a success is logged at WARN if the handler has not taken it. Such a handler writes
+    /// nothing, or it writes on other connections. Writes on other connections are not part of the transaction: they
+    /// happen twice if the commit fails or the process is killed before it. Use this setting for handlers that write
+    /// nothing, or whose writes are idempotent themselves.
     ///
     /// Default: off.
     pub fn allow_unused_transaction(mut self) -> Self {
@@ -471,17 +482,18 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Kept deliveries of this endpoint may be [rehearsed](crate::Recovery::rehearse): run through the router of a new
-    /// version, and rolled back.
+    /// Allows kept deliveries of this endpoint to be [rehearsed](crate::Recovery::rehearse).
     ///
-    /// **You declare that a rollback undoes what the handler does in a rehearsal.** That is true if it writes only
-    /// through [`DedupeTx`](crate::DedupeTx), and skips effects outside of the database if
-    /// [`Delivery::is_rehearsal`](crate::Delivery::is_rehearsal) is set. Work
-    /// [after the commit](crate::DedupeTx::after_commit) is left out by itself. With
-    /// [`late_claim`](Self::late_claim), the part before [`begin`](crate::LateClaim::begin) runs: it should only read.
-    /// [Rehearsal](crate::documentation::rehearsal) says how to find writes outside of the transaction.
+    /// A rehearsed delivery runs through the router of a new version, and is rolled back.
     ///
-    /// A handler that commits by [another driver](crate::LateClaim::committed) cannot be rehearsed.
+    /// **You declare that a rollback undoes what the handler does in a rehearsal.** That is true if the handler writes
+    /// only through [`DedupeTx`](crate::DedupeTx), and skips effects outside the database if
+    /// [`Delivery::is_rehearsal`](crate::Delivery::is_rehearsal) is set. Work [after the
+    /// commit](crate::DedupeTx::after_commit) is skipped automatically. With [`late_claim`](Self::late_claim), the part
+    /// before [`begin`](crate::LateClaim::begin) runs, so it should only read.
+    /// [Rehearsal](crate::documentation::rehearsal) explains how to find writes outside the transaction.
+    ///
+    /// A handler that commits with [another driver](crate::LateClaim::committed) cannot be rehearsed.
     ///
     /// Default: off. A rehearsal of the endpoint is refused.
     pub fn rehearsable(mut self) -> Self {
@@ -500,13 +512,14 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Resolves when no delivery is in flight in this layer or a clone of it, all work after
-    /// commits is done, and the activity is written. If deliveries are kept, no other process takes this one for dead
-    /// afterwards.
+    /// Resolves when this layer and its clones have nothing left to do.
     ///
-    /// Handlers outlive their senders, so a server that has closed its last connection may still
-    /// have work to finish. Wait for it before the process ends. A sender that falls silent in the middle of its
-    /// request holds up the server forever, so give the server a limit ([a whole
+    /// No delivery is in flight, all work after commits is done, and the activity is written. If deliveries are kept,
+    /// this process has also signed off, so that no other process takes it for dead.
+    ///
+    /// Handlers outlive their senders, so a server that has closed its last connection may still have work to finish.
+    /// Wait for this future before the process ends. A sender that falls silent in the middle of its request holds up
+    /// the server forever, so limit how long the server may take to stop ([a whole
     /// `main`](crate::documentation::operating#shutdown)):
     ///
     /// ```no_run
@@ -527,12 +540,12 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// If nothing new arrives, it takes at most a little more than
-    /// [`handler_timeout`](Self::handler_timeout), and as much again for each
-    /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not answer, the layer keeps
-    /// trying for another minute to write the result of an attempt at a kept delivery. The rest takes 5 seconds at
-    /// most, and twice [`database_timeout`](Self::database_timeout). A result that cannot be written in this time is
-    /// logged at WARN. An attempt that is running when the process ends is rolled back.
+    /// If nothing new arrives, this takes at most a little more than [`handler_timeout`](Self::handler_timeout), and as
+    /// much again for each [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not
+    /// answer, the layer keeps trying for another minute to write the result of an attempt at a kept delivery.
+    /// Everything else takes at most 5 seconds plus twice [`database_timeout`](Self::database_timeout). A result that
+    /// cannot be written in this time is logged at WARN. An attempt that is still running when the process ends is
+    /// rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (joined, keeper) = (self.0.joined(), self.0.keeper.clone());
         async move {
@@ -554,7 +567,7 @@ impl fmt::Debug for IdempotentWebhook {
 }
 
 impl IdempotentWebhook {
-    /// The settings for a service. Recovery and the dashboard know them from now on.
+    /// The settings for a service. From now on, recovery and the dashboard know them.
     pub(crate) fn serve(&self) -> Arc<Settings> {
         if let Some(keeper) = &self.0.keeper {
             keeper.served.set(self.0.served_settings(&keeper.settings));

@@ -1,29 +1,29 @@
-//! The address of a request as the log may show it, although anybody can send the request.
+//! The route and method of a request, in a form that is safe to log although anybody can send the request.
 
 use http::request::Parts;
 
-/// More than any registered method has.
+/// Longer than any registered method.
 #[cfg(feature = "axum")]
 const MAX_METHOD: usize = 20;
 
-/// The path of the route as the application has written it, such as `/webhooks/{tenant}`. The sender's text in that
-/// place may be a token, and has no bound.
+/// The path of the route as the application has written it, such as `/webhooks/{tenant}`. What the sender puts in place
+/// of `{tenant}` may be a token, and its length has no limit.
 #[cfg(feature = "axum")]
 pub(crate) fn route_of(head: &Parts) -> Option<&str> {
     let route = head.extensions.get::<axum::extract::MatchedPath>();
     route.map(axum::extract::MatchedPath::as_str)
 }
 
-/// Without a router nothing knows it.
+/// Without a router, the route is unknown.
 #[cfg(not(feature = "axum"))]
 pub(crate) fn route_of(_: &Parts) -> Option<&str> {
     None
 }
 
-/// The method, cut to a length that any real one has.
+/// The method, cut to a length that every real method fits in.
 #[cfg(feature = "axum")]
 pub(crate) fn method_of(head: &Parts) -> &str {
     let method = head.method.as_str();
-    // It is a token, so that each byte is a character.
+    // A method is an HTTP token, so each byte is a character.
     method.get(..MAX_METHOD).unwrap_or(method)
 }

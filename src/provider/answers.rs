@@ -1,27 +1,29 @@
-//! The answers that a provider accepts: which statuses, which text.
+//! The answers that a provider accepts: their statuses and their text.
 
 use http::StatusCode;
 
 use super::Provider;
 
-/// The answers that a provider wants. `None` if it accepts HTTP's usual one.
+/// The answers that a provider wants. `None` means the usual HTTP answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answers {
-    /// For every success.
+    /// The status of every success.
     pub(crate) success: Option<StatusCode>,
-    /// For a success without a handler.
+    /// The status of a success that no handler answered.
     pub(crate) acknowledgement: Option<StatusCode>,
-    /// For every answer after which it should deliver again.
+    /// The status of every answer after which the provider should deliver again.
     pub(crate) failure: Option<StatusCode>,
-    /// For a signature that does not match, if it differs.
+    /// The status for a signature that does not match, if it differs from `failure`.
     pub(crate) rejection: Option<StatusCode>,
     pub(crate) success_text: Option<&'static str>,
     pub(crate) are_empty: bool,
 }
 
 impl Provider {
-    /// The status of every success, for providers that accept no other 2xx: for a committed response of the handler
-    /// with another 2xx, a duplicate, an ignored event, and a delivery that is kept or accepted. 204 drops the body.
+    /// The status of every success, for providers that accept no other 2xx.
+    ///
+    /// It answers a duplicate, an ignored event, and a delivery that is kept or accepted (stored, to be processed
+    /// later). It also replaces another 2xx of a committed response of the handler. With 204, the body is dropped.
     /// Default: the handler's status, and 200 if no handler answered.
     #[must_use]
     pub fn success_status(mut self, status: StatusCode) -> Self {
@@ -29,27 +31,29 @@ impl Provider {
         self
     }
 
-    /// The status of a success that is not the handler's answer: of a duplicate, of an event
-    /// that is ignored, and of a delivery that is kept or accepted. Default: the [status of every success](Self::success_status), and 200
-    /// without one.
+    /// The status of a success that the handler did not answer: a duplicate, an ignored event, or a delivery that
+    /// is kept or accepted. Default: the [status of every success](Self::success_status), or 200 if none is set.
     #[must_use]
     pub fn acknowledgement_status(mut self, status: StatusCode) -> Self {
         self.answers.acknowledgement = Some(status);
         self
     }
 
-    /// The status of every answer after which the provider should deliver again, for providers that
-    /// retry after some statuses only: failures of the layer, a delivery that is still in flight,
-    /// answers of the handler that are not a success, and rejections. A rejected delivery could still be
-    /// processed: once the secret here is the provider's new one, or the body limit is higher. Default: the
-    /// handler's status, but 500 for its 410, 500 or 503 for a failure, and 400, 401, 408 or 413 for a
-    /// rejection.
+    /// The status of every answer after which the provider should deliver again, for providers that retry only
+    /// after certain statuses.
     ///
-    /// With 503 and 429, the answer has `Retry-After`: the handler's, or else
-    /// [`retry_after`](crate::IdempotentWebhook::retry_after). With another status, it only has the handler's.
+    /// It is used for failures of the layer, for a delivery that is still in flight, for answers of the handler
+    /// that are not a success, and for rejections. Even a rejected delivery can still be processed later: once the
+    /// provider's new secret is set here, or the body limit is higher. Default: the handler's status, but 500 in
+    /// place of its 410; 500 or 503 for a failure; and 400, 401, 408 or 413 for a rejection.
     ///
-    /// A method that no delivery has still gets a 405. A committed response keeps its status: a handler that wants no
-    /// retry answers success. A 2xx as the status of failures would lose them.
+    /// With 503 and 429, the answer carries `Retry-After`: the handler's value, or else
+    /// [`retry_after`](crate::IdempotentWebhook::retry_after). With any other status, the answer carries it only if
+    /// the handler sets it.
+    ///
+    /// A method that no delivery uses is still answered with 405. A committed response keeps its status: a handler
+    /// that does not want a retry answers with a success. Do not set a 2xx: the provider would not deliver failures
+    /// again, and they would be lost.
     #[must_use]
     pub fn failure_status(mut self, status: StatusCode) -> Self {
         self.answers.failure = Some(status);
@@ -57,24 +61,24 @@ impl Provider {
     }
 
     /// The status for a request whose signature is missing or not valid. Default: the [status of
-    /// failures](Self::failure_status), and 401 without one.
+    /// failures](Self::failure_status), or 401 if none is set.
     ///
-    /// A provider that probes the endpoint with a wrong signature wants its 401.
+    /// A provider that probes the endpoint with a wrong signature expects 401.
     #[must_use]
     pub fn rejection_status(mut self, status: StatusCode) -> Self {
         self.answers.rejection = Some(status);
         self
     }
 
-    /// Only the answer to a handshake has a body or a content type, for providers that want none.
-    /// A body of the handler is dropped.
+    /// Removes the body and the content type from every answer except the answer to a handshake, for providers that
+    /// want empty answers. A body from the handler is dropped.
     #[must_use]
     pub fn empty_answers(mut self) -> Self {
         self.answers.are_empty = true;
         self
     }
 
-    /// The text of every success, for providers that accept no other one. A body of the handler is dropped.
+    /// The text of every success, for providers that accept no other text. A body from the handler is dropped.
     #[must_use]
     pub(crate) fn success_text(mut self, text: &'static str) -> Self {
         self.answers.success_text = Some(text);

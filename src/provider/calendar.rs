@@ -1,4 +1,4 @@
-//! Dates of the Gregorian calendar, by Howard Hinnant's algorithms. Their years begin in March.
+//! Dates of the Gregorian calendar, by Howard Hinnant's algorithms, in which years start in March.
 
 /// The days from 1970-01-01 to a date. `None` if there is no such date, such as a 30th of February.
 pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> Option<i64> {
@@ -12,7 +12,7 @@ pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> Option<i64> {
     (date(days) == [year, month, day]).then_some(days)
 }
 
-/// Year, month and day, so many days after 1970-01-01.
+/// The year, month and day that are `days` days after 1970-01-01.
 pub(crate) fn date(days: i64) -> [i64; 3] {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,5 +1,5 @@
-//! The steps to build a provider without a preset, and the defaults of every provider, also of presets: tolerance, body
-//! limit, response deadline, redelivery window.
+//! The steps that build a provider without a preset, and the defaults of every provider, presets included:
+//! tolerance, body limit, response deadline and redelivery window.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct SignedProvider {
 }
 
 impl SignedProvider {
-    /// Where the delivery id is. It must be the same on every retry and different for every
+    /// Where to find the delivery id in a request. The id must be the same on every retry and different for every
     /// delivery.
     pub fn delivery_id(self, source: Source) -> Provider {
         let keys = self.secrets.keys().cloned();

@@ -55,13 +55,13 @@ pub struct Provider {
     pub(crate) answers: Answers,
     pub(crate) body_limit: usize,
     pub(crate) response_deadline: Duration,
-    /// Whether the provider publishes it, or the application has set it.
+    /// Whether the response deadline was published by the provider or set by the application.
     pub(crate) deadline_is_known: bool,
     pub(crate) redelivery_window: Duration,
 }
 
 impl Provider {
-    /// Begins a provider that has no preset. The name appears in
+    /// Starts to define a provider that has no preset. The name appears in
     /// [`Delivery::provider`](crate::Delivery::provider) and in logs.
     ///
     /// ```
@@ -80,15 +80,14 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// The defaults are: method POST, a [tolerance](Self::tolerance) of 5 minutes on both sides,
-    /// a [body limit](Self::body_limit) of 2 MiB, a
-    /// [response deadline](Self::response_deadline) of 5 seconds and a
+    /// The defaults are: method POST, a [tolerance](Self::tolerance) of 5 minutes in the past and in the future, a
+    /// [body limit](Self::body_limit) of 2 MiB, a [response deadline](Self::response_deadline) of 5 seconds and a
     /// [redelivery window](Self::redelivery_window) of 30 days.
     pub fn custom(name: impl Into<Arc<str>>) -> CustomProvider {
         CustomProvider { name: name.into() }
     }
 
-    /// Where the delivery id is. It must be the same on every retry and different for every
+    /// Where to find the delivery id in a request. The id must be the same on every retry and different for every
     /// delivery.
     #[must_use]
     pub fn delivery_id(mut self, source: Source) -> Self {
@@ -96,22 +95,25 @@ impl Provider {
         self
     }
 
-    /// Where the event type is.
+    /// Where to find the event type in a request.
     #[must_use]
     pub fn event_type(mut self, source: Source) -> Self {
         self.identity = self.identity.with_event_type(source);
         self
     }
 
-    /// The qualifier of the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
-    /// action `opened` can be named `pull_request.opened` in `Events` and in [`only`](crate::IdempotentWebhook::only).
-    /// [`Delivery::event_type`](crate::Delivery::event_type) does not include it. An action that begins with the type
-    /// and a dot, as in Mercado Pago's `payment.created`, is the whole name.
+    /// Where to find the qualifier of the event type, such as GitHub's `$.action`.
+    ///
+    /// With a qualifier, an event of type `pull_request` with the action `opened` can be named
+    /// `pull_request.opened` in `Events` and in [`only`](crate::IdempotentWebhook::only).
+    /// [`Delivery::event_type`](crate::Delivery::event_type) does not include the qualifier. An action that already
+    /// starts with the event type and a dot, such as Mercado Pago's `payment.created`, is the whole name.
     ///
     /// # Panics
     ///
-    /// If the source is a part of the signature, or a [receipt](Source::receipt): it must also be found in a kept
-    /// request.
+    /// If the source is a [signed time](Source::signed_time), a [signed value](Source::signed_value) or a
+    /// [receipt](Source::receipt). The qualifier must also be found in a kept request (one that the layer has
+    /// stored, to run the delivery later), and a kept request has none of the three.
     #[must_use]
     #[track_caller]
     pub fn event_action(mut self, source: Source) -> Self {
@@ -120,8 +122,10 @@ impl Provider {
         self
     }
 
-    /// The forms of event names, by an example of each. A name of [`Events`](crate::Events) or
-    /// [`only`](crate::IdempotentWebhook::only) that no event can have is refused when the layer is made.
+    /// Sets the forms that event names can have, with one example for each form.
+    ///
+    /// If [`Events`](crate::Events) or [`only`](crate::IdempotentWebhook::only) lists a name that no event can
+    /// have, the name is refused when the layer is created.
     ///
     /// ```
     /// # use http::HeaderName;
@@ -139,13 +143,14 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// A name is like an example if its letters have the same case, and its words the same separators. There may be
-    /// more dots than in the example, or none in a single word such as `ping`. Any other separator, such as the `/` of
-    /// `orders/create`, must be there as often. A group ends with `*` after the separator. The name includes the
-    /// [action](Self::event_action), if there is one: `pull_request`, `pull_request.opened`.
+    /// A name matches an example if its letters have the same case and its words have the same separators. It may
+    /// contain more dots than the example, or no dot if it is a single word such as `ping`. Any other separator,
+    /// such as the `/` of `orders/create`, must occur as often as in the example. A group ends with `*` after a
+    /// separator. The forms apply to the name with its [action](Self::event_action), if there is one: to
+    /// `pull_request.opened` as well as to `pull_request`.
     ///
-    /// Without examples, no name is refused. Default: the examples of the preset, and none if the sender chooses the
-    /// names.
+    /// Without examples, every name is accepted. Default: the examples of the preset, or none if the sender chooses
+    /// the names.
     #[must_use]
     pub fn event_names_like<T: Into<String>>(
         mut self,
@@ -155,22 +160,23 @@ impl Provider {
         self
     }
 
-    /// Further names, each the only one of its form.
+    /// Allows further names. Each is an exception: it does not allow other names of the same form.
     #[must_use]
     pub(crate) fn and_event_names(mut self, names: &[&str]) -> Self {
         self.name_forms = self.name_forms.and(names);
         self
     }
 
-    /// The place of the payload's version, such as Stripe's `$.api_version`, which
-    /// [`expect_version`](Self::expect_version) needs.
+    /// Where to find the version of the payload, such as Stripe's `$.api_version`.
+    /// [`expect_version`](Self::expect_version) needs it.
     #[must_use]
     pub fn payload_version(mut self, source: Source) -> Self {
         self.identity = self.identity.with_version(source);
         self
     }
 
-    /// The version of the payload that the handler is written for. Call it once for each version, if there are several.
+    /// Sets the payload version that the handler is written for. Call it once for each version if there are
+    /// several.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -181,15 +187,14 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// A delivery of another version is handled like any other, and
-    /// [reported](crate::documentation::providers#the-version-of-the-payload). One without a version counts as
-    /// expected, and a version that cannot be read is reported as `(unreadable)`. The version is read with the delivery
-    /// id, in one pass over the body.
-    ///
+    /// A delivery with another version is still handled like any other, but it is
+    /// [reported](crate::documentation::providers#the-version-of-the-payload). A delivery without a version counts
+    /// as expected. A version that cannot be read is reported as `(unreadable)`. The version is read together with
+    /// the delivery id, in one pass over the body.
     /// # Panics
     ///
-    /// If the provider has no version in its requests, or its [place](Self::payload_version) is not set, or if the text
-    /// is blank, longer than 255 bytes or has control characters.
+    /// If the provider sends no version in its requests, or if [`payload_version`](Self::payload_version) is not
+    /// set; or if the text is blank, longer than 255 bytes or contains control characters.
     #[must_use]
     #[track_caller]
     #[expect(clippy::panic, reason = "documented, and only at start")]
@@ -208,7 +213,7 @@ impl Provider {
         self
     }
 
-    /// The place where the body says, by `true` or `false`, whether an event is live, such as Stripe's `$.livemode`.
+    /// Where the body says, by `true` or `false`, whether an event is live, such as Stripe's `$.livemode`.
     /// [`expect_livemode`](Self::expect_livemode) needs it.
     #[must_use]
     pub fn livemode(mut self, path: JsonPath) -> Self {
@@ -216,7 +221,7 @@ impl Provider {
         self
     }
 
-    /// Whether the events of the endpoint are live or test events.
+    /// Sets whether the endpoint expects live events or test events.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -227,14 +232,14 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// Stripe sends the test events of connected accounts to a live endpoint, too, and signs them with its secret: see
-    /// [Stripe Connect](crate::documentation::providers#stripe-connect). A delivery of the other mode is handled like
-    /// any other, and reported like [another version](Self::expect_version), as `test mode` or `live mode`. A delivery
-    /// without a mode counts as expected.
+    /// Stripe sends the test events of connected accounts to a live endpoint too, and signs them with the secret of
+    /// that endpoint: see [Stripe Connect](crate::documentation::providers#stripe-connect). A delivery of the other
+    /// mode is still handled like any other. It is reported as `test mode` or `live mode`, in the same way as
+    /// [another version](Self::expect_version). A delivery that states no mode counts as expected.
     ///
     /// # Panics
     ///
-    /// If the bodies of the provider do not say their mode, or its [place](Self::livemode) is not set.
+    /// If the bodies of the provider do not state their mode, or if [`livemode`](Self::livemode) is not set.
     #[must_use]
     #[track_caller]
     pub fn expect_livemode(mut self, is_live: bool) -> Self {
@@ -247,18 +252,18 @@ impl Provider {
         self
     }
 
-    /// The methods of deliveries. A request with another method gets a 405. Default: POST.
+    /// The HTTP methods of deliveries. A request with another method is answered with 405. Default: POST.
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();
         self
     }
 
-    /// The public base of the URL that the provider calls, for schemes that sign the URL: the part before the path that
-    /// the server sees.
+    /// The public base of the URL that the provider calls, for schemes that sign the URL.
     ///
-    /// Without it, no request of such a scheme verifies ([`SignatureError::NoPublicUrl`]), and a layer panics when it is
-    /// made. No effect on other schemes.
+    /// The base is everything before the path that the server sees. Without it, no request that such a scheme signs
+    /// can be verified ([`SignatureError::NoPublicUrl`]), and creating a layer panics. It has no effect on other
+    /// schemes.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -275,8 +280,8 @@ impl Provider {
         self
     }
 
-    /// The source of the provider's public keys, for schemes whose keys rotate and are found at an address: see
-    /// [`keys`](super::keys). These schemes need it. No effect on others.
+    /// Where the provider's public keys come from, for schemes whose keys rotate and are published at an address:
+    /// see [`keys`](super::keys). Those schemes need this setting. It has no effect on others.
     ///
     /// ```
     /// use idempotent_webhook::provider::keys::KeySource;
@@ -297,31 +302,35 @@ impl Provider {
         self
     }
 
-    /// How old a signature may be. No effect on schemes that do not sign a time.
+    /// How old a signature may be. It has no effect on schemes that do not sign a time.
     ///
-    /// A retry with the time of the first attempt is refused once it is older than this. If the provider does not sign
-    /// each retry again, make the tolerance as long as the [redelivery window](Self::redelivery_window), as the presets
-    /// do. If the delivery id is [signed](Self::signs_delivery_id), a replay is a duplicate in that time.
+    /// Some providers sign a retry with the time of the first attempt. Such a retry is refused once that time is
+    /// older than the tolerance. If the provider does not sign each retry again, make the tolerance as long as the
+    /// [redelivery window](Self::redelivery_window), as the presets do. If the delivery id is
+    /// [signed](Self::signs_delivery_id), a replay within the tolerance is a duplicate.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.tolerance = tolerance;
         self
     }
 
-    /// The largest accepted body, in bytes. A larger one is answered with 413, or with the
-    /// [`failure_status`](Self::failure_status). axum's own limit does not apply to a body within it.
+    /// The largest accepted body, in bytes. A larger body is answered with 413, or with the
+    /// [`failure_status`](Self::failure_status) if one is set. axum's own limit does not apply to a body within
+    /// this limit.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
         self
     }
 
-    /// How long the provider waits for the response before it counts the attempt as failed. A
-    /// duplicate of a delivery in flight waits for at most three fifths of it, unless
-    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set. The metrics have it, for an
-    /// [alert](crate::documentation::operating#metrics-and-alerts).
+    /// How long the provider waits for the response before it counts the attempt as failed.
     ///
-    /// Default: the preset's. If the provider publishes none, 5 seconds are assumed, and the metrics have none.
+    /// A duplicate of a delivery that is still in flight waits for at most three fifths of this deadline, unless
+    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set. The deadline is also exported as
+    /// a metric, for an [alert](crate::documentation::operating#metrics-and-alerts).
+    ///
+    /// Default: the deadline of the preset. If the provider publishes none, 5 seconds are assumed, and no metric is
+    /// exported.
     #[must_use]
     pub fn response_deadline(mut self, deadline: Duration) -> Self {
         self.response_deadline = deadline;
@@ -329,7 +338,7 @@ impl Provider {
         self
     }
 
-    /// The deadline of a provider that publishes none.
+    /// Sets a deadline that is only assumed, because the provider publishes none.
     #[must_use]
     pub(crate) fn assumed_deadline(mut self, deadline: Duration) -> Self {
         self.response_deadline = deadline;
@@ -337,10 +346,10 @@ impl Provider {
         self
     }
 
-    /// How long after the first attempt the provider may deliver again, automatically or on
-    /// request. [`prune`](crate::prune) refuses a shorter retention.
+    /// How long after the first attempt the provider may deliver again, automatically or on request.
+    /// [`prune`](crate::prune) refuses a retention that is shorter than this window.
     ///
-    /// At most 1000 years.
+    /// At most 1000 years. A longer window is reduced to that.
     #[must_use]
     pub fn redelivery_window(mut self, window: Duration) -> Self {
         self.redelivery_window = window.min(365_000 * DAY);
@@ -354,8 +363,7 @@ impl Provider {
 
     /// Whether the signature covers the delivery id.
     ///
-    /// If it does not, anyone who has captured one signed request can replay it under a fresh
-    /// id.
+    /// If it does not, anyone who has captured one signed request can replay it under a new id.
     pub fn signs_delivery_id(&self) -> bool {
         self.identity.id().is_signed(&*self.scheme)
     }
@@ -373,7 +381,8 @@ impl Provider {
         self.scheme.signs_time()
     }
 
-    /// Whether the signed time is the time of the attempt, and not of the first one, judged by the tolerance.
+    /// Whether the signed time is the time of this attempt, rather than of the first attempt. This is judged by the
+    /// tolerance.
     pub(crate) fn signs_each_attempt(&self) -> bool {
         let past = self.tolerance.past();
         past.is_some_and(|past| past <= LONGEST_TOLERANCE_OF_ATTEMPTS)
@@ -384,7 +393,8 @@ impl Provider {
         self.scheme.signs_url()
     }
 
-    /// Whether no request verifies without [`public_url`](Self::public_url), and it is not set.
+    /// Whether every request is refused because the scheme needs [`public_url`](Self::public_url) and it is not
+    /// set.
     pub(crate) fn lacks_public_url(&self) -> bool {
         self.public_url.is_none() && self.scheme.needs_public_url()
     }
@@ -394,10 +404,10 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] for a secret that could match no signature: for example one that is not
-    /// base64, with [`StandardWebhooks`](crate::provider::signature::StandardWebhooks); or if the scheme needs
-    /// [keys](Self::keys) that are not set. Secrets of [`TenantSecrets`](crate::TenantSecrets) are not checked here; an unusable
-    /// one is logged when it is used.
+    /// [`SecretError`] for a secret that can never match a signature: for example one that is not base64, with
+    /// [`StandardWebhooks`](crate::provider::signature::StandardWebhooks). The same error is returned if the scheme
+    /// needs [keys](Self::keys) that are not set, or if it needs a secret and was only given keys. Secrets from
+    /// [`TenantSecrets`](crate::TenantSecrets) are not checked here; an unusable one is logged when it is used.
     pub fn check_secrets(&self) -> Result<(), SecretError> {
         let (none, fixed) = (Secrets::none(), self.secrets.fixed());
         let secrets = fixed.unwrap_or(&none);
@@ -408,7 +418,7 @@ impl Provider {
         }
         if fixed.is_some() && secrets.iter().next().is_none() && self.scheme.takes_secrets() {
             return Err(SecretError::new(
-                "there is none: give it in place of the keys, which `Provider::keys` takes",
+                "only keys were given: give the secret in their place, and the keys to `Provider::keys`",
             ));
         }
         secrets
@@ -425,7 +435,8 @@ impl Provider {
         self.identity.event_action().is_some()
     }
 
-    /// Why no event of the provider can have a name of `Events` or [`only`](crate::IdempotentWebhook::only).
+    /// Why no event of the provider can have this name of `Events` or [`only`](crate::IdempotentWebhook::only).
+    /// `None` if an event can.
     pub(crate) fn never_matches(&self, name: &str) -> Option<String> {
         if self.name_forms.allow(name) {
             return None;
@@ -449,13 +460,13 @@ impl Provider {
     pub(crate) fn signs_payload_version(&self) -> bool {
         let source = self.identity.version();
         match self.identity.expects_livemode() {
-            // It is in the body.
+            // The mode is in the body.
             true => self.signs_body(),
             false => source.is_some_and(|source| source.is_signed(&*self.scheme)),
         }
     }
 
-    /// The expected versions and mode.
+    /// The expected versions and the expected mode.
     pub(crate) fn expected_versions(&self) -> Vec<Arc<str>> {
         self.identity.expected_versions()
     }
@@ -466,11 +477,12 @@ impl Provider {
         source.is_some_and(|source| source.is_signed(&*self.scheme))
     }
 
-    /// The event type with its qualifier, if there is one. Mercado Pago's action has both.
+    /// The event type joined with its qualifier, if there is one. Mercado Pago's action already contains the event
+    /// type.
     ///
     /// # Errors
     ///
-    /// [`Unreadable`] if nobody knows whether there is.
+    /// [`Unreadable`] if it cannot be determined whether there is a qualifier.
     pub(crate) fn qualified_type(
         &self,
         event_type: &str,
@@ -488,7 +500,7 @@ impl Provider {
         }))
     }
 
-    /// The headers with the delivery id, the event type and its qualifier, and the version of the payload.
+    /// The headers that carry the delivery id, the event type, its qualifier or the version of the payload.
     pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
         let sources = [
             Some(self.identity.id()),
@@ -499,7 +511,7 @@ impl Provider {
         sources.into_iter().flatten().flat_map(Source::headers)
     }
 
-    /// The header whose absence is reported first: the one with the signature.
+    /// The header with the signature. If several headers are missing, its absence is reported first.
     pub(crate) fn signature_header(&self) -> Option<HeaderName> {
         let (head, ()) = http::Request::new(()).into_parts();
         match self.scheme.check_head(&head) {
@@ -508,8 +520,8 @@ impl Provider {
         }
     }
 
-    /// Whether a header is known for the provider: it has the signature, the delivery id, the event type or the
-    /// version, or the signature covers it.
+    /// Whether the provider is known to use a header: the header carries the signature, the delivery id, the event
+    /// type or the version, or the signature covers it.
     pub(crate) fn is_known_for(&self, name: &HeaderName) -> bool {
         self.signature_header().as_ref() == Some(name)
             || self.scheme.signed_headers().contains(name)
@@ -520,18 +532,18 @@ impl Provider {
         self.name.clone()
     }
 
-    /// How many secrets there are, if they do not depend on the request.
+    /// The number of secrets. 0 if they depend on the request.
     pub(crate) fn number_of_secrets(&self) -> usize {
         let fixed = self.secrets.fixed();
         fixed.map_or(0, |secrets| secrets.iter().count())
     }
 
-    /// Whether its secrets belong to tenants.
+    /// Whether the provider's secrets belong to tenants.
     pub(crate) fn has_tenants(&self) -> bool {
         self.secrets.fixed().is_none()
     }
 
-    /// Whether its keys are fetched, and its secrets belong to tenants.
+    /// Whether the provider's keys are fetched and its secrets belong to tenants.
     pub(crate) fn fetches_keys_of_tenants(&self) -> bool {
         self.has_tenants() && self.keys.as_ref().is_some_and(KeySource::is_fetched)
     }
@@ -540,7 +552,7 @@ impl Provider {
         &self.secrets
     }
 
-    /// The path and the query without parameters that contain a secret.
+    /// The path and the query, without the query parameters that contain a secret.
     pub(crate) fn without_secrets(&self, path_and_query: &str) -> String {
         let names = self.scheme.secret_parameters();
         let Some((path, query)) = path_and_query.split_once('?').filter(|_| !names.is_empty())
@@ -570,14 +582,14 @@ impl Provider {
     }
 }
 
-/// The scheme, the secrets and the places that a test delivery needs.
+/// What a test delivery needs: the scheme, a secret, and where to write the identifying values.
 #[cfg(feature = "testing")]
 impl Provider {
     pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
         &*self.scheme
     }
 
-    /// `None` if the secrets belong to tenants. Any text, if only public keys are needed.
+    /// The first secret. `None` if the secrets belong to tenants. If only public keys are needed, any text.
     pub(crate) fn first_secret(&self) -> Option<Secret> {
         let secrets = self.secrets.fixed()?;
         let first = secrets.iter().next().cloned();

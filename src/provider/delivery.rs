@@ -1,4 +1,4 @@
-//! A delivery: one webhook request and all its retries, and the key that makes them the same.
+//! A delivery: one webhook request and all its retries, and the key by which they are recognized as the same.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const MAX_LEN: usize = 255;
 pub(crate) enum UnusableText {
     Blank,
     TooLong,
-    /// One of them is NUL, which Postgres cannot store in a text.
+    /// NUL is one of them. Postgres cannot store it in a text.
     ControlCharacter,
 }
 
@@ -45,10 +45,10 @@ pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
 
 /// The id that is the same for all retries of one delivery.
 ///
-/// It is not blank, has no control characters and at most 255 bytes.
+/// It is not blank, contains no control characters and is at most 255 bytes long.
 /// [`Provider::signs_delivery_id`](crate::Provider::signs_delivery_id) says whether the signature covers it.
 ///
-/// It can be bound to a query of sqlx as a text.
+/// It can be bound to a sqlx query as text.
 ///
 /// ```
 /// # use idempotent_webhook::{DedupeTx, Delivery};
@@ -64,7 +64,7 @@ pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
 pub struct DeliveryId(Arc<str>);
 
 impl DeliveryId {
-    /// For a text that was checked, or that is only compared with such a text.
+    /// For a text that has been checked, or that is only compared with such a text.
     pub(crate) fn new(text: String) -> Self {
         Self(text.into())
     }
@@ -93,15 +93,15 @@ impl Serialize for DeliveryId {
     }
 }
 
-/// The properties of an authentic delivery, as [`Provider::verify`](crate::Provider::verify) has read them.
+/// The properties of an authentic delivery, as read by [`Provider::verify`](crate::Provider::verify).
 #[derive(Clone, Debug)]
 pub struct VerifiedDelivery {
     pub(crate) id: DeliveryId,
     pub(crate) event_type: Option<String>,
     pub(crate) signed_at: Option<SystemTime>,
-    /// The place of the secret that has verified it, if there are several.
+    /// The position of the secret that verified the delivery, if there are several secrets.
     pub(crate) secret: Option<usize>,
-    /// The version of the payload, if it is not the expected one.
+    /// The version of the payload, or the mode of the event, if it is not the expected one.
     pub(crate) other_version: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl VerifiedDelivery {
     }
 }
 
-/// The tenant for which a delivery is.
+/// The tenant that a delivery belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct Tenant {
     pub(crate) name: Arc<str>,
@@ -132,8 +132,8 @@ pub(crate) struct Tenant {
 
 /// The delivery that a handler processes.
 ///
-/// The layer puts it into the extensions of each request that it has verified. With the feature
-/// `axum` it is an extractor.
+/// The layer puts it into the extensions of each request that it has verified. With the feature `axum`, it is also
+/// an extractor.
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -160,10 +160,10 @@ struct Inner {
     past: Past,
 }
 
-/// The earlier attempts.
+/// What is known about earlier attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
-    /// The number of this one.
+    /// The number of this attempt.
     pub(crate) attempt: u32,
     pub(crate) first_received_at: SystemTime,
     pub(crate) reprocessed: bool,
@@ -213,7 +213,7 @@ impl Delivery {
         }))
     }
 
-    /// The same delivery, which an operator has processed again.
+    /// The same delivery, marked as processed again by an operator.
     pub(crate) fn reprocessed(self) -> Self {
         let past = Past {
             reprocessed: true,
@@ -222,7 +222,7 @@ impl Delivery {
         self.with_past(past)
     }
 
-    /// The same delivery, known from the provider's list of events.
+    /// The same delivery, marked as found in the provider's list of events.
     pub(crate) fn reconciled(self) -> Self {
         let past = Past {
             reconciled: true,
@@ -238,9 +238,9 @@ impl Delivery {
         }
     }
 
-    /// The tenant in the key, as the database has it: empty unless it is part of the key
-    /// ([`separate_ids`](crate::TenantSecrets::separate_ids)). The [claim of other
-    /// drivers](crate::documentation::drivers) takes it.
+    /// The tenant as the database stores it in the delivery's key. It is empty unless the tenant is part of the key
+    /// ([`separate_ids`](crate::TenantSecrets::separate_ids)). Pass it to the [claim of other
+    /// drivers](crate::documentation::drivers).
     pub fn key_tenant(&self) -> &str {
         self.separate_tenant().map_or("", |name| name)
     }
@@ -252,8 +252,8 @@ impl Delivery {
         }
     }
 
-    /// The endpoint given to [`IdempotentWebhook::new`](crate::IdempotentWebhook::new):
-    /// the namespace of the id.
+    /// The endpoint that was given to [`IdempotentWebhook::new`](crate::IdempotentWebhook::new). It is the
+    /// namespace of the id.
     pub fn endpoint(&self) -> &str {
         &self.0.endpoint
     }
@@ -283,41 +283,44 @@ impl Delivery {
         self.0.verified.signed_at
     }
 
-    /// The number of this attempt. It is 1 for a request of the provider, and for the run that begins when a
-    /// delivery is accepted. Attempts of [`Recovery`](crate::Recovery) continue the count of all earlier
-    /// attempts.
+    /// The number of this attempt.
+    ///
+    /// It is 1 for a request from the provider, and for the run that starts when a delivery is accepted. Recovery
+    /// attempts ([`Recovery`](crate::Recovery)) continue the count of all earlier attempts.
     pub fn attempt(&self) -> u32 {
         self.0.past.attempt
     }
 
-    /// When the delivery was first received, as far as is known. For a request of the provider, it is the
-    /// time of the request. For an attempt of [`Recovery`](crate::Recovery), it is the time of the first
-    /// request that was kept, or the time at which [`Reconcile`](crate::Reconcile) found the delivery.
+    /// When the delivery was first received, as far as is known.
+    ///
+    /// For a request from the provider, it is the time of the request. For a recovery attempt
+    /// ([`Recovery`](crate::Recovery)), it is the time of the first request that was kept, or the time at which
+    /// [`Reconcile`](crate::Reconcile) found the delivery.
     pub fn first_received_at(&self) -> SystemTime {
         self.0.past.first_received_at
     }
 
-    /// Whether it was processed before, and an operator has it run again:
+    /// Whether the delivery was processed before and an operator is having it processed again, with
     /// [`Endpoint::reprocess`](crate::Endpoint::reprocess).
     ///
-    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. If they are unique in a table,
-    /// insert with `on conflict do nothing`.
+    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. If they are unique in one of
+    /// your tables, insert with `on conflict do nothing`.
     pub fn is_reprocessed(&self) -> bool {
         self.0.past.reprocessed
     }
 
-    /// Whether [`Reconcile`](crate::Reconcile) found it in the provider's list of events, and it did not come
-    /// as a request.
+    /// Whether [`Reconcile`](crate::Reconcile) found the delivery in the provider's list of events, so that it did
+    /// not arrive as a request.
     ///
-    /// Its body comes from the list. It has only the headers that the list gives.
+    /// Its body comes from the list, and it has only the headers that the list gives.
     pub fn is_reconciled(&self) -> bool {
         self.0.past.reconciled
     }
 
-    /// Whether everything that the handler does with its transaction is rolled back, whatever it answers:
-    /// [`Recovery::rehearse`](crate::Recovery::rehearse).
+    /// Whether this is a rehearsal ([`Recovery::rehearse`](crate::Recovery::rehearse)): everything that the handler
+    /// does in its transaction is rolled back, regardless of its answer.
     ///
-    /// Other effects stay. So a handler that calls another API must leave the call out:
+    /// Other effects are not undone, so a handler that calls another API must skip the call:
     ///
     /// ```
     /// use axum::http::StatusCode;
@@ -336,14 +339,13 @@ impl Delivery {
         self.0.past.rehearsed
     }
 
-    /// An idempotency key for a call to another API, so that the call takes effect once
-    /// although the handler may run more than once.
+    /// An idempotency key for a call to another API, so that the call takes effect only once although the handler
+    /// may run more than once.
     ///
-    /// The key is the same on every attempt, in every process and every release of this crate.
-    /// It differs by endpoint, delivery and `step`, and by tenant where
-    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. Use one step for each call,
-    /// such as `refund` or `mail to customer`. The key has 64 lower-case hexadecimal digits,
-    /// fits a header such as `Idempotency-Key`, and does not reveal its parts.
+    /// The key is the same on every attempt, in every process and in every release of this crate. It differs by
+    /// endpoint, delivery and `step`, and also by tenant if [`separate_ids`](crate::TenantSecrets::separate_ids) is
+    /// on. Use one step for each call, such as `refund` or `mail to customer`. The key consists of 64 lower-case
+    /// hexadecimal digits, fits into a header such as `Idempotency-Key`, and does not reveal its parts.
     ///
     /// ```no_run
     /// # use idempotent_webhook::Delivery;
@@ -401,7 +403,7 @@ mod tests {
         Delivery::new(endpoint.into(), "acme".into(), tenant, verified)
     }
 
-    /// A release that changed them would repeat every step in flight.
+    /// If a release changed these keys, every step in flight would take effect again.
     #[test]
     fn idempotency_keys_stay_what_they_are() {
         assert_eq!(

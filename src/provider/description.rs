@@ -1,4 +1,4 @@
-//! The settings of a provider, to show them.
+//! The settings of a provider, for display.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,26 +13,27 @@ use super::{Provider, Source};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Description<'a> {
-    /// How it signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
+    /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     pub signature: Cow<'static, str>,
     /// How old a signature may be. No effect unless the provider
     /// [signs a time](Provider::signs_time).
     pub tolerance: Tolerance,
-    /// Where the delivery id is.
+    /// Where the delivery id is found.
     pub delivery_id: &'a Source,
-    /// Where the event type is.
+    /// Where the event type is found.
     pub event_type: Option<&'a Source>,
-    /// The place of the event type's [qualifier](Provider::event_action).
+    /// Where the [qualifier](Provider::event_action) of the event type is found.
     pub event_action: Option<&'a Source>,
-    /// An example of each form of [event names](Provider::event_names_like). Empty if the sender chooses them.
+    /// One example of each form of [event names](Provider::event_names_like). Empty if the sender chooses the
+    /// names.
     pub event_names: &'a [String],
-    /// Where the version of the payload is, which [can be expected](Provider::expect_version).
+    /// Where the version of the payload is found, for [`Provider::expect_version`].
     pub payload_version: Option<&'a Source>,
     /// The methods of deliveries.
     pub methods: &'a [Method],
-    /// The status of every success, if the provider insists on one.
+    /// The status of every success, if the provider insists on a certain one.
     pub success_status: Option<StatusCode>,
-    /// The status of every failure, if the provider delivers again only after some statuses.
+    /// The status of every failure, if the provider delivers again only after certain statuses.
     pub failure_status: Option<StatusCode>,
     /// The status for a signature that is missing or not valid.
     pub rejection_status: StatusCode,
@@ -40,14 +41,14 @@ pub struct Description<'a> {
     pub body_limit: usize,
     /// How long the provider waits for the response.
     pub response_deadline: Duration,
-    /// Whether the provider publishes the deadline, or the application has set it. Otherwise it is assumed.
+    /// Whether the deadline was published by the provider or set by the application. Otherwise it is assumed.
     pub deadline_is_known: bool,
     /// How long after the first attempt the provider may deliver again.
     pub redelivery_window: Duration,
 }
 
 impl Provider {
-    /// The settings of the provider, from its preset or set by hand.
+    /// The settings of the provider, whether they come from its preset or were set by hand.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 /// A SHA-256.
 pub(crate) type Sha256Digest = [u8; 32];
 
-/// The SHA-256 of `parts`, each preceded by its length, so that no two lists of parts
-/// have the same.
+/// The SHA-256 of `parts`, each preceded by its length, so that no two lists of parts have the same
+/// digest.
 pub(crate) fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Sha256Digest {
     let mut digest = Sha256::new();
     for part in parts {

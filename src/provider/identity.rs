@@ -1,5 +1,5 @@
-//! Identifies an authentic request: the id and event type of its delivery, or a handshake. `source.rs` reads each of
-//! them from a header or by a JSON path.
+//! Identifies an authentic request: it reads the id and the event type of the delivery, or recognizes a handshake.
+//! `source.rs` reads each value from a header or by a JSON path.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::json_path::{JsonPath, Match, ReadError, Reader};
 use super::signature::Signed;
 use super::source::{Fault, Source, Spaces, Unreadable};
 
-/// Stands for a version that is neither a text nor an integer, or is there twice.
+/// Reported in place of a version that cannot be used: it is neither a text nor an integer, or occurs twice.
 const UNREADABLE_VERSION: &str = "(unreadable)";
 
-/// Where the delivery id, the event type and the challenge of a provider's requests are.
+/// Where the delivery id, the event type and the challenge are found in a provider's requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     id: Source,
@@ -24,15 +24,15 @@ pub(crate) struct Identity {
     event_action: Option<Source>,
     /// The version of the payload, in the provider's API.
     version: Option<Source>,
-    /// The versions that the application expects. The version is read if there is one.
+    /// The versions that the application expects. The version is read only if there are any.
     expected_versions: Vec<Arc<str>>,
     /// Where the body says whether the event is live.
     livemode: Option<JsonPath>,
-    /// The mode that the application expects. The mode is read if there is one.
+    /// The mode that the application expects. The mode is read only if one is set.
     expected_livemode: Option<bool>,
     handshake: Option<HandshakeRule>,
-    /// Reads the JSON paths of the id, the event type, the version if one is expected, the challenge and, if one is expected,
-    /// the mode, in that order.
+    /// Reads the JSON paths in this order: the id, the event type, the version if one is expected, the challenge,
+    /// and the mode if one is expected.
     reader: Reader,
 }
 
@@ -111,7 +111,7 @@ impl Identity {
         self.with_reader()
     }
 
-    /// Without the values that are read only for a comparison.
+    /// The identity without the values that are read only for a comparison.
     fn without_version(mut self) -> Self {
         self.version = None;
         self.livemode = None;
@@ -151,18 +151,18 @@ impl Identity {
         self.expected_livemode.is_some()
     }
 
-    /// The versions without the mode.
+    /// The expected versions, without the mode.
     pub(crate) fn expected_payload_versions(&self) -> &[Arc<str>] {
         &self.expected_versions
     }
 
-    /// The versions and the mode.
+    /// The expected versions and the expected mode.
     pub(crate) fn expected_versions(&self) -> Vec<Arc<str>> {
         let mode = self.expected_livemode.map(|is_live| mode(is_live).into());
         self.expected_versions.iter().cloned().chain(mode).collect()
     }
 
-    /// Where the mode is, if one is expected.
+    /// Where the mode is found, if one is expected.
     fn expected_livemode_path(&self) -> Option<&JsonPath> {
         let path = self.livemode.as_ref();
         path.filter(|_| self.expected_livemode.is_some())
@@ -179,7 +179,7 @@ impl Identity {
         (self.expected_livemode? != is_live).then(|| mode(is_live).to_owned())
     }
 
-    /// Where the version is, if one is expected.
+    /// Where the version is found, if one is expected.
     fn expected_version_source(&self) -> Option<&Source> {
         let version = self.version.as_ref();
         version.filter(|_| !self.expected_versions.is_empty())
@@ -192,7 +192,7 @@ impl Identity {
             .any(|known| **known == *version)
     }
 
-    /// The qualifier of a request's event type, if it has one.
+    /// The qualifier of a request's event type, if there is one.
     pub(super) fn read_action(
         &self,
         head: &Parts,
@@ -208,7 +208,7 @@ impl Identity {
         self.handshake.is_some()
     }
 
-    /// Reads the delivery id and, if the request has a usable one, the event type.
+    /// Reads the delivery id, and the event type if the request has a usable one.
     ///
     /// The event type is not part of the key, so a missing one is not an error. A request without an id but with the
     /// handshake's event type is a handshake.
@@ -225,7 +225,7 @@ impl Identity {
                 self.expected_version_source().is_some() || self.expected_livemode_path().is_some();
             match self.reader.read(body) {
                 Ok(matches) => matches,
-                // If only the version is there twice, that is not a reason to refuse.
+                // If only the version occurs twice, that is no reason to refuse the request.
                 Err(ReadError::Ambiguous) if is_compared => {
                     let identified = self.clone().without_version().read(head, body, signed)?;
                     return Ok(identified.of_unreadable_version());
@@ -279,7 +279,7 @@ impl Identity {
     }
 }
 
-/// The name of a mode in reports.
+/// The name of a mode, for reports.
 fn mode(is_live: bool) -> &'static str {
     match is_live {
         true => "live mode",
@@ -287,14 +287,14 @@ fn mode(is_live: bool) -> &'static str {
     }
 }
 
-/// An authentic request has no usable delivery id. It is refused, because it could only be
-/// processed without dedupe.
+/// The error for an authentic request without a usable delivery id. Such a request is refused, because it could
+/// only be processed without deduplication.
 ///
-/// The text names the place and the fault, never the value.
+/// The text names the place and the fault, but never the value.
 #[derive(Debug)]
 pub struct IdentityError {
     text: String,
-    /// For an event that may be ignored by its type.
+    /// The event type, because an event may be ignored by its type.
     event_type: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -517,7 +517,7 @@ mod tests {
         );
     }
 
-    /// The id, the event type and the challenge, as far as they are there.
+    /// The id, the event type and the challenge, if they are present.
     fn parts(
         identity: &Identity,
         head: &Parts,
@@ -635,7 +635,7 @@ mod tests {
             (r#"{"id":"a","version":""}"#, "a - (unreadable)"),
             (r#"{"id":"a","version":2.5}"#, "a - (unreadable)"),
             (r#"{"id":"a","version":true}"#, "a - (unreadable)"),
-            // Nobody knows which one counts.
+            // It is not known which of the two counts.
             (
                 r#"{"id":"a","type":"t","version":"1","version":"3"}"#,
                 "a t (unreadable)",
@@ -687,7 +687,7 @@ mod tests {
                 "test mode",
                 "2",
             ),
-            // Nobody knows.
+            // The mode is not known.
             (r#"{"id":"a"}"#, "-", "-"),
             (r#"{"id":"a","livemode":"false"}"#, "-", "-"),
             (r#"{"id":"a","livemode":null}"#, "-", "-"),

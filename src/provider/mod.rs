@@ -53,8 +53,9 @@ pub(crate) const MIB: usize = 1024 * 1024;
 pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The deadline of a provider that publishes none.
+/// The deadline that is assumed for a provider that publishes none.
 pub(crate) const ASSUMED_DEADLINE: Duration = Duration::from_secs(5);
 
-/// With a longer tolerance, a retry may have the time of the first attempt.
+/// The longest tolerance that still implies a new signature for each attempt. With a longer
+/// tolerance, a retry may carry the time of the first attempt.
 const LONGEST_TOLERANCE_OF_ATTEMPTS: Duration = Duration::from_secs(15 * 60);

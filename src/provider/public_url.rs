@@ -1,4 +1,4 @@
-//! The URL that the provider calls, which behind a proxy is not the one that the server sees.
+//! The URL that the provider calls. Behind a proxy, it differs from the URL that the server sees.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use http::request::Parts;
 /// proxy removes.
 ///
 /// [`Provider::public_url`](crate::Provider::public_url) takes it. The path and the query of a
-/// request are appended to it as they are.
+/// request are appended to it unchanged.
 ///
 /// ```
 /// use idempotent_webhook::provider::PublicUrl;
@@ -24,18 +24,18 @@ use http::request::Parts;
 /// # Ok::<(), idempotent_webhook::provider::PublicUrlError>(())
 /// ```
 ///
-/// If the provider calls the URL with a user and a password, and signs them, they are part of it:
+/// If the provider calls the URL with a user and a password, and signs them, include them:
 /// `https://user:password@example.com`. `Debug` does not show them.
 #[derive(Clone)]
 pub struct PublicUrl(Arc<str>);
 
 impl PublicUrl {
-    /// The URL that the provider has called.
+    /// The URL that the provider called.
     pub(super) fn url_of(&self, head: &Parts) -> String {
         format!("{}{}", self.0, path_and_query(head))
     }
 
-    /// Without the user and the password.
+    /// The base without the user and the password.
     pub(crate) fn redacted(&self) -> String {
         redacted(&self.0)
     }
@@ -73,7 +73,7 @@ impl FromStr for PublicUrl {
     }
 }
 
-/// Whether the port is a number, or missing. `Uri` takes any text for one.
+/// Whether the port is a number, or missing. `Uri` accepts any text as a port.
 fn has_usable_port(uri: &Uri) -> bool {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -94,7 +94,7 @@ impl fmt::Debug for PublicUrl {
     }
 }
 
-/// A text is not the public base of a URL.
+/// The error for a text that is not the public base of a URL.
 #[derive(Clone, Debug)]
 pub struct PublicUrlError(&'static str);
 
@@ -106,7 +106,7 @@ impl fmt::Display for PublicUrlError {
 
 impl std::error::Error for PublicUrlError {}
 
-/// The path and the query that the provider has called: with the path of the public URL, if it is
+/// The path and the query that the provider called, including the path of the public URL if one is
 /// set.
 pub(super) fn public_path_and_query(base: Option<&PublicUrl>, head: &Parts) -> String {
     let received = path_and_query(head);
@@ -127,7 +127,8 @@ pub(super) fn path_and_query(head: &Parts) -> &str {
         .map_or("/", |both| both.as_str())
 }
 
-/// The URI as the server received it: `Router::nest` removes its prefix from the URI of the request.
+/// The URI as the server received it. In the URI of the request, `Router::nest` has removed its
+/// prefix.
 #[cfg(feature = "axum")]
 pub(crate) fn received_uri(head: &Parts) -> &Uri {
     let original = head.extensions.get::<axum::extract::OriginalUri>();

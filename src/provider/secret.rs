@@ -1,5 +1,5 @@
-//! Signing secrets: never blank, never printed. A scheme tries all of them, the newest first, and `verify.rs` finds which one
-//! matched.
+//! Signing secrets: never blank, never printed. A scheme tries all of them, newest first, and `verify.rs` finds out
+//! which one matched.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 /// A secret shared with a provider.
 ///
-/// It cannot be blank, because with a blank key anyone could sign. `Debug` prints it redacted,
-/// and there is no `Display`.
+/// It cannot be blank, because anyone could sign with a blank key. `Debug` prints it redacted, and there is no
+/// `Display`.
 #[derive(Clone)]
 pub struct Secret(Arc<[u8]>);
 
-/// Prefixes that providers put before the secret. A value with only such a prefix is as blank as an empty one.
+/// Prefixes that providers put before the secret. A value that consists only of such a prefix counts as blank.
 const PREFIXES: [&str; 3] = ["whsec_", "whsk_", "whpk_"];
 
 impl Secret {
-    /// Nobody's secret. It is valid base64, which some schemes decode.
+    /// A secret that belongs to nobody. It is valid base64, which some schemes decode.
     pub(crate) fn dummy() -> Self {
         Self(b"bm9ib2R5".as_slice().into())
     }
 
-    /// Takes a secret as the provider shows it, prefix included.
+    /// Takes a secret as the provider shows it, including its prefix.
     ///
     /// ```
     /// use idempotent_webhook::Secret;
@@ -33,9 +33,9 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the secret is blank, has nothing after a prefix such as `whsec_`, or
-    /// begins or ends with white space. A line break that comes along from a file would become
-    /// part of the key, and no signature would match. A key in PEM may end with a line break.
+    /// [`SecretError`] if the secret is blank, has nothing after a prefix such as `whsec_`, or starts or ends with
+    /// white space. A line break read along with the secret from a file would become part of the key, and no
+    /// signature would match. A key in PEM may end with a line break.
     pub fn new(value: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
         let secret = Self::exact(value)?;
         let bytes = &*secret.0;
@@ -49,7 +49,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Takes the exact bytes of a secret, white space at its ends included.
+    /// Takes the exact bytes of a secret, including white space at its start or end.
     ///
     /// # Errors
     ///
@@ -68,34 +68,34 @@ impl Secret {
         Ok(Self(value.into()))
     }
 
-    /// The text form of a value of another type, which that type has checked.
+    /// The text form of a value of another type, which that type has already checked.
     pub(crate) fn of_text_form(text: impl Into<Vec<u8>>) -> Self {
         Self(text.into().into())
     }
 
-    /// The text form of a pair whose second part is a secret.
+    /// The text form of a pair, such as a name and a secret.
     pub(crate) fn of_pair(first: &str, second: &Secret) -> Self {
         Self::of_text_form([first.as_bytes(), b":", &second.0].concat())
     }
 
-    /// The parts of such a text form.
+    /// The two values of a pair's text form.
     pub(crate) fn split_pair(text: &str) -> Option<(&str, Self)> {
         let (first, second) = text.split_once(':')?;
         Some((first, Self::exact(second).ok()?))
     }
 
-    /// The value with this text form, such as an [`SnsTopic`](crate::presets::SnsTopic).
+    /// The value that has this text form, such as an [`SnsTopic`](crate::presets::SnsTopic).
     pub(crate) fn parse<T: FromStr<Err = SecretError>>(&self) -> Result<T, SecretError> {
         self.as_text()?.parse()
     }
 
-    /// The secret as a part of a text form.
+    /// The secret as text, to be part of a text form.
     pub(crate) fn as_text(&self) -> Result<&str, SecretError> {
         std::str::from_utf8(&self.0).map_err(|_| SecretError::new("it is not UTF-8"))
     }
 
-    /// Whether it can be the last part of a text form, which may have come from a file with a line break at its
-    /// end.
+    /// Whether the secret can be the last part of a text form. The text form may come from a file that ends with a
+    /// line break, so the last part must not start or end with white space.
     pub(crate) fn is_last_part(&self) -> bool {
         self.as_text().is_ok_and(|text| text.trim() == text)
     }
@@ -113,22 +113,22 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether a text can be a part of a text form whose parts are separated by this.
+/// Whether a text can be one part of a text form in which this character separates the parts.
 pub(crate) fn is_part(text: &str, separator: char) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(separator)
 }
 
-/// A secret cannot be used. The text says why and shows nothing of the secret.
+/// A secret that cannot be used. The text says why, and shows nothing of the secret.
 #[derive(Clone, Debug)]
 pub struct SecretError(&'static str);
 
 impl SecretError {
-    /// For a [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own.
+    /// Creates an error, for a [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own.
     pub const fn new(reason: &'static str) -> Self {
         Self(reason)
     }
 
-    /// Why it cannot be used, without the words before that.
+    /// Why the secret cannot be used, without the introductory words of `Display`.
     pub const fn reason(&self) -> &'static str {
         self.0
     }
@@ -144,8 +144,8 @@ impl std::error::Error for SecretError {}
 
 /// One or more secrets that are valid at the same time.
 ///
-/// There are several while a secret is rotated: the provider signs with the old one until it
-/// has switched to the new one. The first one is the newest: the layer
+/// There are several while a secret is being rotated: the provider signs with the old secret until it has switched
+/// to the new one. List the newest secret first. The layer
 /// [counts](crate::documentation::providers#rotating-a-secret) which of them verify.
 ///
 /// ```
@@ -162,8 +162,8 @@ impl std::error::Error for SecretError {}
 /// # }
 /// ```
 ///
-/// Some presets take values of a type of their own in place of a [`Secret`], such as
-/// [`LiveKitKey`](crate::presets::LiveKitKey). You can give several of these, too:
+/// Some presets take values of their own type in place of a [`Secret`], such as
+/// [`LiveKitKey`](crate::presets::LiveKitKey). Several of these can be given in the same way:
 ///
 /// ```
 /// use idempotent_webhook::presets::{self, LiveKitKey};
@@ -185,28 +185,28 @@ impl<S> Secrets<S> {
         Self(vec![secret])
     }
 
-    /// Adds another secret. Signatures are tried in the order of adding.
+    /// Adds another secret. Secrets are tried in the order in which they were added.
     #[must_use]
     pub fn and(mut self, secret: S) -> Self {
         self.0.push(secret);
         self
     }
 
-    /// The secrets: at least one, unless a [`KeySource`](super::keys::KeySource) stands in their place.
+    /// The secrets: at least one, unless a [`KeySource`](super::keys::KeySource) was given in place of secrets.
     pub fn iter(&self) -> impl Iterator<Item = &S> {
         self.0.iter()
     }
 }
 
 impl<S: Into<Secret>> Secrets<S> {
-    /// The text forms.
+    /// The text forms of the secrets.
     pub(super) fn into_text_forms(self) -> Secrets {
         Secrets(self.0.into_iter().map(Into::into).collect())
     }
 }
 
 impl Secrets {
-    /// If only public keys are needed.
+    /// No secrets, for a provider that needs only public keys.
     pub(super) fn none() -> Self {
         Self(Vec::new())
     }
@@ -218,7 +218,7 @@ impl<S: Into<Secret>> From<S> for Secrets<S> {
     }
 }
 
-/// Fails if there is no secret in the list.
+/// Fails if the list is empty.
 impl<S> TryFrom<Vec<S>> for Secrets<S> {
     type Error = SecretError;
 

@@ -12,14 +12,14 @@ use super::signature::SignatureError;
 use super::tenant::TenantSecrets;
 use crate::tasks_and_errors::error_chain::BoxError;
 
-/// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
-/// [`TenantSecrets`]; or only a [`KeySource`], if nothing but the provider's public keys is needed.
+/// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or [`TenantSecrets`]; or only a
+/// [`KeySource`], if the provider's public keys are all that is needed.
 ///
-/// Presets take `impl Into<SecretSource>`. If verification needs more than a signing secret, or something else, the
-/// preset takes values of a type of its own, in the same ways:
-/// [`presets::livekit`](crate::presets::livekit) takes `impl Into<SecretSource<LiveKitKey>>`. Each such type has
-/// a text form, which converts into a [`Secret`] and is what schemes and
-/// [`presets::by_name`](crate::presets::by_name) work with.
+/// Presets take `impl Into<SecretSource>`. If verification needs something other than a signing secret, or more
+/// than one, the preset takes values of its own type in the same ways:
+/// [`presets::livekit`](crate::presets::livekit) takes `impl Into<SecretSource<LiveKitKey>>`. Each such type has a
+/// text form, which converts into a [`Secret`]. Schemes and [`presets::by_name`](crate::presets::by_name) work with
+/// the text form.
 #[derive(Clone, Debug)]
 pub struct SecretSource<S = Secret> {
     /// The secrets, as text forms.
@@ -77,8 +77,8 @@ impl SecretSource {
 }
 
 impl<S> SecretSource<S> {
-    /// The same text forms under another type: from a preset's values for its scheme, or from text for a preset by
-    /// name.
+    /// The same text forms under another type: either from the type of a preset to plain secrets for its scheme, or
+    /// from plain text to the type of a preset that is chosen by name.
     pub(crate) fn cast<T>(self) -> SecretSource<T> {
         SecretSource {
             kind: self.kind,

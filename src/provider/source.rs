@@ -1,4 +1,4 @@
-//! Where in a request a value is: a delivery id, an event type or a challenge.
+//! Where in a request a value is found: a delivery id, an event type or a challenge.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ use crate::tasks_and_errors::random::random;
 #[derive(Clone, Debug)]
 pub struct Source(Kind);
 
-/// A value is there, or may be, but cannot be read.
+/// A value is present, or may be present, but cannot be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unreadable;
 
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Header(HeaderName),
     Json(JsonPath),
     BodyDigest,
-    /// The digest of a JSON object without this member.
+    /// The digest of the JSON object in the body, without this member.
     BodyDigestWithout(&'static str),
     Receipt,
     SignedTime,
@@ -47,28 +47,29 @@ pub(crate) enum Kind {
 }
 
 impl Source {
-    /// The value of a header, in visible ASCII. A repeated header is not usable.
+    /// The value of a header, in visible ASCII. If the header is repeated, the value is not usable.
     pub fn header(name: HeaderName) -> Self {
         Self(Kind::Header(name))
     }
 
-    /// A string or an integer in the JSON body. The whole body must then be valid
-    /// JSON.
+    /// A string or an integer in the JSON body. The whole body must be valid JSON.
     pub fn json(path: JsonPath) -> Self {
         Self(Kind::Json(path))
     }
 
     /// The SHA-256 of the raw body, for providers that send no id.
     ///
-    /// Two events with identical bodies are then one delivery: make sure that each body has a
-    /// time or a number that makes it unique.
+    /// Two events with identical bodies count as one delivery, so make sure that each body contains a time or a
+    /// number that makes it unique.
     pub fn body_digest() -> Self {
         Self(Kind::BodyDigest)
     }
 
-    /// A SHA-256 of all members of the body except one, for providers that send no id, and that write the number or the
-    /// time of the attempt into the body. The order of the members does not count, but every byte of their values does.
-    /// A body that is not a JSON object is not usable.
+    /// A SHA-256 of all members of the body except one.
+    ///
+    /// This is for providers that send no id, and that write the number or the time of the attempt into the body.
+    /// The order of the members does not matter, but every byte of their values does. If the body is not a JSON
+    /// object, the value is not usable.
     ///
     /// ```
     /// use idempotent_webhook::Source;
@@ -82,32 +83,33 @@ impl Source {
 
     /// The time of signing, which the signature covers, in nanoseconds since 1970.
     ///
-    /// With the [digest of the body](Self::body_digest), it distinguishes events whose bodies are identical, for
-    /// providers that send neither an id nor a time in the body. A retry that is signed again runs the handler again.
+    /// Together with the [digest of the body](Self::body_digest), it distinguishes events whose bodies are
+    /// identical, for providers that send neither an id nor a time in the body. If the provider signs a retry
+    /// again, the retry has a new time, so it runs the handler again.
     pub fn signed_time() -> Self {
         Self(Kind::SignedTime)
     }
 
-    /// A value that the signature scheme has read with the signature, such as a claim of a token:
-    /// see [`Signed::value`](crate::provider::signature::Signed::value).
+    /// A value that the signature scheme reads together with the signature, such as a claim of a token: see
+    /// [`Signed::value`](crate::provider::signature::Signed::value).
     pub fn signed_value(name: &'static str) -> Self {
         Self(Kind::SignedValue(name))
     }
 
-    /// A new value for each request, so that **nothing is deduplicated**: for notifications without
-    /// content, such as "something has changed", which are the same text each time.
+    /// A new value for each request, so that **nothing is deduplicated**.
     ///
+    /// This is for notifications without content, such as "something has changed", whose text is always the same.
     /// Nothing is lost, but a retry runs the handler again, with another
-    /// [`idempotency_key`](crate::Delivery::idempotency_key). The handler should ask the provider
-    /// for what has changed since it last asked.
+    /// [`idempotency_key`](crate::Delivery::idempotency_key). The handler should ask the provider what has changed
+    /// since it last asked.
     pub fn receipt() -> Self {
         Self(Kind::Receipt)
     }
 
-    /// This source or, if it is absent from the request, the other one. A value that is present
-    /// but not usable is refused, not skipped.
+    /// This source or, if it is absent from the request, the other one. If a value is present but not usable, the
+    /// request is refused; the other source is not tried.
     ///
-    /// A value of a single source never equals one of several parts ([`and`](Self::and)).
+    /// A value from a single source never equals a value that [`and`](Self::and) composed of several parts.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match self.0 {
@@ -119,8 +121,8 @@ impl Source {
         }
     }
 
-    /// Both sources together. Each part is preceded by its length, so that `a` and `bc` never
-    /// collide with `ab` and `c`. Each must be present and usable.
+    /// Both sources together. Each part is preceded by its length, so that `a` and `bc` never collide with `ab` and
+    /// `c`. Both must be present and usable.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self.0 {
@@ -132,7 +134,8 @@ impl Source {
         }
     }
 
-    /// The header of the value, if it is in one. With several sources, of the first.
+    /// The header that holds the value, if it is in a header. If there are several sources, the header of the
+    /// first.
     ///
     /// ```
     /// use http::HeaderName;
@@ -150,7 +153,8 @@ impl Source {
         }
     }
 
-    /// The place of the value in the JSON body, if it is there. With several sources, of the first.
+    /// The place of the value in the JSON body, if it is there. If there are several sources, the place of the
+    /// first.
     pub fn json_path(&self) -> Option<&JsonPath> {
         match self.first() {
             Kind::Json(path) => Some(path),
@@ -167,7 +171,7 @@ impl Source {
         }
     }
 
-    /// Whether the signature of this scheme covers the value.
+    /// Whether a signature of this scheme covers the value.
     pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
             Kind::Header(name) => scheme.signed_headers().contains(name),
@@ -176,14 +180,14 @@ impl Source {
             Kind::SignedTime => scheme.signs_time(),
             Kind::SignedValue(name) => scheme.signs_value(name),
             Kind::Receipt => false,
-            // One unsigned part is enough to forge a fresh id.
+            // One unsigned part is enough to forge a new id.
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().all(|source| source.is_signed(scheme))
             }
         }
     }
 
-    /// Whether a value can have several parts.
+    /// Whether a value can consist of several parts.
     fn is_composite(&self) -> bool {
         match &self.0 {
             Kind::All(_) => true,
@@ -198,8 +202,8 @@ impl Source {
         }
     }
 
-    /// Why a list of events does not give the value of the webhook. It gives only these headers, and bodies or none.
-    /// Its bodies are the same JSON, but not the same bytes.
+    /// Why a provider's list of events does not contain the value that the webhook has. `None` if it does. The list
+    /// gives only these headers, and it may give bodies: the same JSON as in the webhooks, but not the same bytes.
     pub(super) fn missing_from(&self, headers: &[HeaderName], has_bodies: bool) -> Option<String> {
         match &self.0 {
             Kind::Header(name) if headers.contains(name) => None,
@@ -213,20 +217,20 @@ impl Source {
             Kind::SignedTime | Kind::SignedValue(_) => {
                 Some("the list does not give the signed value".to_owned())
             }
-            // Which one a webhook has is not known.
+            // It is not known which of the sources a webhook uses.
             Kind::First(sources) | Kind::All(sources) => sources
                 .iter()
                 .find_map(|source| source.missing_from(headers, has_bodies)),
         }
     }
 
-    /// The kind, for test deliveries, which write the value.
+    /// The kind, for test deliveries, which write the value into a request.
     #[cfg(feature = "testing")]
     pub(crate) fn kind(&self) -> &Kind {
         &self.0
     }
 
-    /// Refuses a source that a kept request does not have.
+    /// Panics if a kept request does not contain the value.
     #[track_caller]
     pub(crate) fn assert_is_in_requests(&self) {
         let is_in_requests = match &self.0 {
@@ -239,7 +243,7 @@ impl Source {
         assert!(is_in_requests, "{self} is not in a request that is kept");
     }
 
-    /// The headers that it reads.
+    /// The headers from which the value is read.
     pub(crate) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],
@@ -270,7 +274,7 @@ impl Source {
         }
     }
 
-    /// Reads the value of a request by itself, with spaces allowed in a header.
+    /// Reads the value of a request on its own. A value in a header may contain spaces.
     pub(crate) fn read_alone(
         &self,
         head: &Parts,
@@ -292,8 +296,8 @@ impl Source {
         .map_err(|_| Unreadable)
     }
 
-    /// Reads the value. In a header, an event type may have spaces between its words, and an id may not.
-    /// Takes the matches of its JSON paths from `matches`, in the order of [`json_paths`](Self::json_paths).
+    /// Reads the value. In a header, an event type may have spaces between its words, but an id may not. Takes the
+    /// matches of the JSON paths from `matches`, in the order of [`json_paths`](Self::json_paths).
     pub(super) fn read(
         &self,
         headers: &HeaderMap,
@@ -322,7 +326,7 @@ impl Source {
                 let composite = sources.iter().any(Self::is_composite);
                 let mut first = Ok(None);
                 for source in sources {
-                    // Read in any case, to consume its matches.
+                    // Read every source, even after a value was found, to consume its matches.
                     let value = source.read(headers, body, signed, spaces, matches);
                     if matches!(first, Ok(None)) {
                         first = match value {
@@ -376,7 +380,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Whether the value of a header may have spaces.
+/// Whether the value of a header may contain spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spaces {
     Allowed,
@@ -392,13 +396,13 @@ impl Spaces {
 /// Why a value that is present cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// In a header, but not in visible ASCII.
+    /// The value is in a header, but not in visible ASCII.
     NotVisibleAscii,
-    /// In a header that is repeated.
+    /// The header with the value is repeated.
     Repeated,
-    /// In JSON, but `null`.
+    /// The value is in JSON, but is `null`.
     Null,
-    /// In JSON, but neither `null` nor a string nor an integer.
+    /// The value is in JSON, but is neither `null` nor a string nor an integer.
     WrongType,
     /// The body is not a JSON object.
     NoObject,
@@ -423,13 +427,13 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A part of a composite.
+/// One part of a composite, preceded by its length.
 fn delimited(part: &str) -> String {
     format!("{}:{part}", part.len())
 }
 
-/// Makes a plain value different from every composite: one that looks like a composite becomes
-/// a composite of a single part, which `and` never makes.
+/// Makes a plain value different from every composite: a plain value that looks like a composite becomes a
+/// composite with a single part, which `and` never makes.
 fn set_apart(plain: String) -> String {
     if is_delimited(&plain) {
         delimited(&plain)
@@ -452,7 +456,7 @@ fn is_delimited(mut value: &str) -> bool {
     true
 }
 
-/// The same for each order of the members.
+/// The digest of all members except `member`. It does not depend on the order of the members.
 fn digest_without(member: &str, body: &[u8]) -> Result<String, Fault> {
     let text = std::str::from_utf8(body).map_err(|_| Fault::NoObject)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -509,7 +513,7 @@ mod tests {
         Source::json(path.parse().unwrap())
     }
 
-    /// Signs one header, and the body or not.
+    /// Signs one header, and optionally the body.
     #[derive(Debug)]
     struct Scheme {
         header: Vec<HeaderName>,

@@ -1,4 +1,4 @@
-//! Secrets by tenant, looked up for each request.
+//! Secrets that depend on the tenant, looked up for each request.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,21 +21,22 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 
 /// The secrets of many tenants behind one route, looked up for each request.
 ///
-/// It takes two functions. The first one reads the tenant from the head of a request: from the
-/// path, a header or the host. The URI is the one that the server has received, with the prefix that
-/// `Router::nest` of axum removes. The second one looks up the secrets that are valid for a tenant
-/// now, and returns `None` for an unknown one.
+/// It takes two functions. The first one reads the tenant from the head of a request: from the path, a header or
+/// the host. It sees the URI that the server received, including a prefix that axum's `Router::nest` removes. The
+/// second one looks up the secrets that are currently valid for a tenant. It returns `None` for an unknown tenant.
 ///
-/// A request for an unknown tenant, or for none, is answered like one with a wrong signature: 401. If the provider's
-/// [keys are fetched](crate::provider::keys), all of these are answered with 503, or the status that the provider takes
-/// for a failure: a request whose key cannot be fetched now must come again, and another answer to an unknown tenant
-/// would reveal which tenants exist. The answer does not reveal it, but its time may: the lookup, the number of a
-/// tenant's secrets and a fetch take time. If all customers of a provider share its keys, as with Fireblocks, whoever
-/// has a request that is signed with them can send it to a tenant, and see that it is accepted.
+/// A request that names an unknown tenant, or none, is answered like one with a wrong signature: with 401. If the
+/// provider's [keys are fetched](crate::provider::keys), these requests and those with a wrong signature are
+/// answered with 503, or with the status that the provider takes for a failure. The reason is that a request whose
+/// key cannot be fetched at the moment must be delivered again, while a different answer to an unknown tenant would
+/// reveal which tenants exist. The answer does not reveal that, but the response time may: the lookup, the number
+/// of a tenant's secrets and a fetch all take time. If all customers of a provider share its keys, as with
+/// Fireblocks, anyone who has a request signed with those keys can send it to a tenant's URL, and see that it is
+/// accepted.
 ///
-/// If the lookup fails, or takes longer than
-/// [`database_timeout`](crate::IdempotentWebhook::database_timeout), or one of the two functions panics, the sender gets a
-/// 503 with `Retry-After`. The lookup is the only step before the signature is verified.
+/// If the lookup fails, if it takes longer than [`database_timeout`](crate::IdempotentWebhook::database_timeout),
+/// or if one of the two functions panics, the sender gets a 503 with `Retry-After`. The lookup is the only step
+/// before the signature is verified.
 ///
 /// ```no_run
 /// use http::request::Parts;
@@ -63,28 +64,30 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// # }
 /// ```
 ///
-/// Lookups are cached ([`cache`](Self::cache)), so a rotated secret is used once the cached one has expired.
-/// During a rotation, let the lookup return both secrets for at least that long before the provider signs
-/// with the new one. Unknown tenants are not cached. So a new one is known at once, and made-up names do not
-/// evict real ones, but each costs a lookup.
+/// Lookups are [cached](Self::cache), so a rotated secret is used only once the cached one has expired. During a
+/// rotation, let the lookup return both secrets for at least the time to live of the cache before the provider
+/// signs with the new one. Unknown tenants are not cached: a new tenant is known at once, and made-up names do not
+/// evict real ones, but each request for an unknown tenant costs a lookup.
 #[derive(Clone)]
 pub struct TenantSecrets<S = Secret> {
     tenant: TenantOf,
     look_up: LookUp,
     /// By the tenant's own name.
     by_name: ExpiringMap<Arc<str>, Secrets>,
-    /// By another name that a request used. Separate, so that made-up spellings do not evict
+    /// By another name that a request used. These entries are separate, so that made-up spellings do not evict
     /// tenants that are requested by their own name.
     by_alias: ExpiringMap<Arc<str>, (Arc<str>, Secrets)>,
     separate_ids: bool,
-    /// The lookup. Its results are cached as text forms.
+    /// The type that the lookup returns. Its results are cached as text forms.
     values: PhantomData<fn() -> S>,
 }
 
 impl<S: Into<Secret> + 'static> TenantSecrets<S> {
-    /// Secrets by tenant, from a function that reads the tenant of a request and one that looks
-    /// up its [`Secret`] or [`Secrets`], or a [`ResolvedTenant`] where one tenant has several names.
-    /// For a preset with a type of its own in place of [`Secret`], it looks up values of that type.
+    /// Secrets by tenant, from two functions: one reads the tenant of a request, the other looks up the tenant's
+    /// [`Secret`] or [`Secrets`].
+    ///
+    /// If a tenant can have several names, the lookup returns a [`ResolvedTenant`]. For a preset that takes values
+    /// of its own type in place of a [`Secret`], the lookup returns values of that type.
     pub fn new<F, T>(
         tenant: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
         look_up: impl Fn(String) -> F + Send + Sync + 'static,
@@ -111,9 +114,8 @@ impl<S: Into<Secret> + 'static> TenantSecrets<S> {
 }
 
 impl<S> TenantSecrets<S> {
-    /// Caches the secrets of at most `capacity` tenants, each for at most `ttl`, and as many
-    /// other names for them ([`ResolvedTenant`]). With a capacity of 0, each request costs a
-    /// lookup.
+    /// Caches the secrets of at most `capacity` tenants, each for at most `ttl`. It also caches up to `capacity`
+    /// other names for them ([`ResolvedTenant`]). With a capacity of 0, each request costs a lookup.
     ///
     /// Default: 1000 tenants, 60 seconds.
     #[must_use]
@@ -123,16 +125,15 @@ impl<S> TenantSecrets<S> {
         self
     }
 
-    /// Makes the tenant part of a delivery's key: the same delivery id from two tenants is then
-    /// two deliveries.
+    /// Makes the tenant part of a delivery's key, so that the same delivery id from two tenants means two
+    /// deliveries.
     ///
-    /// Switch it on unless the provider's ids are unique across accounts. Otherwise anyone who
-    /// knows one tenant's secret can use up delivery ids of the others.
+    /// Switch it on unless the provider's ids are unique across accounts. Otherwise, anyone who knows one tenant's
+    /// secret can use up delivery ids of the others.
     ///
-    /// The name comes from the request, and no provider signs it. If the lookup accepts several
-    /// names for one tenant, because it ignores case or knows former names, a captured request
-    /// can be replayed under each of them. Such a lookup must return a [`ResolvedTenant`] with the same name for all of
-    /// them.
+    /// The name comes from the request, and no provider signs it. If the lookup accepts several names for one
+    /// tenant, because it ignores case or knows former names, a captured request can be replayed under each of
+    /// those names. Such a lookup must return a [`ResolvedTenant`] with the same name for all of them.
     ///
     /// Default: off.
     #[must_use]
@@ -153,7 +154,7 @@ impl<S> TenantSecrets<S> {
         }
     }
 
-    /// The tenant of a request and the text forms of its secrets, or why there are none.
+    /// The tenant of a request and the text forms of the tenant's secrets, or why there are none.
     pub(super) async fn look_up(
         &self,
         head: &Parts,
@@ -203,7 +204,7 @@ impl<S> fmt::Debug for TenantSecrets<S> {
     }
 }
 
-/// The result of a lookup: a tenant's secrets, and its one name, whatever name the request used.
+/// The result of a lookup: a tenant's secrets and its one name, regardless of which name the request used.
 ///
 /// ```
 /// use idempotent_webhook::provider::ResolvedTenant;
@@ -225,9 +226,9 @@ pub struct ResolvedTenant<S = Secret> {
 }
 
 impl<S> ResolvedTenant<S> {
-    /// A tenant's name and its secrets. [`Delivery::tenant`](crate::Delivery::tenant) returns
-    /// the name. It must not be blank, have control characters or be longer than 255 bytes:
-    /// otherwise the request is answered with 503, like a lookup that failed.
+    /// A tenant's name and its secrets. [`Delivery::tenant`](crate::Delivery::tenant) returns the name. The name
+    /// must not be blank, contain control characters or be longer than 255 bytes. Otherwise, the request is
+    /// answered with 503, as if the lookup had failed.
     pub fn new(name: impl Into<String>, secrets: Secrets<S>) -> Self {
         Self {
             name: Some(name.into()),

@@ -14,7 +14,8 @@ use super::identity::{Identified, IdentityError};
 use super::secret::{Secret, Secrets};
 use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
 
-/// How many addresses of keys are asked for a request, if it has fewer secrets. Each secret may have its own.
+/// How many addresses of keys are asked for one request, unless there are more secrets. Each secret may have its
+/// own address.
 const MAX_FETCHES: usize = 10;
 
 /// An authentic request.
@@ -23,15 +24,15 @@ const MAX_FETCHES: usize = 10;
 pub enum Verified {
     /// A delivery, to be processed once.
     Delivery(VerifiedDelivery),
-    /// A check whether the endpoint is there, to be answered at once.
+    /// A check whether the endpoint exists. Answer it at once.
     Handshake(Handshake),
-    /// A [canary](crate::documentation::operating#a-canary) of an operator, not of the provider: answer it, but do not
-    /// handle or count it.
+    /// A [canary](crate::documentation::operating#a-canary) from an operator, not from the provider. Answer it, but
+    /// do not handle or count it.
     Canary,
 }
 
 impl Verified {
-    /// The delivery, unless the request is a handshake.
+    /// The delivery, unless the request is a handshake or a canary.
     pub fn delivery(&self) -> Option<&VerifiedDelivery> {
         match self {
             Self::Delivery(delivery) => Some(delivery),
@@ -77,17 +78,17 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// A provider with [`TenantSecrets`](crate::TenantSecrets) has no secrets without a lookup:
-    /// use [`verify_with`](Self::verify_with).
+    /// A provider with [`TenantSecrets`](crate::TenantSecrets) knows its secrets only after a lookup: use
+    /// [`verify_with`](Self::verify_with).
     ///
     /// Nothing is fetched. If the provider's [keys](Self::keys) must be fetched, the error is
-    /// [`SignatureError::KeyNotFetched`], which says what is needed: [`verify_fetching`](Self::verify_fetching) fetches
-    /// them.
+    /// [`SignatureError::KeyNotFetched`], which says which key is needed.
+    /// [`verify_fetching`](Self::verify_fetching) fetches keys.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::Signature`] if the request is not authentic or not recent,
-    /// [`VerifyError::Identity`] if it is, but has no usable delivery id.
+    /// [`VerifyError::Signature`] if the request is not authentic or not recent, [`VerifyError::Identity`] if it is
+    /// both, but has no usable delivery id.
     pub fn verify(
         &self,
         head: &Parts,
@@ -104,8 +105,8 @@ impl Provider {
         )
     }
 
-    /// Like [`verify`](Self::verify), with these secrets, or values of the preset's own type, instead of the
-    /// provider's own.
+    /// Like [`verify`](Self::verify), but with these secrets instead of the provider's own. They can also be values
+    /// of the preset's own type.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Provider {
         self.verify_as(Ok(&secrets), head, body, now, &[])
     }
 
-    /// Like [`verify`](Self::verify), and fetches the [keys](Self::keys) that it needs, as the layer does:
-    /// within half of the [response deadline](Self::response_deadline), and not for every request.
+    /// Like [`verify`](Self::verify), but fetches the [keys](Self::keys) that it needs, as the layer does: within
+    /// half of the [response deadline](Self::response_deadline), and not for every request.
     ///
     /// ```
     /// use std::time::SystemTime;
@@ -135,7 +136,7 @@ impl Provider {
     /// async fn check(provider: &Provider, head: &Parts, body: &[u8]) -> StatusCode {
     ///     match provider.verify_fetching(head, body, SystemTime::now()).await {
     ///         Ok(_) => StatusCode::OK,
-    ///         // The key could not be fetched: the provider should send it again.
+    ///         // The key could not be fetched: the provider should send the request again.
     ///         Err(VerifyError::Signature(SignatureError::KeyNotFetched(_))) => {
     ///             StatusCode::SERVICE_UNAVAILABLE
     ///         }
@@ -147,12 +148,12 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// As [`verify`](Self::verify), with [`SignatureError::KeyNotFetched`] if the key could not be fetched, or may not
-    /// be fetched now.
+    /// The errors of [`verify`](Self::verify), with [`SignatureError::KeyNotFetched`] only if the key could not be
+    /// fetched, or may not be fetched now.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime, if it must fetch something.
+    /// If a key must be fetched and the call is made outside of a tokio runtime.
     pub async fn verify_fetching(
         &self,
         head: &Parts,
@@ -189,7 +190,7 @@ impl Provider {
         }
     }
 
-    /// Adds all keys that the secrets need to the `tried` ones.
+    /// Verifies a request, and adds all keys that the secrets need to `tried`.
     fn verify_or_need(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
@@ -216,8 +217,8 @@ impl Provider {
         }
     }
 
-    /// Without secrets it rejects, after about the same work as for a wrong signature. Keys that were `tried` for this
-    /// request are not asked for again.
+    /// If there are no secrets, the request is rejected, after about the same work as for a wrong signature. Keys
+    /// that were `tried` for this request are not asked for again.
     fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
@@ -268,9 +269,11 @@ impl Provider {
         })
     }
 
-    /// The facts of a valid signature, and, with several secrets, the place of the first one that verifies it alone.
+    /// What a valid signature says, and, if there are several secrets, the position of the first one that verifies
+    /// it alone.
     ///
-    /// All of them together decide whether it is valid: a scheme may require signatures with two secrets.
+    /// All secrets together decide whether the signature is valid, because a scheme may require signatures with two
+    /// secrets.
     fn verify_signature(
         &self,
         request: &SignedRequest<'_>,
@@ -288,7 +291,9 @@ impl Provider {
     }
 
     /// The exact bytes that the signature of a request covers, such as `<time>.<body>`, to find out why a signature
-    /// does not match. They contain nothing of the secret. `None` if the scheme does not say, like most schemes that
+    /// does not match.
+    ///
+    /// They contain nothing of the secret. `None` if the scheme does not reveal them, as with most schemes that
     /// belong to a single preset.
     ///
     /// ```
@@ -307,7 +312,7 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`SignatureError`] if the request lacks a part of it.
+    /// [`SignatureError`] if the request lacks a part of the content.
     pub fn signed_content(
         &self,
         head: &Parts,
@@ -317,7 +322,7 @@ impl Provider {
         self.scheme.signed_content(&request)
     }
 
-    /// The delivery of an event from the provider's API, with the headers and the body of its webhook.
+    /// The delivery of an event that comes from the provider's API, with the headers and the body of its webhook.
     pub(crate) fn identify(
         &self,
         head: &Parts,
@@ -336,7 +341,8 @@ impl Provider {
         }
     }
 
-    /// Checks that a list gives the parts of the delivery id: these headers, and bodies or not.
+    /// Checks that a list of events gives all parts of the delivery id. The list gives these headers, and possibly
+    /// bodies.
     pub(crate) fn check_identity(
         &self,
         headers: &[HeaderName],
@@ -360,7 +366,7 @@ impl Provider {
             .key_source(self.keys.as_ref(), tried)
     }
 
-    /// A handshake that need not be signed.
+    /// A handshake that does not have to be signed.
     pub(crate) fn recognize_unsigned(
         &self,
         secrets: Option<&Secrets>,
@@ -401,9 +407,9 @@ impl fmt::Display for ListedError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// It is not authentic, or not recent.
+    /// The request is not authentic, or not recent.
     Signature(SignatureError),
-    /// It is authentic, but has no usable delivery id.
+    /// The request is authentic, but has no usable delivery id.
     Identity(IdentityError),
 }
 

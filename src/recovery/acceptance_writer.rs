@@ -1,6 +1,7 @@
-//! Writes acceptances: requests that are kept before their handlers run. With `Keep::accepted` they are written
-//! in batches: requests that arrive during the statement of one batch share the next transaction, whose statement runs
-//! while the one before commits. If Postgres is behind a network or a disk that syncs, that is several times as fast.
+//! Writes *acceptances*: requests that are kept before their handlers run. With `Keep::accepted`, they are written
+//! in batches. Requests that arrive during the statement of one batch share the next transaction, whose statement
+//! runs while the transaction before commits. If Postgres is behind a network or a disk that syncs, that is several
+//! times as fast.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +17,12 @@ const NAME: &str = "acceptances";
 /// The largest batch, in requests.
 const GROUP: usize = 64;
 
-/// The most bytes of bodies in a batch, unless one body alone has more. Postgres takes no message over 1 GiB, and no
-/// sender should wait for many large bodies of other senders.
+/// The most bytes of bodies in a batch, unless one body alone has more. Postgres accepts no message over 1 GiB, and
+/// no sender should wait for many large bodies of other senders.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many batches of a layer are written at once, with a connection each: one whose statement runs, and the ones that
-/// commit.
+/// How many batches of a layer are written at once, each on its own connection: one batch whose statement runs, and
+/// others that commit.
 const BATCHES: usize = 3;
 
 /// A request, and the channel on which its sender waits for the result.
@@ -32,8 +33,8 @@ type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 pub(super) struct Acceptances(Mutex<Option<mpsc::UnboundedSender<Waiting>>>);
 
 impl Acceptances {
-    /// Writes a request with the next batch. It waits for no transaction that changes a row, only for one that inserts a row
-    /// of the same key.
+    /// Writes a request with the next batch. It does not wait for a transaction that changes a row, but only for
+    /// one that inserts a row with the same key.
     pub(super) async fn write(
         &self,
         store: &Store,
@@ -54,12 +55,12 @@ impl Acceptances {
         if let Some(open) = &*queue {
             match open.send(waiting) {
                 Ok(()) => return,
-                // Its runtime has shut down.
+                // The runtime of the queue has shut down.
                 Err(error) => waiting = error.0,
             }
         }
         let (sender, receiver) = mpsc::unbounded_channel();
-        // Its receiver is there.
+        // The receiver still exists.
         let _ = sender.send(waiting);
         *queue = Some(sender);
         let store = store.clone();
@@ -79,9 +80,9 @@ struct Writer {
     receiver: mpsc::UnboundedReceiver<Waiting>,
 }
 
-/// The permit of a batch to be written.
+/// The permits with which a batch is written.
 struct Turn {
-    /// Given up before the commit: then the next batch follows, with all requests that have come meanwhile.
+    /// Released before the commit, so that the next batch follows, with all requests that have come meanwhile.
     statement: Option<OwnedSemaphorePermit>,
     /// Held to the end.
     _batch: OwnedSemaphorePermit,
@@ -95,7 +96,7 @@ impl Writer {
         );
         let mut group = Vec::with_capacity(GROUP);
         while !group.is_empty() || self.receiver.recv_many(&mut group, GROUP).await > 0 {
-            // Neither is ever closed.
+            // Neither semaphore is ever closed.
             let (Ok(batch), Ok(statement)) = (
                 batches.clone().acquire_owned().await,
                 statements.clone().acquire_owned().await,
@@ -115,7 +116,7 @@ impl Writer {
             group.retain(|(_, reply)| !reply.is_closed());
             if !group.is_empty() {
                 let batch = group.drain(..batch_of(&group)).collect();
-                // A panic fails the batch, and not the requests behind it.
+                // A panic fails this batch, and not the requests behind it.
                 spawn_once(NAME, write_batch(self.store.clone(), batch, turn));
             }
         }
@@ -146,7 +147,7 @@ async fn write_batch(store: Store, batch: Vec<Waiting>, mut turn: Turn) {
     }
 }
 
-/// How many of these, in their order, are written together: at least one.
+/// How many of these requests, from the first one on, are written together: at least one.
 fn batch_of(group: &[Waiting]) -> usize {
     let sizes = group
         .iter()
@@ -154,8 +155,8 @@ fn batch_of(group: &[Waiting]) -> usize {
     first_within(GROUP_BYTES, sizes)
 }
 
-/// Writes a request whose handler runs before the answer, whether or not its endpoint is paused. It does not join the
-/// queue, where it would also wait for the transaction before its own.
+/// Writes a request whose handler runs before the answer, whether or not its endpoint is paused. The request does
+/// not join the queue, where it would also wait for the transaction of the batch before it.
 pub(super) async fn write_now(
     store: &Store,
     acceptance: Acceptance,
@@ -187,10 +188,10 @@ async fn write_one(
         .ok_or(sqlx::Error::RowNotFound)?)
 }
 
-/// Writes, with a second try if the connection may have failed, or if the wait for a row was over: another process may
-/// have kept a delivery of the group after the statement began, and be ending it. If the first try was committed
-/// although its answer was lost, the requests are known by then. They are free once the other attempts under their
-/// number have ended.
+/// Writes requests, with a second try if the connection may have failed, or if the wait for a row has timed out:
+/// another process may have kept a delivery of the group after the statement started, and may be about to end it.
+/// If the first try was committed although its answer was lost, the second try finds the requests as known. They
+/// are free for recovery once the other attempts under their number have ended.
 async fn write(
     store: &Store,
     requests: &[&Acceptance],
@@ -205,7 +206,7 @@ async fn write(
     }
 }
 
-/// Writes and commits. Before the commit, the turn of the statement is over.
+/// Writes and commits. The permit for the statement is released before the commit.
 async fn try_write(
     store: &Store,
     requests: &[&Acceptance],
@@ -223,8 +224,8 @@ async fn try_write(
         )
         .await?;
         drop(statement.take());
-        // On a connection that listens, notifications come right after a commit, and sqlx takes them for an error. In the
-        // next transaction none come.
+        // On a connection that listens, notifications arrive right after a commit, and sqlx takes them for an
+        // error. In the next transaction, none arrive.
         store.commit_and_begin_short(tx).await?.end();
         Ok(accepted)
     })

@@ -1,8 +1,8 @@
-//! Deliveries of an endpoint that are taken before there are slots for them. A take costs four round trips and a commit,
-//! for one delivery as for many.
+//! Deliveries of an endpoint that are *taken ahead*, before there are slots to run them. A take marks a batch of
+//! due deliveries as taken by this process. It costs four round trips and a commit, for one delivery as for many.
 //!
-//! A delivery that is taken ahead begins soon, or is given back: no operator, no other process and no breaker waits for
-//! it.
+//! A delivery that is taken ahead starts soon or is given back, so that no operator, no other process and no
+//! breaker waits for it.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::kept::MOST_TAKEN;
 use super::served_endpoints::Served;
 use super::taken::Taken;
 
-/// The longest wait for a slot. If the last take is longer ago, the handlers are slow, and nothing is taken ahead: a
-/// take costs little beside them, and its deliveries would wait for longer.
+/// The longest wait for a slot. If the last take was longer ago, the handlers are slow, and nothing is taken ahead:
+/// next to slow handlers, a take costs little, and deliveries that it took ahead would wait longer than this.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// The deliveries of an endpoint that are taken ahead.
@@ -24,15 +24,16 @@ pub(super) struct Ahead {
 }
 
 struct LastTake {
-    /// When it was over.
+    /// When the take was over.
     at: Instant,
-    /// How many attempts had ended before it.
+    /// How many attempts had ended before the take.
     ended: usize,
 }
 
 impl Ahead {
-    /// How many to take for so many slots: in addition, as many as have ended since the last take, so each take is
-    /// larger than the one before. None ahead while attempts fail, since the breaker may open.
+    /// How many deliveries to take for this many slots. In addition to one for each slot, it takes as many as
+    /// attempts have ended since the last take, so each take is larger than the one before. While attempts fail,
+    /// nothing is taken ahead, because the breaker may open.
     pub(super) fn limit(&self, slots: usize, served: &Served) -> usize {
         let ended = match &self.last_take {
             Some(last) if last.at.elapsed() <= LONGEST_WAIT && !served.has_failures() => {
@@ -43,7 +44,8 @@ impl Ahead {
         (slots + ended).min(MOST_TAKEN)
     }
 
-    /// Keeps the deliveries of a take for which there was no slot. `ended` is how many attempts had ended before it.
+    /// Keeps the deliveries of a take for which there was no slot. `ended` is how many attempts had ended before
+    /// the take.
     pub(super) fn put(&mut self, taken: impl Iterator<Item = Taken>, ended: usize) {
         let at = Instant::now();
         self.last_take = Some(LastTake { at, ended });
@@ -58,19 +60,19 @@ impl Ahead {
         self.waiting.is_empty()
     }
 
-    /// Until when they wait. `None` if there are none.
+    /// Until when the deliveries that are taken ahead may wait. `None` if there are none.
     pub(super) fn until(&self) -> Option<Instant> {
         let last = self.last_take.as_ref().filter(|_| !self.is_empty())?;
         Some(last.at + LONGEST_WAIT)
     }
 
-    /// Whether they have waited for too long, or would be attempts at an endpoint that fails.
+    /// Whether these deliveries have waited too long, or attempts at their endpoint fail.
     pub(super) fn is_over(&self, served: &Served) -> bool {
         let is_late = self.until().is_some_and(|until| until <= Instant::now());
         is_late || !self.is_empty() && served.has_failures()
     }
 
-    /// To give them back.
+    /// Removes all deliveries, to give them back.
     pub(super) fn take_all(&mut self) -> Vec<Taken> {
         std::mem::take(&mut self.waiting)
     }

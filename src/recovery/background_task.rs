@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::tasks_and_errors::background::Background;
 use crate::transaction::Environment;
 
-/// Work beside the requests that a [`Recovery`](crate::Recovery) runs once it was [added](crate::Recovery::with):
-/// [`Retention`](crate::Retention), [`Reconcile`](crate::Reconcile),
+/// Work outside of requests that a [`Recovery`](crate::Recovery) also runs once it was
+/// [added](crate::Recovery::with): [`Retention`](crate::Retention), [`Reconcile`](crate::Reconcile),
 /// [`Subscriptions`](crate::subscriptions::Subscriptions).
 pub trait BackgroundTask: Begin + Send + 'static {}
 
@@ -19,13 +19,13 @@ pub struct Place {
     pub(crate) path: String,
 }
 
-/// Only types of this crate implement it: nobody outside can name it.
+/// Only types of this crate implement this trait: nobody outside can name it.
 pub trait Begin {
-    /// Spawns it, in this environment.
+    /// Spawns the task, in this environment.
     #[expect(private_interfaces, reason = "nobody outside can call it")]
     fn begin(self, environment: &Environment) -> Background;
 
-    /// The path of its layer, if it knows it.
+    /// The path of the task's layer, if the task knows it.
     fn place(&self) -> Option<Place> {
         None
     }

@@ -1,7 +1,7 @@
-//! The breaker of an endpoint. It opens after many failures in a row (`kept/fail.sql`). While it is open, attempts are
-//! probes, one in each interval: a process moves the time of the next probe (`kept/start_probe.sql`), and takes the one
-//! delivery that has been due longest (`kept/take.sql`). A failed probe is due later, so the next probe is of another
-//! delivery. The next success closes the breaker.
+//! The breaker of an endpoint. It opens after many failures in a row (`kept/fail.sql`). While it is open, attempts
+//! are probes, one in each interval: a process moves the time of the next probe (`kept/start_probe.sql`), and takes
+//! the one delivery that has been due longest (`kept/take.sql`). A delivery whose probe has failed is due later, so
+//! the next probe tries another delivery. The next success closes the breaker.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Default for Breaker {
 const MAX_FAILURES: i32 = 1000;
 
 impl Breaker {
-    /// A breaker that can open.
+    /// Limits `failures`, so that the breaker can open.
     pub(super) fn within_bounds(self) -> Self {
         Self {
             failures: self.failures.min(MAX_FAILURES),
@@ -46,7 +46,7 @@ impl Store {
         self.run(statement).await.map(drop)
     }
 
-    /// Whether this process may probe an endpoint now, whose breaker is open.
+    /// Whether this process may now probe an endpoint whose breaker is open.
     pub(super) async fn start_probe(
         &self,
         endpoint: &str,

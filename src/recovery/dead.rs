@@ -19,8 +19,8 @@ use crate::transaction::{DatabaseError, Store, keyed};
 /// Called with a dead delivery and the reason of its last attempt.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
 
-/// The state after a failed attempt. Without a next one, the delivery is dead: the schedule has ended, or the handler
-/// has decided it.
+/// The state after a failed attempt. Without a next attempt, the delivery is dead, because the schedule has ended
+/// or the handler has decided so.
 pub(super) fn state_after_failure(next_attempt: Option<Duration>) -> KeptState {
     match next_attempt {
         Some(_) => KeptState::Due,
@@ -38,13 +38,13 @@ pub(crate) struct DeadReport {
 }
 
 impl DeadReport {
-    /// Reports a dead delivery, which has been taken so many times.
+    /// Reports a dead delivery. `takes` is the number of its last take.
     pub(crate) async fn send(&self, delivery: &Delivery, reason: &str, takes: i64) {
         self.note(delivery, reason);
         self.call_hook(delivery, reason, takes).await;
     }
 
-    /// Logs and counts it.
+    /// Logs and counts a dead delivery.
     pub(crate) fn note(&self, delivery: &Delivery, reason: &str) {
         self.counts.dead();
         tracing::error!(
@@ -55,8 +55,8 @@ impl DeadReport {
         );
     }
 
-    /// Calls the hook, if there is one. The write that made the delivery dead has left that to this process for some
-    /// time. In a database of another environment, no hook is called.
+    /// Calls the hook, if there is one. The write that made the delivery dead has reserved the call for this
+    /// process for some time. In a database that belongs to another environment, no hook is called.
     pub(crate) async fn call_hook(&self, delivery: &Delivery, reason: &str, takes: i64) {
         let Some(on_dead) = self.hook.clone() else {
             return;
@@ -75,7 +75,7 @@ impl DeadReport {
     }
 }
 
-/// Reports dead deliveries that the processes which made them dead have not reported.
+/// Reports the dead deliveries that were not reported by the processes which made them dead.
 pub(super) async fn tell_untold(shared: &Shared, stop: &Stop) -> Result<(), DatabaseError> {
     let served = shared.endpoints.all();
     let reports: Vec<(&str, DeadReport)> = served

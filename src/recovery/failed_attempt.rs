@@ -46,8 +46,8 @@ impl FailedAttempt {
         }
     }
 
-    /// Its handler was not called: the failure uses up no attempt of the schedule. A delivery that is not kept yet is
-    /// kept, so it is not lost.
+    /// The handler was not called, so the failure uses up no attempt of the schedule. A delivery that is not kept
+    /// yet is kept, so that it is not lost.
     pub(crate) fn not_begun(self) -> Self {
         Self {
             has_begun: false,
@@ -81,7 +81,7 @@ impl FailedAttempt {
         self.status.as_u16().cast_signed()
     }
 
-    /// The delay until the next attempt, after `retries` of the schedule. `None` if it is dead.
+    /// The delay until the next attempt, after `retries` attempts of the schedule. `None` if the delivery is dead.
     pub(crate) fn delay(&self, schedule: &Schedule, retries: u32) -> Option<Duration> {
         let scheduled = schedule.delay_after(retries)?;
         match self.next {

@@ -13,10 +13,10 @@ use crate::tasks_and_errors::stop_signal::Stop;
 /// The longest wait for a call, and the time for calls after a request to stop.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Longer than a call takes, with what is read before it and written after it.
+/// Longer than a call takes, together with the read before it and the write after it.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
 
-/// How long no other process makes the same report. Longer than the wait for a call.
+/// How long no other process makes the same report. This is longer than the wait for a call.
 pub(super) const TELLING: Duration = Duration::from_secs(60);
 
 /// Time for hook calls. After a request to stop, pending calls run for 10 s more.
@@ -41,17 +41,17 @@ impl<'a> Telling<'a> {
 }
 
 /// Calls a function on a thread of its own, where it may block, within the runtime. Returns whether it was called.
-/// Without a free thread, the call is left to another process.
+/// If no thread can be started, the call is left to another process.
 ///
-/// The end of the runtime does not wait for the thread, as it would for one of `spawn_blocking`.
+/// The end of the runtime does not wait for this thread, as it would for a thread of `spawn_blocking`.
 ///
-/// A function that panics or takes too long is not called again: that would go on forever.
+/// A function that panics or takes too long is not called again, because that could go on forever.
 pub(super) async fn call(name: &'static str, hook: impl FnOnce() + Send + 'static) -> bool {
     let (sender, called) = oneshot::channel();
     let runtime = Handle::current();
     let thread = thread::Builder::new().name(name.into()).spawn(move || {
         let _within = runtime.enter();
-        // Nobody waits for it once it has taken too long.
+        // Nothing waits for the result once the call has taken too long.
         let _ = sender.send(panic::catch(hook));
     });
     if let Err(error) = thread {

@@ -1,12 +1,12 @@
-//! The layers that have joined a [`Recovery`](super::Recovery): its watch has them, and it waits for them when it
-//! stops.
+//! The layers that have joined a [`Recovery`](super::Recovery). The watch of the recovery covers them, and the
+//! recovery waits for them when it stops.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::activity::{Activity, IsWatched};
 use crate::transaction::in_flight::InFlight;
 
-/// A layer, for the watch and for the wait at a stop.
+/// A layer, with what the watch and the wait at a stop need.
 #[derive(Clone)]
 pub(crate) struct JoinedLayer {
     pub(crate) endpoint: Arc<str>,
@@ -36,7 +36,8 @@ pub(super) struct JoinedLayers {
 }
 
 impl JoinedLayers {
-    /// A layer that has joined before, or a clone of it, changes nothing: the watch would wait for itself.
+    /// Adds a layer. A layer that has joined before, or a clone of it, is not added again: the watch would wait for
+    /// itself.
     pub(super) fn add(&self, layer: JoinedLayer) {
         layer.activity.join(self.is_watched.clone());
         let mut layers = self.lock();
@@ -62,7 +63,8 @@ impl JoinedLayers {
         self.lock().retain(|layer| !layer.activity.is_over());
     }
 
-    /// The watch of the recovery has all layers until the result is dropped. Then each has a watch of its own again.
+    /// The watch of the recovery covers all layers until the result is dropped. After that, each layer has a watch
+    /// of its own again.
     pub(super) fn watch(&self) -> Watch<'_> {
         self.is_watched.set(true);
         Watch(self)

@@ -1,5 +1,5 @@
-//! `Keep`: the settings for which deliveries a layer keeps, and how. It has no state, so several layers can have the
-//! same one.
+//! `Keep`: the settings that say which deliveries a layer keeps, and how. It has no state, so several layers can
+//! share one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,9 @@ use crate::provider::delivery::Delivery;
 /// Which deliveries a layer keeps for [`Recovery`], and how: see
 /// [`IdempotentWebhook::keep`](crate::IdempotentWebhook::keep).
 ///
-/// | | kept | if the process dies in the handler | the provider hears | costs |
+/// A *kept* delivery is stored in Postgres, so that it can run again until it is processed or dead.
+///
+/// | | kept | if the process dies in the handler | the provider gets | costs |
 /// |---|---|---|---|---|
 /// | [`failed`](Self::failed) | a failed delivery, after the rollback | lost, unless the provider retries | the handler's answer | nothing for a success |
 /// | [`all`](Self::all) | each delivery, committed before its handler runs | nothing is lost | the handler's answer | one more transaction |
@@ -25,11 +27,11 @@ use crate::provider::delivery::Delivery;
 ///
 /// The [`quota`](Self::quota) limits how much is kept.
 ///
-/// It only has settings: layers with clones of one share nothing but the [`Recovery`].
+/// A `Keep` holds only settings: layers with clones of the same `Keep` share nothing but the [`Recovery`].
 ///
-/// The kept parts of a request are the method, the URI, the body, and these headers: `content-type`,
-/// `content-encoding`, the headers with the delivery id and the event type, and those that [`headers`](Self::headers)
-/// names. The signature is not kept.
+/// Of a request, a layer keeps the method, the URI, the body and some headers: `content-type`, `content-encoding`,
+/// the headers with the delivery id and the event type, and the headers that [`headers`](Self::headers) names. The
+/// signature is not kept.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -64,7 +66,7 @@ pub struct Keep {
 pub(crate) enum What {
     Failed,
     All,
-    /// The same, and the answer leaves before the handler runs.
+    /// All deliveries, and the answer is sent before the handler runs.
     Accepted,
 }
 
@@ -84,46 +86,56 @@ impl Keep {
         }
     }
 
-    /// Keeps deliveries that failed: the handler did not answer success, panicked or took too long, or the commit was
-    /// refused. A delivery whose handler could not be called although Postgres was there is kept, too, for example
-    /// because all connections were in use.
+    /// Keeps deliveries that failed.
     ///
-    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The sender gets the
-    /// same response as otherwise, with the outcome `kept`. If the delivery cannot be kept,
-    /// the outcome is `failed`. A process that is killed in the handler keeps nothing: the delivery is
-    /// lost unless the provider retries. [`all`](Self::all) closes this hole.
+    /// A delivery fails if the handler does not answer with success, panics or takes too long, or if the commit is
+    /// refused. A delivery is also kept if its handler could not be called although Postgres was reachable, for
+    /// example because all connections were in use.
+    ///
+    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The sender gets
+    /// the same response as it would otherwise, with the outcome `kept`. If the delivery cannot be kept, the
+    /// outcome is `failed`. A process that is killed while the handler runs keeps nothing: the delivery is lost
+    /// unless the provider retries. [`all`](Self::all) closes this gap.
     pub fn failed(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Failed)
     }
 
-    /// Keeps all deliveries: the request is committed before the handler runs, and the kept delivery ends in the
-    /// transaction of the handler.
+    /// Keeps all deliveries, before their handlers run.
     ///
-    /// The sender still gets the handler's answer. A process that is killed at any moment loses nothing:
-    /// another one, or its successor, runs the delivery within about ten seconds. If Postgres cannot keep
-    /// it, or if the body is over the [`body_limit`](Self::body_limit), the answer is a 503 and the handler does not run.
-    /// Over the [`quota`](Self::quota), the delivery is handled without being kept.
+    /// Each request is committed before its handler runs. The transaction of the handler then deletes or archives
+    /// the kept delivery. The sender still gets the handler's answer.
+    ///
+    /// A process that is killed at any moment loses nothing: another process, or its successor, runs the delivery
+    /// within about ten seconds. If Postgres cannot keep the delivery, or if the body is over the
+    /// [`body_limit`](Self::body_limit), the answer is a 503 and the handler does not run. Over the
+    /// [`quota`](Self::quota), the delivery is handled without being kept.
     pub fn all(recovery: &Recovery) -> Self {
         Self::new(recovery, What::All)
     }
 
-    /// Keeps all deliveries, answers 200 with the outcome `accepted` once one is kept, and runs the handler
-    /// in the background: at once and in this process, if one of the attempts that
-    /// [`Recovery::concurrency`] allows is free.
+    /// Keeps all deliveries, and answers before their handlers run.
+    ///
+    /// Once a delivery is kept, the answer is a 200 with the outcome `accepted`, and the handler runs in the
+    /// background. It runs at once and in this process, if one of the attempts that [`Recovery::concurrency`]
+    /// allows is free.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as usual. If the
     /// delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
-    /// [`body_limit`](Self::body_limit), the answer is a 503. In a database of another
-    /// [environment](Recovery::environment), which runs no kept delivery, the handler runs before the answer. If the provider sends a delivery again before it is processed, it is due at once, with a new schedule if
-    /// it was dead.
+    /// [`body_limit`](Self::body_limit), the answer is a 503. In a database that belongs to another
+    /// [environment](Recovery::environment), this process runs no kept deliveries, so the handler runs before the
+    /// answer. If the provider sends a delivery again before it is processed, the delivery is due at once, with a
+    /// new schedule if it was dead.
     pub fn accepted(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Accepted)
     }
 
-    /// Answers 200 with the outcome `kept` if the handler fails and the delivery is kept, so that the
-    /// provider does not retry it, or disable the webhook. If it is not kept, or Postgres does not confirm that, the
-    /// provider hears of the failure. If an operator has discarded it meanwhile, the answer is 200 with the outcome
-    /// `discarded`. In a database of another [environment](Recovery::environment), the provider hears of each failure.
+    /// Answers 200 if the handler fails and the delivery is kept, so that the provider does not retry it, or
+    /// disable the webhook.
+    ///
+    /// The outcome is `kept`. If the delivery is not kept, or Postgres does not confirm that it is, the provider
+    /// sees the failure. If an operator has discarded the delivery meanwhile, the answer is 200 with the outcome
+    /// `discarded`. In a database that belongs to another [environment](Recovery::environment), the provider sees
+    /// each failure.
     ///
     /// Default: off.
     pub fn acknowledge(mut self) -> Self {
@@ -131,30 +143,33 @@ impl Keep {
         self
     }
 
-    /// The request of a kept delivery stays for this time after the delivery is processed. So it can be run
-    /// again on purpose: [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), the
-    /// requests of all deliveries stay.
+    /// Archives the request of a kept delivery for this time after the delivery is processed.
     ///
-    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. A change of the time applies
-    /// to deliveries that are kept from then on. At most 10 years. Default: it does not stay.
+    /// During this time, the delivery can be run again on purpose:
+    /// [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), the requests of all deliveries
+    /// are archived.
+    ///
+    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes the request afterwards. If you change the
+    /// time, the new time applies to deliveries that are kept from then on. At most 10 years. Default: the request
+    /// is not archived.
     pub fn processed_for(mut self, time: Duration) -> Self {
         self.archived_for = Some(time.min(MAX_DELAY.saturating_mul(10)));
         self
     }
 
-    /// Further headers to keep, which the handler reads. Default: none.
+    /// Keeps further headers, for a handler that reads them. Default: none.
     pub fn headers(mut self, headers: impl IntoIterator<Item = HeaderName>) -> Self {
         self.headers.extend(headers);
         self
     }
 
-    /// The largest body that is kept, in bytes, if that should be less than the endpoint accepts. A body is written
-    /// within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
+    /// The largest body that is kept, in bytes, if it should be smaller than the endpoint accepts. A body must be
+    /// written within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
-    /// A delivery with a larger one fails: it is recorded without its request, with the outcome `failed`. With
-    /// [`all`](Self::all) and [`accepted`](Self::accepted), its handler does not run, and the answer is 503. For a
-    /// provider that does not retry, that loses it; lower its [`body_limit`](crate::Provider::body_limit) instead, and
-    /// the log names each refused request.
+    /// If a delivery with a larger body fails, it is only recorded, without its request, and with the outcome
+    /// `failed`. With [`all`](Self::all) and [`accepted`](Self::accepted), the handler of such a delivery does not
+    /// run, and the answer is 503. If the provider does not retry, the delivery is lost. In this case, lower the
+    /// provider's [`body_limit`](crate::Provider::body_limit) instead, and the log names each refused request.
     ///
     /// With 0, no request is kept. So `Keep::failed(&recovery).body_limit(0)` only records failures, and needs no
     /// spawned [`Recovery`]:
@@ -163,10 +178,10 @@ impl Keep {
     /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
     /// ```
     ///
-    /// A record is written in a transaction of its own, after the rollback and before the response. It does not slow down a
-    /// success. [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it once it is older than the age, or the
-    /// delivery is processed. If it cannot be written, because Postgres is down or the process is killed, the failure is only
-    /// logged, if at all.
+    /// A failure is recorded in a transaction of its own, after the rollback and before the response, so it does
+    /// not slow down a success. [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes the record once
+    /// it is older than the age that you give them, or once the delivery is processed. If the record cannot be
+    /// written, because Postgres is down or the process is killed, the failure is only logged, if at all.
     ///
     /// Default: the provider's [`body_limit`](crate::Provider::body_limit).
     pub fn body_limit(mut self, bytes: usize) -> Self {
@@ -174,13 +189,13 @@ impl Keep {
         self
     }
 
-    /// The most deliveries, and the most bytes of bodies, that are kept of the endpoint. Deliveries that are dead or
-    /// only recorded count, and processed ones do not.
+    /// The most deliveries, and the most bytes of bodies, that are kept for the endpoint. Deliveries that are dead
+    /// or only recorded count; processed deliveries do not.
     ///
-    /// A failure over the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a delivery over
-    /// the quota without keeping it, and [`accepted`](Self::accepted) answers 503. A
-    /// delivery that is kept or processed already needs no room. The quota is counted every 5 seconds while
-    /// deliveries are kept, so somewhat more may be kept.
+    /// A failure over the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a delivery
+    /// over the quota without keeping it, and [`accepted`](Self::accepted) answers 503. A delivery that is already
+    /// kept or processed needs no room. The layer counts every 5 seconds while it keeps deliveries, so somewhat
+    /// more than the quota may be kept.
     ///
     /// Default: 100,000 deliveries, 1 GiB.
     pub fn quota(mut self, deliveries: u32, bytes: u64) -> Self {
@@ -188,9 +203,9 @@ impl Keep {
         self
     }
 
-    /// The backoff: the delays of the attempts of [`Recovery`]. The first one is after the first failure, and
-    /// each further one after the attempt before. Each varies by a fifth. Failed retries of the provider do
-    /// not move them. After the last one, a delivery is dead.
+    /// The backoff: the delays before the attempts of [`Recovery`]. The first delay starts with the first failure,
+    /// and each further delay with the failure of the attempt before. Each delay varies by a fifth. Failed retries
+    /// by the provider do not change the schedule. After the last attempt, a delivery is dead.
     ///
     /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
     pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
@@ -198,12 +213,12 @@ impl Keep {
         self
     }
 
-    /// Opens the breaker of the endpoint after this many failures of different deliveries in a row (at
-    /// least 1, at most 1,000). While it is open, one delivery is tried in each `probe_interval`, until one succeeds. The
-    /// rest wait without using up attempts.
+    /// Opens the breaker of the endpoint after this many failures of different deliveries in a row (at least 1, at
+    /// most 1,000). While the breaker is open, recovery tries one delivery in each `probe_interval`, until one
+    /// succeeds. The other deliveries wait without using up attempts.
     ///
-    /// Failed attempts of [`Recovery`] count and, with [`all`](Self::all), failed requests. A request of the provider
-    /// calls the handler as before. Default: 10 failures, 30 seconds.
+    /// Failed recovery attempts count and, with [`all`](Self::all), failed requests. A request from the provider
+    /// calls the handler even while the breaker is open. Default: 10 failures, 30 seconds.
     pub fn breaker(mut self, failures: u32, probe_interval: Duration) -> Self {
         self.breaker = Breaker {
             failures: i32::try_from(failures.max(1)).unwrap_or(i32::MAX),
@@ -212,15 +227,16 @@ impl Keep {
         self
     }
 
-    /// Calls `hook` with each dead delivery and the reason of its last attempt, for an alert. A dead delivery is also
-    /// logged at ERROR and counted.
+    /// Calls `hook` with each delivery that becomes dead and the reason of its last attempt, for example to send an
+    /// alert. A dead delivery is also logged at ERROR and counted.
     ///
-    /// It is called at once, in the process that made the last attempt. If that process is killed, or does not hear that
-    /// its write was committed, another one with a hook for the endpoint that has spawned [`Recovery`] calls it one or two
-    /// minutes later: at least once for each delivery that is still dead by then.
+    /// The hook is called at once, in the process that made the last attempt. If that process is killed, or does
+    /// not learn that its write was committed, another process calls its hook one or two minutes later, if it has a
+    /// hook for the endpoint and has spawned [`Recovery`]. A delivery that is still dead by then is reported at
+    /// least once.
     ///
-    /// It may block, like the one of [`Recovery::on_change`]: a delivery counts as reported once the hook has returned,
-    /// after 10 seconds, or if it panics. The answer to a request does not wait for it.
+    /// The hook may block, like the hook of [`Recovery::on_change`]: a delivery counts as reported once the hook
+    /// has returned, after 10 seconds, or if the hook panics. The answer to a request does not wait for the hook.
     ///
     /// Default: none.
     pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {

@@ -1,5 +1,5 @@
-//! Keeps requests for a layer before their handlers run, and decides what happens to a kept row when its delivery is sent again.
-//! Another layer may share its settings, but not its state.
+//! Keeps requests for a layer before their handlers run, and decides what happens to a kept row when its delivery
+//! is sent again. Several layers may share the settings, but each has a keeper of its own.
 
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ impl Keeper {
         }
         let accepted = store.resend(&again).await?;
         if matches!(accepted, Accepted::Known) {
-            // It may have been processed since. That has ended its row, which is now there again.
+            // The delivery may have been processed since then. In that case, its row had ended, and the resend has
+            // created it again.
             store.resolve(&again.delivery).await?;
         }
         self.settings.recovery.notify();
@@ -63,7 +64,7 @@ impl Keeper {
         acceptance_writer::write_group(store, group).await
     }
 
-    /// A request has been kept, and its attempt begins now, or waits.
+    /// Notes that a request has been kept. Its attempt starts now, or waits.
     pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>, begins: bool) {
         self.quota.note_kept(store, endpoint);
         self.settings.recovery.note_kept(endpoint);

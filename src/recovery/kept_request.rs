@@ -1,4 +1,4 @@
-//! What is kept of a request: without its signature and token, and only the headers that are named.
+//! The part of a request that is kept: without its signature and token, and with named headers only.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use super::traceparent::{TRACEPARENT, traceparent};
 use crate::provider::{Provider, received_uri};
 
-/// How the columns of `kept_requests` are written.
+/// The format of the columns of `kept_requests`.
 pub(super) const FORMAT: i16 = 1;
 
 /// A request as it is kept: without the signature or the token, which is not needed again, and only with headers that
@@ -22,7 +22,7 @@ pub(crate) struct KeptRequest {
     /// Lines of `name: value`.
     pub(super) headers: Vec<u8>,
     pub(super) body: Bytes,
-    /// How long it stays once it is processed, if it stays.
+    /// How long the request stays once the delivery is processed, if it stays.
     pub(super) archived_for: Option<Duration>,
 }
 
@@ -38,7 +38,7 @@ impl KeptRequest {
         let has_trace = traceparent(&head.headers).is_some();
         let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
             .into_iter()
-            // Later attempts can point back to the first by it.
+            // With this header, later attempts can point back to the first one.
             .chain(has_trace.then_some(&TRACEPARENT))
             .chain(provider.identifying_headers())
             .chain(further_headers);

@@ -1,21 +1,21 @@
-//! Masks words in reasons that may come from a payload, where reasons are shown. The tables have them unmasked. Which headers of
-//! a request are stored at all is in `kept_request.rs`.
+//! Masks the words of a reason that may come from a payload, wherever reasons are shown. The tables have the
+//! reasons unmasked. `kept_request.rs` decides which headers of a request are stored at all.
 
 /// The replacement for a quoted text.
 const TEXT: char = '…';
 
-/// A reason of this length may be cut off: no shorter one is.
+/// A reason of this length may have been cut off. A shorter one was not.
 const CUT: usize = 200;
 
 /// The replacement for digits.
 const DIGITS: char = '#';
 
-/// A reason without quoted texts, addresses and digits. Errors of parsers quote what they did not expect, and
+/// Masks quoted texts, mail addresses and digits in a reason. Parser errors quote what they did not expect, and
 /// messages quote the values that they are about.
 ///
-/// A quoted text may have quotes in it. So it reaches to the last quote of its kind, or to the end of a reason that may
-/// be cut off: better to mask too much. An apostrophe within a word does not begin a quoted text, but one after a
-/// prefix does, as in `b'..'`.
+/// A quoted text may have quotes in it. So it reaches to the last quote of its kind, or to the end of a reason that
+/// may be cut off: it is better to mask too much. An apostrophe within a word does not start a quoted text, but one
+/// after a prefix does, as in `b'..'`.
 pub(crate) fn masked(reason: &str) -> String {
     let mut masked = String::with_capacity(reason.len());
     let is_whole = reason.chars().count() < CUT;
@@ -52,7 +52,7 @@ pub(crate) fn masked(reason: &str) -> String {
     without_addresses(&masked)
 }
 
-/// Without words that may be mail addresses.
+/// Masks words that may be mail addresses.
 fn without_addresses(text: &str) -> String {
     if !text.contains('@') {
         return text.to_owned();
@@ -64,7 +64,7 @@ fn without_addresses(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The end of a quoted text, if this begins one.
+/// The quote that ends a quoted text, if this character starts one.
 fn closing(character: char) -> Option<char> {
     match character {
         '"' | '\'' | '`' => Some(character),
@@ -109,7 +109,7 @@ mod tests {
         ] {
             assert_eq!(masked(reason), expected);
         }
-        // The last quote of a reason that is cut off may be the one that begins a text.
+        // The last quote of a reason that is cut off may be the one that starts a text.
         let long = format!(r#"{{"detail":"Ada {}"#, "x".repeat(200));
         assert_eq!(masked(&long), r#"{"…"#);
     }

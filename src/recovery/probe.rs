@@ -1,6 +1,6 @@
-//! Asks each path at the start whether its requests reach a layer. (The probes of an open breaker are in `breaker.rs`.) A layer
-//! that was put before the routes, or a login in front of it, causes no error at the start, and provider and operator notice it
-//! late.
+//! Checks at startup whether requests to each path reach a layer. (The probes of an open breaker are in
+//! `breaker.rs`.) If a layer was added before the routes, or a login is in front of it, there is no error at
+//! startup, and the provider and the operator notice it late.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use super::router::Router;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// For the logs of whatever else answers it.
+/// Marks the probe in the logs of whatever answers it instead of a layer.
 const HEADER: HeaderName = HeaderName::from_static("x-webhook-probe");
 
-/// In the extensions of a probe. No request from outside can have it: extensions do not come over the wire, and the type is
-/// private. It has the endpoint of the layer that was reached.
+/// The mark of a probe, in the extensions of its request. No request from outside can have it: extensions do not
+/// come over the wire, and the type is private. It holds the endpoint of the layer that was reached.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probe(Arc<Mutex<Option<Arc<str>>>>);
 
@@ -39,7 +39,7 @@ impl Probe {
     }
 }
 
-/// Sends a probe to each of these paths, and warns where no layer of the endpoint answers.
+/// Sends a probe to each of these paths, and warns if no layer of the endpoint answers.
 pub(super) async fn probe(router: Router, places: Vec<Place>) {
     for Place { endpoint, path } in places {
         let Ok(uri) = path.parse::<Uri>() else {
@@ -51,7 +51,8 @@ pub(super) async fn probe(router: Router, places: Vec<Place>) {
             continue;
         };
         let probe = Probe::default();
-        // Without a layer, it reaches the application's own handler, or another service's: it must mean nothing there.
+        // Without a layer, the probe reaches a handler of the application or another service, where it must not
+        // mean anything.
         let mut request = Request::new(Full::new(Bytes::new()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -88,7 +89,8 @@ fn why(status: Option<StatusCode>) -> &'static str {
             "a middleware in front refuses it, such as a login"
         }
         Some(status) if status.is_redirection() => {
-            "it is redirected, as by a login or for a slash at the end; providers do not follow"
+            "the request is redirected, as by a login or because of a slash at the end; providers do not follow \
+             redirects"
         }
         Some(_) => {
             "something else has answered, such as the handler itself: is the layer applied to this route, after it was \

@@ -1,5 +1,6 @@
-//! The look for problems of endpoints, and their changes for the log and the hook. What is a problem, and its name, is in
-//! `activity/problem.rs` and `migrations/functions.sql`. A change is a row until a process has reported it to its hook.
+//! Looks for problems of endpoints, and reports their changes to the log and to the hook. `activity/problem.rs` and
+//! `migrations/functions.sql` define what a problem is, and its name. A change stays a row in the table `problems`
+//! until a process has reported it to its hook.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,13 +15,13 @@ use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::pg_time::{from_unix_time, interval};
 use crate::transaction::{DatabaseError, Store, Turn};
 
-/// How long a look counts for all processes. Each of them looks every half a minute.
+/// How long a look by one process counts for all processes. Each process looks every half a minute.
 const TURN: Duration = Duration::from_secs(25);
 
 /// Called with each change of a problem.
 pub(super) type OnChange = Arc<dyn Fn(&EndpointChange) + Send + Sync>;
 
-/// A problem of an endpoint has begun, or is over.
+/// The start or the end of a problem of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointChange {
@@ -28,12 +29,13 @@ pub struct EndpointChange {
     pub endpoint: String,
     /// What is or was wrong.
     pub problem: Problem,
-    /// What the problem is about, if that is not the endpoint: the event type, or the task that has stopped. `*` stands for those that are not told by
-    /// name, and ` (unverified)` is at the end of one that a sender may have chosen.
+    /// What the problem is about, if that is not the endpoint: the event type, or the task that has stopped. `*`
+    /// stands for event types that are not reported by name. A type that a sender may have chosen ends with
+    /// ` (unverified)`.
     pub subject: Option<String>,
-    /// When it was first seen.
+    /// When the problem was first seen.
     pub since: SystemTime,
-    /// Whether it is over.
+    /// Whether the problem is over.
     pub is_over: bool,
 }
 
@@ -61,16 +63,17 @@ impl EndpointChange {
     }
 }
 
-/// How a process looks.
+/// How a process looks for problems.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// Even if another process has looked a moment ago.
+    /// Whether it looks even if another process has looked a moment ago.
     pub(super) is_forced: bool,
     /// Whether it judges which endpoints no process recovers.
     pub(super) judges_absence: bool,
 }
 
-/// Looks at all endpoints for all processes, unless another one has done so a moment ago. Notes and logs what has changed.
+/// Looks for problems of all endpoints, on behalf of all processes, unless another process has done so a moment
+/// ago. Notes and logs what has changed.
 pub(super) async fn look(store: &Store, look: Look) -> Result<(), DatabaseError> {
     let looked = tokio::time::timeout(store.timeout, look_in_time(store, look));
     looked.await.unwrap_or(Err(DatabaseError::TimedOut))
@@ -88,15 +91,15 @@ async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
         .bind(Problem::names())
         .fetch_all(&mut *tx)
         .await?;
-    // Before the commit, whose answer may be lost.
+    // Logged before the commit, whose answer may be lost.
     for row in changes {
         EndpointChange::read(&row)?.log();
     }
     Ok(tx.commit().await?)
 }
 
-/// Tells the hook what no hook was told, one after the other. A change is taken just before it is told, so that a process
-/// which was frozen in between does not tell what was true before.
+/// Reports to the hook each change that was not reported to any hook, one after the other. A change is taken just
+/// before it is reported, so that a process which was frozen in between does not report what was true earlier.
 pub(super) async fn tell_changes(
     store: &Store,
     on_change: &OnChange,
@@ -117,7 +120,7 @@ pub(super) async fn tell_changes(
             return Ok(());
         };
         let change = EndpointChange::read(row)?;
-        // Another process may tell it by now.
+        // Another process may be reporting the change by now.
         if asked_at.elapsed() > TELLING / 2 {
             continue;
         }

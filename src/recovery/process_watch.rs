@@ -1,5 +1,5 @@
-//! The watch of a process: what it says and looks for all the time, for all layers of a recovery. It says which endpoints it
-//! recovers, looks how these are, and flushes what was counted.
+//! The watch: a background task of each process, for all layers of a recovery. It records which endpoints the
+//! process recovers, looks for problems of all endpoints, and flushes what the layers have counted.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
@@ -21,11 +21,12 @@ use crate::transaction::DatabaseError;
 /// How often a process looks for problems.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long a process that has kept its first delivery waits for another one to recover it.
+/// How long a process waits, after it has kept its first delivery, before it warns that no process recovers the
+/// endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A process that has just started looks without judging which endpoints no process recovers, and then once more: a rolling
-/// deploy may start the first process of an endpoint later.
+/// The first look of a process does not judge which endpoints no process recovers: a rolling deploy may start the
+/// first process of an endpoint later. The second look, soon after, does.
 const FIRST_LOOK: Look = Look {
     is_forced: true,
     judges_absence: false,
@@ -41,14 +42,15 @@ const LOOK: Look = Look {
     judges_absence: true,
 };
 
-/// Deliveries are counted up to this number, so that the count is bounded. That of all endpoints together is bounded as well,
-/// but each may have [a few](LEAST_COUNT).
+/// Deliveries are counted only up to this number, so that a count is bounded. Failed deliveries of all endpoints
+/// together are bounded by it as well, but each endpoint is counted up to at least [`LEAST_COUNT`].
 const MAX_COUNT: i64 = 10_000;
 
 const LEAST_COUNT: i64 = 100;
 
-/// The watch of a process, until it is asked to stop: it flushes what all layers have counted and, every half a minute, says
-/// what this process recovers, looks how the endpoints are, and reads what the metrics tell. `looked` hears of each look.
+/// Runs the watch until it is asked to stop. It flushes what all layers have counted. Every half a minute, it also
+/// records what this process recovers, looks for problems of all endpoints, and reads the numbers for the metrics.
+/// After each look, it notifies `looked`.
 pub(super) async fn watch(
     shared: Arc<Shared>,
     tasks: Arc<[WatchedTask]>,
@@ -63,7 +65,8 @@ pub(super) async fn watch(
     let (mut overdue, mut stalled) = (BTreeSet::new(), BTreeSet::new());
     loop {
         let overdue_before = std::mem::replace(&mut overdue, overdue_of(&tasks));
-        // In two rounds: a process that was frozen finds all of them overdue at first.
+        // A task has stalled if it is overdue in two rounds: a process that was frozen finds all its tasks overdue
+        // at first.
         let stalled_now = &overdue & &overdue_before;
         if stalled_now != stalled {
             log_stalled(&stalled, &stalled_now);
@@ -101,7 +104,7 @@ pub(super) async fn watch(
     }
 }
 
-/// A loop of this process, as the watch sees it.
+/// A background task of this process, as the watch sees it.
 pub(super) struct WatchedTask {
     name: &'static str,
     progress: Progress,
@@ -116,7 +119,7 @@ impl WatchedTask {
     }
 }
 
-/// Which loops do not come round. Those of several lists have one name.
+/// The names of the tasks that are overdue. The tasks of several lists share one name.
 fn overdue_of(tasks: &[WatchedTask]) -> BTreeSet<&'static str> {
     let overdue = tasks.iter().filter(|task| task.progress.is_overdue());
     overdue.map(|task| task.name).collect()
@@ -126,17 +129,17 @@ fn log_stalled(before: &BTreeSet<&str>, now: &BTreeSet<&str>) {
     for task in now.difference(before) {
         tracing::error!(
             task,
-            "a background task of webhooks has stopped, although its process lives: a thread may be blocked, as by a \
-             handler"
+            "a webhook background task has stopped, although its process is alive: a thread may be blocked, for \
+             example by a handler"
         );
     }
     for task in before.difference(now) {
-        tracing::info!(task, "a background task of webhooks goes on");
+        tracing::info!(task, "a webhook background task is running again");
     }
 }
 
-/// Tells the hooks after each look of the watch, also after its last one. They are the application's, and may take their time:
-/// the watch does not wait for them.
+/// Calls the hooks after each look of the watch, even after its last one. Hooks are functions of the application
+/// and may be slow, so the watch does not wait for them.
 pub(super) async fn tell(
     shared: Arc<Shared>,
     on_change: Option<OnChange>,
@@ -152,7 +155,8 @@ pub(super) async fn tell(
     }
 }
 
-/// The same once, for a process that comes and goes. It does not judge which endpoints no process recovers.
+/// Looks for problems and calls the hooks once, for a process that runs only from time to time. It does not judge
+/// which endpoints no process recovers.
 pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_forced: bool) {
     let look = Look {
         is_forced,
@@ -163,7 +167,7 @@ pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_
     tell_hooks(shared, on_change, &stop).await;
 }
 
-/// Says what this process recovers and which of its loops have stopped, and looks how all endpoints are.
+/// Records what this process recovers and which of its tasks have stopped, and looks for problems of all endpoints.
 async fn serve_and_look(shared: &Shared, stalled: &BTreeSet<&str>, look: Look) {
     match shared.store.look_at_environment().await {
         Ok(true) => {}
@@ -185,7 +189,7 @@ async fn serve_and_look(shared: &Shared, stalled: &BTreeSet<&str>, look: Look) {
     }
 }
 
-/// Reports to the hooks of this process.
+/// Calls the hooks of this process for what is not reported yet.
 async fn tell_hooks(shared: &Shared, on_change: Option<&OnChange>, stop: &Stop) {
     if let Some(on_change) = on_change
         && let Err(error) = problems::tell_changes(&shared.store, on_change, stop).await
@@ -197,8 +201,8 @@ async fn tell_hooks(shared: &Shared, on_change: Option<&OnChange>, stop: &Stop) 
     }
 }
 
-/// Counts for the metrics what has failed and waits, and what no process recovers. `unserved` are the endpoints of which such
-/// a number was set before.
+/// Counts for the metrics the deliveries that have failed and wait, and the due deliveries that no process
+/// recovers. `unserved` holds the endpoints whose metric of the second kind was set before.
 async fn count(shared: &Shared, unserved: &mut HashSet<String>) -> Result<(), DatabaseError> {
     let endpoints = shared.endpoints.all();
     let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
@@ -222,8 +226,8 @@ async fn count(shared: &Shared, unserved: &mut HashSet<String>) -> Result<(), Da
     Ok(())
 }
 
-/// Warns if no process recovers an endpoint of which a delivery was kept. Until then it holds nothing of a process or of
-/// a test that ends: no connection, above all.
+/// Warns if no process recovers an endpoint for which a delivery was kept. While it waits, it keeps nothing alive
+/// that a process or a test drops at its end, above all no connection.
 pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
     tokio::time::sleep(PATIENCE).await;
     let Some(shared) = shared.upgrade() else {
@@ -248,7 +252,7 @@ pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
         ),
         Ok(false) => {}
         Err(error) => {
-            tracing::debug!(%error, "could not see whether a process recovers a webhook endpoint")
+            tracing::debug!(%error, "could not check whether a process recovers a webhook endpoint")
         }
     }
 }

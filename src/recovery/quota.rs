@@ -1,4 +1,4 @@
-//! The quota: the most that is kept of an endpoint.
+//! The quota: how much may be kept for an endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use crate::provider::delivery::Delivery;
 use crate::tasks_and_errors::background::spawn_once;
 use crate::transaction::{DatabaseError, Store};
 
-/// How often it is counted while deliveries are kept. Between two counts, more may be kept than the quota allows.
+/// The time between two counts while deliveries are kept. Meanwhile, more may be kept than the quota allows.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often it is counted while it is full. Refused deliveries must not wait long for room.
+/// The time between two counts while the quota is exhausted. Refused deliveries must not wait long for room.
 const WHILE_FULL: Duration = Duration::from_secs(1);
 
 /// The most deliveries, and the most bytes of bodies, that are kept.
@@ -44,7 +44,7 @@ impl Default for QuotaLimits {
 pub(crate) struct Quota {
     limits: QuotaLimits,
     is_full: Arc<AtomicBool>,
-    /// When it was counted. Locked during a count.
+    /// When the kept deliveries were last counted. Locked during a count.
     counted_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -66,11 +66,11 @@ impl Quota {
         if !self.is_full.load(Ordering::Relaxed) {
             return Ok(true);
         }
-        // One request counts again, and the requests beside it wait for the result.
+        // One request counts again, and concurrent requests wait for its result.
         let mut counted_at = self.counted_at.lock().await;
         if counted_at.is_none_or(|at| at.elapsed() > WHILE_FULL) {
             let counted = self.count(store, delivery.endpoint()).await;
-            // Also after a count that failed. Without this, the requests that wait count one after the other.
+            // Also set after a failed count. Otherwise, the requests that wait would count one after the other.
             *counted_at = Some(Instant::now());
             counted?;
         }
@@ -78,7 +78,7 @@ impl Quota {
         Ok(!self.is_full.load(Ordering::Relaxed) || store.is_known(delivery).await?)
     }
 
-    /// A delivery was kept. Counts in the background, if it is time for it.
+    /// Notes that a delivery was kept. Counts in the background, if it is time to.
     pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>) {
         let Ok(mut counted_at) = self.counted_at.clone().try_lock_owned() else {
             return;

@@ -1,10 +1,10 @@
-//! The lists that are reconciled for the layers of a recovery.
+//! The provider lists that are reconciled for the layers of a recovery.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::task::Recovery;
 
-/// The identity of a list. Its position is stored under it.
+/// The identity of a list, under which its position is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReconciledList {
     pub(crate) endpoint: Arc<str>,
@@ -18,8 +18,9 @@ pub(crate) struct ReconciledList {
 pub(super) struct ReconciledLists(Mutex<Vec<Weak<ReconciledList>>>);
 
 impl Recovery {
-    /// Takes a list, for as long as the result is held. `None` if it is taken: two lists of one name would take each
-    /// other's position for their own, and each would skip events that only the other one has looked at.
+    /// Reserves a list, for as long as the result is held. `None` if it is reserved already: two lists with the
+    /// same name would each take the other's position for their own, and each would skip events that only the other
+    /// one has looked at.
     pub(crate) fn reconcile(&self, list: ReconciledList) -> Option<Arc<ReconciledList>> {
         // Nothing panics while it holds the lock.
         let lists = &self.shared.reconciled_lists.0;

@@ -24,25 +24,27 @@ use crate::tasks_and_errors::handler_error::Next;
 use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{DatabaseError, RowKeys};
 
-/// How long a delivery waits at least after its attempt has reached no layer of this process.
+/// The shortest wait of a delivery after its attempt has reached no layer of this process.
 const UNREACHED_WAIT: Duration = Duration::from_secs(60);
 
-/// How often it looks at all endpoints while one of them has a backlog.
+/// How often recovery looks at all endpoints while one of them has a backlog.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The wait if rows are due and none can be taken: transactions hold them, such as that of a request that has claimed its
-/// delivery.
+/// The wait if rows are due but none can be taken, because transactions hold them: for example, the transaction of
+/// a request that has claimed its delivery.
 const LOCKED_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a look takes at most, and a take, which has several steps.
+/// The longest time of a *look*, which queries the endpoints for due deliveries, and of a *take*, which marks a
+/// batch of due deliveries as taken, in several steps.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 const LONGEST_TAKE: Duration = Duration::from_secs(40);
 
-/// How long a statement goes on after recovery was asked to stop. If it were broken off, it might already have
-/// taken deliveries, which would count as attempts that did not end.
+/// How long a running statement may go on after recovery was asked to stop. If it were interrupted, it might
+/// already have taken deliveries, and these would count as attempts that did not end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The one attempt that a take has counted. Where this file itself records a failure, it was not made, and is subtracted.
+/// A take counts one attempt for each delivery. If this file itself records a failure, that attempt was not made,
+/// and is subtracted.
 const COUNTED_BY_TAKE: i32 = 1;
 
 pub(super) struct Runner {
@@ -53,32 +55,32 @@ pub(super) struct Runner {
     pub(super) attempts: Mutex<JoinSet<()>>,
 }
 
-/// The result of an attempt of [`Recovery::run_due`](crate::Recovery::run_due).
+/// The result of an attempt by [`Recovery::run_due`](crate::Recovery::run_due).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttemptResult {
     /// The delivery.
     pub delivery: Delivery,
-    /// What the layer has answered. `None` if it was not reached or has not answered in time, if the request could not be
-    /// read, and if the attempts before it did not end.
+    /// What the layer has answered. `None` if the layer was not reached or has not answered in time, if the request
+    /// could not be read, or if earlier attempts did not end.
     pub outcome: Option<Outcome>,
 }
 
-/// The result of a look.
+/// The result of a look: what there is to do until the next one.
 struct Agenda {
     /// The endpoints with due deliveries.
     due: Vec<DueEndpoint>,
     looked_at: Instant,
     has_taken: bool,
-    /// The time to the next look, if nothing can be taken and there is no news.
+    /// The time until the next look, if nothing can be taken and no notification arrives.
     wait: Duration,
-    /// Of all endpoints. After this time, an attempt has ended, and a slot is free.
+    /// The longest attempt of all endpoints. After this time, a running attempt has ended, and its slot is free.
     longest_attempt: Duration,
 }
 
 struct DueEndpoint {
     served: Arc<Served>,
-    /// The breaker is open.
+    /// Whether the breaker is open.
     is_open: bool,
     /// Whether more may be due than was taken.
     has_more: bool,
@@ -90,14 +92,15 @@ impl Runner {
         self.shared.stay_alive();
         let mut turn = 0;
         while !stop.is_asked() {
-            // Registered before it looks: it must not miss one in between.
+            // Registered before the look, so that no notification is missed in between.
             let news = self.shared.news.notified();
             stop.takes(LONGEST_LOOK);
             let Some(mut agenda) = stop.or(self.look()).await else {
                 break;
             };
             self.work_off(&mut agenda, &mut turn, &mut stop).await;
-            // Without this wait, it would look at due deliveries that it cannot take as fast as Postgres answers.
+            // Without this wait, the loop would query due deliveries that it cannot take, as fast as Postgres
+            // answers.
             if !agenda.has_taken {
                 stop.takes(agenda.wait);
                 let _ = stop.or(tokio::time::timeout(agenda.wait, news)).await;
@@ -156,7 +159,8 @@ impl Runner {
         }
     }
 
-    /// Takes deliveries of an endpoint for this slot and others that are free. What it takes ahead waits.
+    /// Takes deliveries of an endpoint, for this slot and for other free slots. Deliveries that are taken ahead
+    /// wait (`ahead.rs`).
     async fn take_for(
         &self,
         endpoint: &mut DueEndpoint,
@@ -168,13 +172,13 @@ impl Runner {
         let mut taken = self.take(endpoint, limit).await?.into_iter();
         endpoint.has_more = taken.len() == limit;
         let begins = taken.by_ref().take(slots.len());
-        // By `zip`, one more of them would be taken and dropped.
+        // With `zip` alone, one more delivery would be taken from the iterator and dropped.
         let begins: Vec<_> = begins.collect();
         endpoint.ahead.put(taken, ended);
         Ok(begins.into_iter().zip(slots).collect())
     }
 
-    /// Begins the attempt at a taken delivery.
+    /// Starts the attempt at a taken delivery.
     fn begin(
         self: &Arc<Self>,
         taken: Taken,
@@ -190,7 +194,7 @@ impl Runner {
         });
     }
 
-    /// Gives back deliveries that were taken ahead and have not begun.
+    /// Gives back deliveries that were taken ahead and have not started.
     fn give_back_ahead(self: &Arc<Self>, endpoint: &mut DueEndpoint) {
         let taken = endpoint.ahead.take_all();
         if taken.is_empty() {
@@ -211,7 +215,7 @@ impl Runner {
         });
     }
 
-    /// Spawns work that the end of the loop waits for.
+    /// Spawns work that the loop waits for at its end.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.attempts().spawn(async {
             guarded("attempt", work).await;
@@ -222,7 +226,7 @@ impl Runner {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the attempt, or gives the delivery back if recovery is asked to stop before.
+    /// Makes the attempt, or gives the delivery back if recovery is asked to stop before the attempt.
     async fn run_taken(
         &self,
         taken: Taken,
@@ -232,7 +236,7 @@ impl Runner {
         stop: &mut Stop,
     ) {
         if let Some(slot) = self.slot_or_all_slots(&taken, slot, stop).await {
-            // The loop may wait for one attempt after the other, if they run alone.
+            // If attempts run alone, the loop may wait for one after the other.
             stop.takes_longer(served.longest_attempt() + LONGEST_LOOK);
             taken.attempt.hold(Place {
                 _running: running,
@@ -254,7 +258,7 @@ impl Runner {
         note_given_back(tokio::time::timeout(GRACE, given_back).await);
     }
 
-    /// A free slot, or `None` if there is none by then.
+    /// A free slot, or `None` if no slot is free by `until`.
     async fn free_slot_until(&self, until: Option<Instant>) -> Option<OwnedSemaphorePermit> {
         match until {
             Some(until) => timeout_at(until, self.free_slot()).await.ok(),
@@ -270,7 +274,7 @@ impl Runner {
         }
     }
 
-    /// Half of the slots that are free, this one included: another endpoint gets the rest.
+    /// This slot and half of the other free slots. The rest is left to other endpoints.
     fn more_slots(&self, slot: OwnedSemaphorePermit) -> Vec<OwnedSemaphorePermit> {
         let mut slots = vec![slot];
         for _ in 0..self.shared.slots.available_permits() / 2 {
@@ -279,7 +283,7 @@ impl Runner {
         slots
     }
 
-    /// Looks which endpoints have due deliveries.
+    /// Queries which endpoints have due deliveries.
     async fn look(&self) -> Agenda {
         let mut agenda = Agenda {
             due: Vec::new(),
@@ -299,7 +303,7 @@ impl Runner {
                 return agenda;
             }
         };
-        // After the answer, however long that took.
+        // Measured after the answer, no matter how long that took.
         agenda.looked_at = Instant::now();
         for served in &endpoints {
             let Some(next) = next.iter().find(|next| *next.endpoint == *served.endpoint) else {
@@ -326,8 +330,8 @@ impl Runner {
         agenda
     }
 
-    /// The slot for an attempt, or all slots if it runs alone. `None` if recovery is asked to stop before the attempt
-    /// begins.
+    /// The slot for an attempt, or all slots if it runs alone. `None` if recovery is asked to stop before the
+    /// attempt starts.
     async fn slot_or_all_slots(
         &self,
         taken: &Taken,
@@ -468,12 +472,12 @@ impl Runner {
                 report.send(&delivery, failed.reason(), kept.takes).await;
             }
             Ok(_) => {}
-            // It is taken again in a few seconds.
+            // The delivery is taken again in a few seconds.
             Err(error) => not_written(&error),
         }
     }
 
-    /// Takes back an attempt that no layer has seen.
+    /// Takes back the count of an attempt that has reached no layer.
     async fn unreached(
         &self,
         status: Option<StatusCode>,
@@ -497,7 +501,7 @@ impl Runner {
     }
 }
 
-/// The path has no query, which may have a token.
+/// Logs the path without its query, which may contain a token.
 fn warn_of_unreached(
     attempt: &RecoveryAttempt,
     served: &Served,
@@ -512,10 +516,10 @@ fn warn_of_unreached(
         method = method.as_str(),
         path,
         status = status.map(|status| status.as_u16()),
-        "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
-         that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
-         (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and \
-         then after twice as long each time; of further deliveries, this is not said for a minute"
+        "webhook recovery: no layer of this endpoint was reached, so this does not count as an attempt; the router \
+         given to `Recovery::spawn` has no such route, or a middleware has refused the request (`Keep::headers`, \
+         `Recovery::prepare_request`); the delivery is tried again in a minute, and then after twice as long each \
+         time; for other deliveries of the endpoint, this is not logged again for a minute"
     );
 }
 
@@ -525,8 +529,8 @@ fn warn_of_other_format(attempt: &RecoveryAttempt, served: &Served) {
         endpoint = delivery.endpoint(),
         delivery_id = delivery.id().as_str(),
         "webhook recovery: another version of idempotent-webhook has kept this delivery, in a format that this \
-         one does not read; it waits for a process of that version: it is tried again in a minute, and then \
-         after twice as long each time"
+         one does not read; the delivery waits for a process of that version: it is tried again in a minute, and \
+         then after twice as long each time"
     );
 }
 
@@ -534,7 +538,7 @@ fn could_not_take(error: &DatabaseError) {
     tracing::warn!(%error, "webhook recovery could not look for due deliveries");
 }
 
-/// A delivery that was not given back is free once its number is given up.
+/// Logs a failed give-back. The delivery is free once the number under which it was taken is given up.
 fn note_given_back<T>(written: Result<Result<T, DatabaseError>, Elapsed>) {
     match written {
         Ok(Ok(_)) => {}
@@ -544,18 +548,18 @@ fn note_given_back<T>(written: Result<Result<T, DatabaseError>, Elapsed>) {
 }
 
 fn not_written(error: &DatabaseError) {
-    tracing::warn!(%error, "could not record the result of an attempt of webhook recovery");
+    tracing::warn!(%error, "webhook recovery could not record the result of an attempt");
 }
 
 impl Agenda {
-    /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep
-    /// another one waiting. Among equals, the endpoint whose turn is longest ago.
+    /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep another
+    /// one waiting. Among equals, the endpoint whose last turn is longest ago.
     fn least_busy(&mut self) -> Option<&mut DueEndpoint> {
         let due = self.due.iter_mut();
         due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))
     }
 
-    /// Until when the first delivery that is taken ahead waits.
+    /// The time until which the deliveries that are taken ahead may wait: the earliest of all endpoints.
     fn ahead_until(&self) -> Option<Instant> {
         let due = self.due.iter();
         due.filter_map(|endpoint| endpoint.ahead.until()).min()

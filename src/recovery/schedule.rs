@@ -1,4 +1,5 @@
-//! The backoff: when a failed delivery runs again. `failed_attempt.rs` decides whether its delay applies.
+//! The backoff: when a failed delivery runs again. `failed_attempt.rs` decides whether the delay of the schedule
+//! applies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,8 +45,8 @@ impl Schedule {
         &self.0
     }
 
-    /// The delay after `retries` attempts of the schedule. It varies by a fifth, so deliveries that failed together do
-    /// not run together. `None` after the last one.
+    /// The delay after `retries` attempts of the schedule. It varies by a fifth, so that deliveries that failed
+    /// together do not run together. `None` if no delay is left.
     pub(crate) fn delay_after(&self, retries: u32) -> Option<Duration> {
         let index = usize::try_from(retries).ok()?;
         let delay = self.0.get(index)?;

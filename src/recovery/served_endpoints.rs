@@ -14,20 +14,20 @@ use crate::tasks_and_errors::log_once::LogOnce;
 /// How often the log says that attempts reach no layer.
 const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);
 
-/// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
+/// An endpoint whose layer keeps deliveries, for as long as the layer or one of its services exists.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(super) endpoint: Arc<str>,
     pub(super) schedule: Schedule,
     pub(super) breaker: Breaker,
     settings: Mutex<ServedSettings>,
-    /// How many attempts of recovery are running.
+    /// How many recovery attempts are running.
     running: AtomicUsize,
-    /// How many of them have ended.
+    /// How many recovery attempts have ended.
     ended: AtomicUsize,
-    /// When it was its turn last.
+    /// The number of the endpoint's last turn.
     turn: AtomicU64,
-    /// Whether attempts have failed since the last success, as this process knows.
+    /// Whether attempts have failed since the last success, as far as this process knows.
     has_failures: AtomicBool,
     /// When the log last said that an attempt of this process has reached no layer.
     unreached: LogOnce,
@@ -44,7 +44,7 @@ pub(crate) struct ServedLayer {
 /// Settings that may change until the layer makes a service.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedSettings {
-    /// The longest time that an attempt takes.
+    /// The longest time that an attempt may take.
     pub(crate) longest_attempt: Duration,
     pub(crate) dead_report: DeadReport,
     pub(crate) is_rehearsable: bool,
@@ -65,7 +65,7 @@ impl Served {
         }
     }
 
-    /// The layer makes a service.
+    /// Sets the settings when the layer makes a service.
     pub(crate) fn set(&self, settings: ServedSettings) {
         *self.lock_settings() = settings;
     }
@@ -97,7 +97,7 @@ impl Served {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an attempt until the guard is dropped.
+    /// Counts an attempt as running until the guard is dropped.
     pub(super) fn run(self: &Arc<Self>) -> Running {
         self.running.fetch_add(1, Ordering::Relaxed);
         Running(self.clone())
@@ -111,12 +111,12 @@ impl Served {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// An attempt has reached no layer. Returns whether it is time to log that.
+    /// Notes that an attempt has reached no layer. Returns whether it is time to log that.
     pub(super) fn note_unreached(&self) -> bool {
         self.unreached.is_first(())
     }
 
-    /// It is its turn.
+    /// Notes that it is the endpoint's turn.
     pub(super) fn set_turn(&self, turn: u64) {
         self.turn.store(turn, Ordering::Relaxed);
     }
@@ -125,18 +125,18 @@ impl Served {
         self.turn.load(Ordering::Relaxed)
     }
 
-    /// An attempt has failed.
+    /// Notes that an attempt has failed.
     pub(crate) fn note_failure(&self) {
         self.has_failures.store(true, Ordering::Relaxed);
     }
 
-    /// Whether attempts have failed since the last success, as this process knows.
+    /// Whether attempts have failed since the last success, as far as this process knows.
     pub(super) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Relaxed)
     }
 
-    /// Whether attempts have failed since the last success. Only the first caller gets to know, and
-    /// closes the breaker.
+    /// Whether attempts have failed since the last success. Only the first caller gets `true`, and closes the
+    /// breaker.
     pub(crate) fn take_failures(&self) -> bool {
         self.has_failures() && self.has_failures.swap(false, Ordering::Relaxed)
     }
@@ -167,7 +167,7 @@ impl Endpoints {
         served
     }
 
-    /// Each once, by name.
+    /// All endpoints, each one once, in the order of their names.
     pub(super) fn all(&self) -> Vec<Arc<Served>> {
         let mut served: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         served.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));

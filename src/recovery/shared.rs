@@ -1,4 +1,5 @@
-//! The state that the handles of a recovery share with the layers, with the slots: how many attempts may run in the background.
+//! The state that the handles of a recovery share with the layers. It includes the slots, which limit how many
+//! attempts may run in the background.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +19,15 @@ pub(super) struct Shared {
     pub(super) endpoints: Endpoints,
     pub(super) reconciled_lists: ReconciledLists,
     pub(super) joined_layers: JoinedLayers,
-    /// A slot for each attempt that may run at once in the background, of recovery and of all layers.
+    /// A slot for each attempt that may run in the background at the same time, in recovery and in all layers
+    /// together.
     pub(super) slots: Arc<Semaphore>,
     pub(super) concurrency: Mutex<usize>,
     /// Whether another process runs the deliveries that this one keeps.
     pub(super) elsewhere: bool,
     pub(super) is_spawned: AtomicBool,
     pub(super) has_kept: AtomicBool,
-    /// Something may be due.
+    /// Notified when something may be due.
     pub(super) news: Notify,
 }
 

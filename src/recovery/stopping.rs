@@ -1,5 +1,5 @@
-//! `RecoveryTask`: stops everything that runs beside the requests, all at once, within a limit, and with a list of what was
-//! left.
+//! `RecoveryTask`: stops everything that runs outside of requests, all at the same time and within a limit, and
+//! lists what was left.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,13 +12,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::shared::Shared;
 use crate::tasks_and_errors::background::Background;
 
-/// How long a server may wait for its connections. A sender that falls silent would hold it up forever.
+/// How long a server may wait for its connections. A sender that falls silent would hold up the server forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// The part of the limit in which the process gives up its place among the others.
+/// The part of the limit that is left for the process to sign off in the database (`leave` in `liveness/mod.rs`).
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// How long a hook may go on, and a round of the watch.
+/// How long a call of a hook, or a round of the watch, may go on.
 const HOOK_LIMIT: Duration = Duration::from_secs(10);
 
 const SERVER: &str = "the server";
@@ -34,21 +34,21 @@ pub struct RecoveryTask {
     pub(super) limit: Duration,
 }
 
-/// The work that had not ended when a [`RecoveryTask`] was stopped. It is rolled back at the end of the process, and
-/// another process takes over kept deliveries.
+/// The work that had not ended when a [`RecoveryTask`] was stopped. This work is rolled back at the end of the
+/// process, and another process takes over the kept deliveries.
 ///
 /// Its `Display` is for a log: `recovery, deliveries of billing`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished(BTreeSet<String>);
 
 impl Unfinished {
-    /// Whether all has ended.
+    /// Whether everything has ended.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What has not ended: `the server`, which still waits for connections; `recovery`, `watch`, `hooks`, `retention`,
-    /// `reconciliation`, `subscriptions`; and `deliveries of` an endpoint.
+    /// What has not ended: `the server`, if it still waits for connections; `recovery`, `watch`, `hooks`,
+    /// `retention`, `reconciliation`, `subscriptions`; and `deliveries of` an endpoint.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -71,19 +71,22 @@ impl RecoveryTask {
         self.stop_with(std::future::ready(())).await
     }
 
-    /// Stops everything that this handle runs, beside a server that is stopping as well, and returns what has not ended within
-    /// the [limit](crate::Recovery::stop_limit), which is also logged at WARN. Call it at the signal, and end the process
-    /// when it returns:
+    /// Stops everything that this handle runs, next to a server that is stopping as well, and returns what has not
+    /// ended in time.
     ///
-    /// 1. At once, recovery takes nothing more, and gives back taken deliveries that have not begun. Reconciliation,
-    ///    comparisons of subscriptions and retention are broken off. A call of a hook has ten seconds to end.
-    /// 2. The server has ten seconds to end, or two fifths of the limit if that is less. A sender that falls silent in
-    ///    the middle of its request would hold it up forever.
-    /// 3. Deliveries in flight have the rest of the time. Then the counts are written, and the process gives up its
-    ///    place among the others, so that none takes it for dead.
+    /// Work that has not ended within the [limit](crate::Recovery::stop_limit) is also logged at WARN. Call this
+    /// when the stop signal arrives, and end the process when it returns:
     ///
-    /// `server` is a future that ends with the server, such as the handle of its task. The server must be stopping
-    /// already, or stop by itself.
+    /// 1. At once, recovery stops taking deliveries, and gives back taken deliveries whose attempts have not
+    ///    started. Reconciliation, comparisons of subscriptions and retention are interrupted. A running hook has
+    ///    ten seconds to end.
+    /// 2. The server has ten seconds to end, or two fifths of the limit if that is less. A sender that falls silent
+    ///    in the middle of its request would hold up the server forever.
+    /// 3. Deliveries in flight have the rest of the time. After that, the counts are written, and the process signs
+    ///    off in the database, so that no other process takes it for dead.
+    ///
+    /// `server` is a future that ends when the server has stopped, such as the handle of its task. The server must
+    /// be stopping already, or stop by itself.
     pub async fn stop_with<F: Future>(self, server: F) -> Unfinished {
         let deadline = Instant::now() + self.limit;
         let goodbye = GOODBYE.min(self.limit / 10);
@@ -102,7 +105,7 @@ impl RecoveryTask {
             stopping.add(name, async move { layer.drained().await });
         }
         let mut left = stopping.until(deadline - goodbye).await;
-        // Attempts that a layer has taken itself have their numbers from here.
+        // Attempts that a layer has taken itself have numbers of this recovery, so it leaves after them.
         if timeout_at(deadline, self.shared.liveness.leave())
             .await
             .is_err()
@@ -113,7 +116,7 @@ impl RecoveryTask {
             left.0.insert(SERVER.to_owned());
         }
         if !left.is_empty() {
-            tracing::warn!(unfinished = %left, "webhooks have not ended in time");
+            tracing::warn!(unfinished = %left, "webhook work has not ended in time");
         }
         left
     }
@@ -145,7 +148,7 @@ impl Stopping {
         });
     }
 
-    /// Waits until all have ended, at most until then.
+    /// Waits until all parts have ended, at most until the deadline.
     async fn until(mut self, deadline: Instant) -> Unfinished {
         let mut left: BTreeSet<usize> = (0..self.names.len()).collect();
         while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next()).await {

@@ -1,5 +1,5 @@
-//! A kept delivery that an attempt has taken, and the mark by which `layer/request/service.rs` recognises its request. The
-//! take itself is `kept/take.sql`.
+//! A kept delivery that an attempt has taken, and the mark by which `layer/request/service.rs` recognizes its
+//! request. The statement that takes deliveries is `kept/take.sql`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,20 +19,22 @@ use crate::provider::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDeli
 use crate::transaction::pg_time::from_unix_time;
 use crate::transaction::{DatabaseError, Explained, RowKeys, Store};
 
-/// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
+/// Identifies the attempt that has taken a kept delivery. The writes of this attempt have no effect once another
+/// attempt has taken the delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    /// The number of the take. It is not a count: it begins at the time of the row, and whatever ends an attempt
-    /// increases it.
+    /// The number of the take. It is not a count: it starts at the time when the row was created, and whatever ends
+    /// an attempt increases it.
     pub(crate) takes: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
-    /// Held until the result is recorded. If it is lost before, the delivery is free for another attempt.
+    /// The number under which the delivery was taken. It is held until the result is recorded. If it is lost before
+    /// that, the delivery is free for another attempt.
     pub(super) _taker: Taker,
 }
 
-/// In the extensions of a request that was verified when it was kept. No request from outside can
-/// have it: extensions do not come over the wire, and the type is private.
+/// The mark of a recovery attempt, in the extensions of a request that was verified when it was kept. No request
+/// from outside can have the mark: extensions do not come over the wire, and the type is private.
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveryAttempt(Arc<Inner>);
 
@@ -40,15 +42,15 @@ pub(crate) struct RecoveryAttempt(Arc<Inner>);
 struct Inner {
     stored: StoredDelivery,
     take: Take,
-    /// Whether the layer of the endpoint has taken the attempt.
+    /// Whether the layer of the endpoint was reached, and has taken over the attempt.
     reached: AtomicBool,
     /// The layer's answer.
     outcome: OnceLock<Outcome>,
-    /// Held until the end of the layer's work, whatever a middleware answers meanwhile.
+    /// Held until the end of the layer's work, even if a middleware answers before that.
     place: OnceLock<Place>,
 }
 
-/// The place of a running attempt.
+/// What a running attempt occupies: a slot, and a place among the endpoint's running attempts.
 #[derive(Debug)]
 pub(super) struct Place {
     /// Dropped before the slot, since the runner counts the running attempts when it gets the slot.
@@ -56,7 +58,7 @@ pub(super) struct Place {
     pub(super) _slot: OwnedSemaphorePermit,
 }
 
-/// The delivery of a kept row. Its layer knows the name of the provider.
+/// The delivery of a kept row. The name of the provider is not in the row: the layer knows it.
 #[derive(Debug)]
 pub(super) struct StoredDelivery {
     endpoint: Arc<str>,
@@ -106,7 +108,7 @@ pub(super) struct Taken {
     pub(super) request: Result<Request<Full<Bytes>>, Unreadable>,
 }
 
-/// Why a kept delivery has no request.
+/// Why the request of a kept delivery cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// It is damaged, or was not read.
@@ -175,19 +177,21 @@ impl Taken {
         })
     }
 
-    /// Whether this take has found that a second attempt in a row did not end. That counts as a failure, and nothing runs
-    /// for it. The first attempt may have been killed by another delivery.
+    /// Whether this take has found that a second attempt in a row did not end. That counts as a failure, and
+    /// nothing runs for this take. A first attempt that did not end is not a failure, because another delivery may
+    /// have killed the process.
     pub(super) fn has_failed_unfinished(&self) -> bool {
         self.found_unfinished && self.unfinished_in_a_row > 1
     }
 
-    /// Whether this is the attempt after such a failure. It may kill its process, and with it other attempts.
+    /// Whether this is the attempt after such a failure. It may kill its process, and other attempts with it.
     pub(super) fn runs_alone(&self) -> bool {
         !self.found_unfinished && self.unfinished_in_a_row > 1
     }
 }
 
-/// The schema belongs to another version of this crate. The delivery is taken again and again.
+/// Logs a row that cannot be read, because the schema belongs to another version of this crate. The delivery is
+/// taken again and again.
 fn cannot_read(served: &Served, error: &sqlx::Error) {
     tracing::error!(
         endpoint = &*served.endpoint,
@@ -208,7 +212,7 @@ pub(super) fn tenant_of(row: &PgRow) -> sqlx::Result<Option<Tenant>> {
     }))
 }
 
-/// The request of a row of `kept_deliveries`, as it was read.
+/// The verified delivery of a row of `kept_deliveries`: what was read from its request.
 pub(super) fn verified_of(row: &PgRow) -> sqlx::Result<VerifiedDelivery> {
     let signed_at: Option<f64> = row.try_get("signed_at")?;
     Ok(VerifiedDelivery {
@@ -220,7 +224,7 @@ pub(super) fn verified_of(row: &PgRow) -> sqlx::Result<VerifiedDelivery> {
     })
 }
 
-/// Reads a row of `kept_requests`. The request has the mark of the attempt.
+/// Reads a row of `kept_requests`, and gives the request the mark of the attempt.
 pub(super) fn request_of(
     row: &PgRow,
     mark: impl Clone + Send + Sync + 'static,
@@ -233,7 +237,7 @@ pub(super) fn request_of(
     Ok(request)
 }
 
-/// The same without a mark.
+/// Reads a row of `kept_requests`, without a mark.
 pub(crate) fn kept_request_of(row: &PgRow) -> sqlx::Result<Result<Request<Bytes>, Unreadable>> {
     if row.try_get::<i16, _>("format")? != FORMAT {
         return Ok(Err(Unreadable::OtherFormat));
@@ -283,11 +287,11 @@ impl RecoveryAttempt {
 
     /// Holds the place until the end of the attempt.
     pub(super) fn hold(&self, place: Place) {
-        // It is given one place.
+        // An attempt gets only one place.
         let _ = self.0.place.set(place);
     }
 
-    /// The layer has taken the attempt, and records its result.
+    /// Notes that the layer has taken over the attempt, and will record its result.
     pub(crate) fn reach(&self) {
         self.0.reached.store(true, Ordering::Relaxed);
     }
@@ -296,9 +300,9 @@ impl RecoveryAttempt {
         self.0.reached.load(Ordering::Relaxed)
     }
 
-    /// The result is recorded.
+    /// Notes that the result is recorded.
     pub(crate) fn end(&self, outcome: Outcome) {
-        // There is one result.
+        // An attempt has only one result.
         let _ = self.0.outcome.set(outcome);
     }
 

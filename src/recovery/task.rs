@@ -28,24 +28,27 @@ use super::stopping::RecoveryTask;
 use crate::tasks_and_errors::background::{Background, spawn_once};
 use crate::transaction::{DatabaseError, Environment, Store};
 
-/// The limit of each of its own steps on the database.
+/// The time limit of each database step that recovery itself makes.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Kubernetes kills 30 seconds after it has asked.
+/// Kubernetes kills a process 30 seconds after it has asked the process to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
-/// The longest limit, far below what an `Instant` can hold.
+/// The longest stop limit, far below what an `Instant` can hold.
 const LONGEST_STOP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Spawns what was added to a recovery.
+/// Spawns a task that was added with [`Recovery::with`].
 type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 
 /// Runs kept deliveries again until they are processed or dead.
 ///
-/// It is a handle: layers that keep deliveries take it ([`Keep`](crate::Keep)), and
-/// [`spawn`](Self::spawn) runs what they have kept, through the application's router. So the handler
-/// has its path parameters, its state and its middlewares. The layer recognizes these requests by a
-/// private mark and does not verify them again.
+/// A *kept* delivery is one whose request is stored in Postgres. A kept delivery becomes *dead* when it has no
+/// further attempt, and then waits for an operator.
+///
+/// This type is a handle. Layers that keep deliveries take it ([`Keep`](crate::Keep)), and [`spawn`](Self::spawn)
+/// runs the deliveries that they have kept through the application's router. So the handler gets its path
+/// parameters, its state and its middleware. The layer recognizes these requests by a private mark and does not
+/// verify them again.
 ///
 /// ```no_run
 /// use axum::{Router, http::StatusCode, routing::post};
@@ -71,46 +74,47 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 ///
 /// The guide has [a whole `main`](crate::documentation::operating#shutdown).
 ///
-/// Spawn one in every process that serves the routes. Each takes only deliveries of the layers that
-/// hold it, so several routers, or several databases, in one process have a handle each. A process whose
-/// deliveries are run by another process says so: [`elsewhere`](Self::elsewhere).
+/// Spawn a recovery in every process that serves the routes. Each handle takes only deliveries of the layers that
+/// hold it, so several routers, or several databases, in one process need a handle each. A process that leaves its
+/// deliveries to another process uses [`elsewhere`](Self::elsewhere).
 ///
-/// An attempt of recovery and one of the provider queue for the same claim, so only one of them commits. An
-/// attempt is counted before it runs, so a handler that kills its process uses up its attempts. An attempt
-/// that did not reach the handler is not counted: Postgres was away, or no route handles the delivery. If a
-/// process is killed, another one runs its deliveries within about ten seconds, whatever
-/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. Those that it had taken together with others lose no
-/// attempt, and are taken one at a time then. A second attempt in a row that does not
-/// end counts as a failure. The next one waits as the schedule says, and then nothing else
-/// runs in the background beside it.
+/// A recovery attempt and a retry by the provider queue for the same claim, so only one of them commits. An attempt
+/// is counted before it runs, so a handler that kills its process uses up its attempts. An attempt that did not
+/// reach the handler, because Postgres was unreachable or no route handles the delivery, is not counted.
 ///
-/// A process that takes deliveries writes every two seconds that it lives. For that it has one connection beside
-/// those of the pool, with the pool's options and hooks.
+/// If a process is killed, another process runs its deliveries within about ten seconds, regardless of
+/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). Deliveries that the killed process had taken in
+/// a batch do not lose an attempt; from then on, they are taken one at a time. If a second attempt in a row does
+/// not end, that counts as a failure. The next attempt waits as the schedule says, and while it runs, nothing else
+/// runs in the background.
+///
+/// A process that takes deliveries writes a heartbeat every two seconds. For that, it holds one connection in
+/// addition to those of the pool, with the pool's options and hooks.
 #[derive(Clone)]
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {
     pub(super) shared: Arc<Shared>,
-    /// What begins with recovery.
+    /// Tasks that start together with recovery.
     others: Arc<Mutex<Vec<BeginOther>>>,
     poll_interval: Duration,
     pub(super) prepare: Option<Prepare>,
     on_change: Option<OnChange>,
     stop_limit: Duration,
-    /// Paths at which layers should answer. `None` without a probe.
+    /// Paths at which layers should answer. `None` if the probe is switched off.
     places: Option<Vec<Place>>,
 }
 
 impl Recovery {
-    /// Recovery of deliveries that are kept in the database of `pool`, which has to be that of the
-    /// layers.
+    /// Creates a handle for the deliveries that are kept in the database of `pool`. It must be the database that
+    /// the layers use.
     pub fn new(pool: PgPool) -> Self {
         Self::of_process(pool, false)
     }
 
     /// The handle of a process that keeps deliveries and lets another process run them again.
     ///
-    /// A layer keeps the same deliveries with it. If no other process recovers the endpoint, that is logged
-    /// at WARN.
+    /// With this handle, a layer keeps the same deliveries as with any other. If no other process recovers the
+    /// endpoint, that is logged at WARN.
     pub fn elsewhere(pool: PgPool) -> Self {
         Self::of_process(pool, true)
     }
@@ -140,7 +144,7 @@ impl Recovery {
         }
     }
 
-    /// Has this handle run something else as well, from [`spawn`](Self::spawn) to [`RecoveryTask::stop_with`].
+    /// Also runs another background task, from [`spawn`](Self::spawn) to [`RecoveryTask::stop_with`].
     ///
     /// ```
     /// # use std::time::Duration;
@@ -160,16 +164,17 @@ impl Recovery {
         self
     }
 
-    /// Checks at the start that the layer of an endpoint answers at this path of the router that is [spawned](Self::spawn). If it
-    /// does not, that is logged at WARN, with what has answered instead: a handler whose layer was put before the
-    /// routes, a login in front of it, no route.
+    /// Checks at startup that the layer of an endpoint answers at this path of the [spawned](Self::spawn) router.
     ///
-    /// The paths of [`Reconcile`](crate::Reconcile) and of [`Subscriptions`](crate::subscriptions::Subscriptions) that were
-    /// [added](Self::with) are known without it.
+    /// If it does not, that is logged at WARN, with a guess at what has answered instead: a handler whose layer was
+    /// added before the routes, a login in front of the layer, or no route.
     ///
-    /// The probe is an empty `POST` with the header `x-webhook-probe`, without a content type. The layer answers it itself.
-    /// Where there is none, it reaches what is there: a handler of the application, or another service if a route is a
-    /// proxy to one. Default: the paths that are known are probed.
+    /// The paths of each [`Reconcile`](crate::Reconcile) and [`Subscriptions`](crate::subscriptions::Subscriptions)
+    /// that was [added](Self::with) are known without this call.
+    ///
+    /// The probe is an empty `POST` with the header `x-webhook-probe`, without a content type. The layer answers it
+    /// itself. If there is no layer, the probe reaches whatever is at that path: a handler of the application, or
+    /// another service if the route is a proxy. Default: all known paths are probed.
     ///
     /// ```
     /// # use idempotent_webhook::Recovery;
@@ -193,8 +198,8 @@ impl Recovery {
         self
     }
 
-    /// The handle of a layer. It has nothing of what begins with recovery: this has layers, which would hold themselves and
-    /// their pool for ever.
+    /// The handle that a layer holds. It leaves out the tasks that start with recovery: these hold layers, which
+    /// would keep themselves and their pool alive forever.
     pub(super) fn of_layer(&self) -> Self {
         Self {
             others: Arc::default(),
@@ -202,9 +207,11 @@ impl Recovery {
         }
     }
 
-    /// The environment of this process, such as `production` or `staging`. **Read it from where copies of the application
-    /// differ: a variable of the environment, a file. Never write it down in the code.** A copy of the database comes with a
-    /// copy of the code, and whatever is a constant there is the same in both.
+    /// Sets the environment of this process, such as `production` or `staging`.
+    ///
+    /// **Read the name from something that differs between copies of the application, such as an environment
+    /// variable or a file. Never write it into the code.** A copy of the database comes with a copy of the code,
+    /// and a constant in the code is the same in both.
     ///
     /// ```no_run
     /// # use idempotent_webhook::Recovery;
@@ -214,32 +221,35 @@ impl Recovery {
     /// # }
     /// ```
     ///
-    /// The first process with an environment writes it into the database, which has it from then on, and so has each copy and
-    /// each backup. In a database of one environment, a process of another, or of none:
+    /// The first process with an environment writes the name of its environment into the database. From then on,
+    /// the database belongs to this environment, and so does each copy and each backup of it. In a database that
+    /// belongs to one environment, a process with another environment, or with none:
     ///
-    /// - runs nothing of what is kept. [`run_due`](Self::run_due) is an error.
+    /// - runs no kept deliveries. [`run_due`](Self::run_due) returns an error.
     /// - asks no provider in the background, for [lists](crate::Reconcile) or
     ///   [subscriptions](crate::subscriptions::Subscriptions).
     /// - deletes nothing on a schedule ([`Retention`](crate::Retention)).
-    /// - calls no hook, and reports nothing of the endpoints. It reports this one thing, within a minute: at ERROR in the log,
-    ///   by the metric `idempotent_webhook_other_environment`, and in the dashboard.
+    /// - calls no hook, and reports nothing about the endpoints. It reports only that the environment differs,
+    ///   within a minute: at ERROR in the log, by the metric `idempotent_webhook_other_environment`, and in the
+    ///   dashboard.
     /// - handles requests, and answers 2xx only for what it has committed.
     ///   [`Keep::accepted`](crate::Keep::accepted) runs the handler before it answers, and
     ///   [`Keep::acknowledge`](crate::Keep::acknowledge) answers with the failure.
     ///
-    /// [`recovery::adopt`](crate::recovery::adopt) gives the database another environment. What somebody orders is done all
-    /// the same: [`Endpoint`](crate::Endpoint), [`prune`](crate::prune), [`rehearse`](Self::rehearse). The guide has a page on
-    /// [backups and copies](crate::documentation::backups).
+    /// [`recovery::adopt`](crate::recovery::adopt) gives the database another environment. Explicit calls work in
+    /// any environment: [`Endpoint`](crate::Endpoint), [`prune`](crate::prune), [`rehearse`](Self::rehearse). The
+    /// guide has a page on [backups and copies](crate::documentation::backups).
     ///
-    /// The environment is that of this handle, of the layers that [keep](crate::IdempotentWebhook::keep) by it or
-    /// [join](crate::IdempotentWebhook::join) it, and of what is [added](Self::with) to it. Set it before or after these. A
-    /// task that is spawned by itself has that of its layer, and [`Retention`](crate::Retention) has none.
+    /// The environment applies to this handle, to the layers that [keep](crate::IdempotentWebhook::keep) deliveries
+    /// with it or [join](crate::IdempotentWebhook::join) it, and to the tasks that are [added](Self::with) to it.
+    /// You can set it before or after these calls. A task that is spawned on its own has the environment of its
+    /// layer; a [`Retention`](crate::Retention) that is spawned on its own has none.
     ///
-    /// Default: none. In a database without an environment, everything runs.
+    /// Default: none. In a database that belongs to no environment, everything runs.
     ///
     /// # Panics
     ///
-    /// If the name is empty, has more than 63 bytes, or anything but visible ASCII characters.
+    /// If the name is empty, has more than 63 bytes, or contains anything but visible ASCII characters.
     #[track_caller]
     pub fn environment(self, name: impl Into<Arc<str>>) -> Self {
         self.environment_of().set(name.into());
@@ -255,19 +265,21 @@ impl Recovery {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long [`RecoveryTask::stop_with`] may take. Set it below the time after which your platform kills a process: that is
-    /// 30 seconds with Kubernetes and Heroku, and 10 with Docker, Cloud Run and Fly.io, unless they are told otherwise.
-    /// At most a day. Default: 25 seconds.
+    /// The longest time that [`RecoveryTask::stop_with`] may take.
+    ///
+    /// Set it below the time after which your platform kills a process: by default, that is 30 seconds with
+    /// Kubernetes and Heroku, and 10 seconds with Docker, Cloud Run and Fly.io. The limit is at most a day.
+    /// Default: 25 seconds.
     pub fn stop_limit(mut self, limit: Duration) -> Self {
         self.stop_limit = limit.min(LONGEST_STOP);
         self
     }
 
-    /// How many deliveries this process handles in the background at the same time: those that are run
-    /// again, and those of all layers that answer [before the handler runs](crate::Keep::accepted).
+    /// How many deliveries this process handles in the background at the same time.
     ///
-    /// At least 1, and at most half as many as the pool has connections, so that requests come first.
-    /// Default: a quarter of them.
+    /// These are the recovery attempts, and the deliveries of all layers that answer [before the handler
+    /// runs](crate::Keep::accepted). The number is at least 1, and at most half as many as the pool has
+    /// connections, so that requests come first. Default: a quarter of the pool's connections.
     pub fn concurrency(self, attempts: usize) -> Self {
         let shared = &self.shared;
         let wanted = attempts.clamp(1, share_of(shared.store.pool(), 2));
@@ -287,15 +299,17 @@ impl Recovery {
         self
     }
 
-    /// The interval of the search for deliveries that other processes have kept, or have left behind when
-    /// they were killed. Those of this process are known at once. Default: 5 seconds.
+    /// How often recovery looks for deliveries that other processes have kept, or have left behind when they were
+    /// killed.
+    ///
+    /// It knows at once of deliveries that this process has kept. Default: 5 seconds.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.max(Duration::from_millis(10));
         self
     }
 
-    /// Adds to each request what the server would have added, such as `ConnectInfo`. A handler that
-    /// extracts it fails otherwise, and uses up its attempts.
+    /// Adds to each request what the server would have added, such as `ConnectInfo`. Without it, a handler that
+    /// extracts such a value fails, and uses up its attempts.
     ///
     /// ```
     /// use std::net::{Ipv4Addr, SocketAddr};
@@ -315,8 +329,8 @@ impl Recovery {
         self
     }
 
-    /// Calls a function when a [problem](crate::recovery::Problem) of an endpoint begins, and when it is over: for a
-    /// message to a chat, for example.
+    /// Calls a function when a [problem](crate::recovery::Problem) of an endpoint starts, and when it is over, for
+    /// example to send a message to a chat.
     ///
     /// ```no_run
     /// # use idempotent_webhook::Recovery;
@@ -327,40 +341,41 @@ impl Recovery {
     ///     // The event type, if the problem is about one.
     ///     let subject = change.subject.as_deref().unwrap_or_default();
     ///     let text = format!("{}: {} {subject}, {state}", change.endpoint, change.problem);
-    ///     // It counts as told once this function returns.
+    ///     // The change counts as reported once this function returns.
     ///     tokio::runtime::Handle::current().block_on(send(text));
     /// })
     /// # }
     /// ```
     ///
-    /// A change is told by one of the processes that have such a function, within a minute. It is a row in the table
-    /// `problems` until the function has returned, so it is told at least once, whichever process is killed. What was told
-    /// last of a problem is what is true: the function is not told of a begin after the end. A problem that is over before
-    /// any process has called its function is not told; if that process is killed in the call, the end may be told alone. If
-    /// no process has recovered an endpoint for ten minutes, it counts as removed: its problems are over, except for
+    /// Each change is reported by one of the processes that have such a function, within a minute. The change stays
+    /// a row in the table `problems` until the function has returned, so it is reported at least once, no matter
+    /// which process is killed. The last report about a problem is the true one: the function is not called for the
+    /// start of a problem after its end. A problem that is over before any process has called its function is not
+    /// reported. If the process is killed during that call, the end may be reported alone. If no process has
+    /// recovered an endpoint for ten minutes, the endpoint counts as removed: its problems are over, except for
     /// [`Unserved`](crate::recovery::Problem::Unserved).
     ///
-    /// The function may block: it is called on a thread for that, within the runtime, one change after the other.
-    /// [`RecoveryTask::stop`] waits for it. After 10 seconds, or if it panics, the change counts as told. What the function
-    /// sends after that may come later than what is told next, so give its client a shorter timeout. The end of the process
-    /// does not wait for a function that hangs.
+    /// The function may block: it is called on a thread of its own, within the runtime, for one change after the
+    /// other. [`RecoveryTask::stop`] waits for it. After 10 seconds, or if the function panics, the change counts
+    /// as reported. A message that the function sends after these 10 seconds may arrive later than the next report,
+    /// so give its client a shorter timeout. The end of the process does not wait for a function that hangs.
     ///
-    /// The log has the same, from the process that has found it: `webhook problem` at WARN, and `webhook problem over` at
-    /// INFO, with the fields `endpoint` and `problem`.
+    /// The process that finds a change also logs it: `webhook problem` at WARN, and `webhook problem over` at INFO,
+    /// with the fields `endpoint` and `problem`.
     pub fn on_change(mut self, hook: impl Fn(&EndpointChange) + Send + Sync + 'static) -> Self {
         self.on_change = Some(Arc::new(hook));
         self
     }
 
-    /// Starts the background task on the current tokio runtime. `service` handles the deliveries of all
-    /// layers that hold this handle: the application's `Router`.
+    /// Starts the background task on the current tokio runtime. `service` is the application's `Router`: it handles
+    /// the deliveries of all layers that hold this handle.
     ///
-    /// It runs until [`RecoveryTask::stop`] or the end of the runtime. Dropping the handle does not
+    /// The task runs until [`RecoveryTask::stop`] or the end of the runtime. Dropping the returned handle does not
     /// stop it.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     pub fn spawn<S, R>(mut self, service: S) -> RecoveryTask
     where
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
@@ -396,14 +411,14 @@ impl Recovery {
         }
     }
 
-    /// Makes all attempts that are due now, one after the other, and returns what happened. For tests,
-    /// and for jobs that run from time to time. If other processes are there, it first waits until it knows which of
-    /// them live: two to six seconds.
+    /// Makes all attempts that are due now, one after the other, and returns their results.
     ///
-    /// At its end it looks for problems and calls the hooks, as a process does that has spawned a recovery.
+    /// This is for tests, and for jobs that run from time to time. If there are other processes, it first waits
+    /// until it knows which of them are alive, which takes two to six seconds. At the end, it looks for problems
+    /// and calls the hooks, as a process with a spawned recovery does.
     ///
-    /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left
-    /// alone, and so is one whose breaker is open.
+    /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left alone,
+    /// and so is an endpoint whose breaker is open.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{Outcome, Recovery};
@@ -417,7 +432,7 @@ impl Recovery {
     ///
     /// # Errors
     ///
-    /// Any error of Postgres, and `sqlx::Error::Configuration` if the database is of another
+    /// Any error of Postgres, and `sqlx::Error::Configuration` if the database belongs to another
     /// [environment](Self::environment).
     pub async fn run_due<S, R>(&self, service: &S) -> sqlx::Result<Vec<AttemptResult>>
     where
@@ -429,7 +444,7 @@ impl Recovery {
         let is_home = self.shared.store.look_at_environment().await;
         if !is_home.map_err(DatabaseError::into_sqlx)? {
             return Err(sqlx::Error::Configuration(
-                "the database is of another environment, so nothing of it is run".into(),
+                "the database belongs to another environment, so nothing in it is run".into(),
             ));
         }
         let results = self.runner(service.clone()).run_due().await?;
@@ -452,22 +467,22 @@ impl Recovery {
         }
     }
 
-    /// The endpoint of a layer, for as long as the result is held.
+    /// Adds the endpoint of a layer, for as long as the result is held.
     pub(crate) fn serve(&self, layer: ServedLayer) -> Arc<Served> {
         self.shared.endpoints.add(layer)
     }
 
-    /// A stop waits for the layer.
+    /// Adds a layer that a stop waits for.
     pub(crate) fn join(&self, layer: JoinedLayer) {
         self.shared.joined_layers.add(layer);
     }
 
-    /// The number under which a delivery is taken now.
+    /// The number under which a delivery is taken now (`liveness/mod.rs`).
     pub(crate) async fn taker(&self) -> Result<Taker, DatabaseError> {
         self.shared.taker().await
     }
 
-    /// Gives up the numbers of this process that no attempt holds. It takes new ones with the next delivery.
+    /// Gives up the numbers of this process that no attempt holds. The next delivery is taken under a new number.
     pub(crate) async fn leave(&self) {
         self.shared.liveness.leave().await;
     }
@@ -477,12 +492,12 @@ impl Recovery {
         self.shared.slots.clone().try_acquire_owned().ok()
     }
 
-    /// A delivery waits for an attempt of recovery.
+    /// Notifies recovery that a delivery waits for an attempt.
     pub(crate) fn notify(&self) {
         self.shared.news.notify_waiters();
     }
 
-    /// A delivery has been kept. After the first one, it is checked that a process recovers the endpoint.
+    /// Notes that a delivery has been kept. After the first one, it checks that a process recovers the endpoint.
     pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
@@ -493,7 +508,7 @@ impl Recovery {
     }
 }
 
-/// A share of the pool's connections, at least one.
+/// One of `parts` equal shares of the pool's connections, and at least one connection.
 pub(super) fn share_of(pool: &PgPool, parts: u32) -> usize {
     let connections = pool.options().get_max_connections() / parts;
     usize::try_from(connections.max(1)).unwrap_or(1)
@@ -519,7 +534,7 @@ mod tests {
     use crate::provider::secret::Secret;
     use crate::recovery::keep_settings::Keep;
 
-    /// As `Reconcile` and `Subscriptions` have one.
+    /// A task that holds a layer, as `Reconcile` and `Subscriptions` do.
     struct HasLayer(IdempotentWebhook);
 
     impl Begin for HasLayer {
@@ -529,7 +544,8 @@ mod tests {
         }
     }
 
-    /// A test has many: each would leave its pool, and its connection for heartbeats.
+    /// A test run creates many applications. If they were not dropped, each would leave its pool and its connection
+    /// for heartbeats.
     #[tokio::test]
     async fn an_application_that_is_not_spawned_is_dropped()
     -> Result<(), Box<dyn std::error::Error>> {

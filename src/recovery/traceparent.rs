@@ -5,8 +5,8 @@ use http::header::HeaderName;
 
 pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The context of the trace. `None` if there is none, or it is not in the form of version 00: the sender of a request
-/// can write anything into the header.
+/// The trace context of the request. `None` if there is none, or if it does not have the form of version 00: the
+/// sender of a request can write anything into the header.
 pub(crate) fn traceparent(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(&TRACEPARENT)?.to_str().ok()?;
     let mut parts = text.split('-');

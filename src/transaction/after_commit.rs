@@ -1,4 +1,4 @@
-//! Work of a handler for after the commit.
+//! Work that a handler wants done after the commit.
 
 use std::any::Any;
 use std::fmt;
@@ -39,7 +39,7 @@ impl<E: Into<BoxError>> WorkResult for Result<(), E> {
     }
 }
 
-/// The work to do after the commit, in order. Dropping it drops the work undone.
+/// The work to do after the commit, in order. If this is dropped, the work is not done.
 #[derive(Default)]
 pub(crate) struct AfterCommit(Vec<Work>);
 
@@ -73,14 +73,14 @@ impl AfterCommit {
     }
 }
 
-/// Without a commit, the work is not done.
+/// Without a commit, the work is dropped and not done.
 impl Drop for AfterCommit {
     fn drop(&mut self) {
         self.0.drain(..).for_each(drop_work);
     }
 }
 
-/// Its destructor may panic.
+/// Drops work, whose destructor may panic.
 fn drop_work(work: Work) {
     if let Err(payload) = catch_drop(work) {
         warn_of_panic(&*payload);

@@ -1,8 +1,8 @@
--- Whether a kept delivery is still as it was read, now that a rehearsal has its lock: it may have been processed,
--- discarded, erased or run again meanwhile. A statement of its own, so it sees what was committed during the wait for
--- the lock.
+-- Whether a kept delivery is still as it was read, now that a rehearsal holds its lock: it may have been processed,
+-- discarded, erased or run again meanwhile. This is a separate statement, so it sees what was committed during the wait
+-- for the lock.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 state, $5 number of its last take, $6 the handler's `enable_seqscan`.
+-- $1 endpoint, $2 tenant, $3 id, $4 state, $5 the number of its last take, $6 the handler's `enable_seqscan`.
 select exists (
     select
     from idempotent_webhook.kept_deliveries as kept

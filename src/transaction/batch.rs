@@ -1,12 +1,11 @@
-//! How many bytes of bodies one transaction deletes, or keeps before their handlers. (A request with several events is one
-//! delivery: `provider/delivery.rs`.)
+//! How many bytes of bodies one transaction deletes, or keeps before the handlers run. (A request with several events
+//! is one delivery: `provider/delivery.rs`.)
 
 /// The most bytes of bodies that one transaction deletes. Postgres takes as long to delete a body as to write it, and a
-/// delivery that waits for one row of the transaction waits for all of it.
+/// delivery that waits for one row of the transaction waits for the whole transaction.
 pub(crate) const DELETED_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many of the first bodies go into one transaction: as many as have at most this many bytes together, and at least
-/// one.
+/// How many of the first bodies go into one transaction: as many as fit into `limit` bytes together, and at least one.
 pub(crate) fn first_within(limit: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     let fit = sizes.into_iter().take_while(|size| {

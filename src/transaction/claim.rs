@@ -1,4 +1,4 @@
-//! The claim of a delivery: one atomic insert or, for a rehearsal, only its lock.
+//! The claim of a delivery: one atomic insert, or for a rehearsal, only its lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const AS_READ: &str = include_str!("as_read.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
-/// Ends the kept row of the delivery, in the transaction of the claim: a rollback undoes both.
+/// Ends the kept row of the delivery in the transaction of the claim, so that a rollback undoes both.
 const END_KEPT: &str = include_str!("end_with_claim.sql");
 
 /// How often a claim is repeated after a serialization failure or a deadlock.
@@ -35,25 +35,27 @@ const MAX_CONFLICTS: usize = 10;
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimRequest {
     pub(crate) delivery: Delivery,
-    /// The digest of its event type and body, if the replay guard is on: another delivery with it is a duplicate.
+    /// The digest of its event type and body, if the replay guard is on. Another delivery with this digest is a
+    /// duplicate.
     pub(crate) fingerprint: Option<Sha256Digest>,
-    /// Its object, if deliveries of one object are processed one at a time.
+    /// The object that it belongs to, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
-    /// The longest wait for other deliveries of the object in Postgres. Without it, the claim's limit applies.
+    /// The longest wait in Postgres for other deliveries of the object. If it is `None`, only the claim's deadline
+    /// applies.
     pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
-    /// The number of its take, if it is a kept delivery that was taken. The claim is refused if another attempt has taken it
-    /// since.
+    /// The number of its take, if the delivery is kept and this attempt has taken it. The claim is refused if another
+    /// attempt has taken it since.
     pub(crate) take: Option<i64>,
-    /// For a rehearsal, which is rolled back whatever its handler answers: what was read of the kept delivery. A
-    /// rehearsal takes the lock of the claim and writes nothing, so it also runs a delivery that was processed.
+    /// For a rehearsal, which is always rolled back: the state of the kept delivery when it was read. A rehearsal takes
+    /// the lock of the claim and writes nothing, so it also runs for a delivery that was already processed.
     pub(crate) rehearsed: Option<AsRead>,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
 }
 
-/// What a rehearsal has read of a kept delivery, before it had the lock.
+/// The state of a kept delivery when a rehearsal read it, before the rehearsal had the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct AsRead {
     pub(crate) state: String,
@@ -66,19 +68,20 @@ pub(crate) struct AsRead {
 pub(crate) enum NotClaimed {
     /// It was processed before, or another delivery with its body was.
     Duplicate(DuplicateOf),
-    /// Another attempt was still working on it at the deadline, or a transaction held one of its rows.
+    /// Another attempt was still working on it at the deadline, or a transaction held a lock on one of its rows.
     InFlight,
-    /// The same for another delivery of its object.
+    /// Another delivery of its object was still in flight at the deadline.
     ObjectInFlight,
     /// It was kept, and was discarded, forgotten or taken by another attempt since (for a rehearsal: since it was
-    /// read). Or, with a late claim, an operator has it processed again, and its handler does not know that, or the
-    /// other way round.
+    /// read). Or, with a late claim, the handler was called with an outdated `is_reprocessed`: an operator has since
+    /// asked to have the delivery processed again, or the other way round.
     Superseded,
     Failed(DatabaseError),
 }
 
 impl NotClaimed {
-    /// The error of a statement that waits for other transactions: in flight if the wait was over, otherwise a failure.
+    /// For the error of a statement that waits for other transactions: `InFlight` if the wait was over, otherwise
+    /// `Failed`.
     fn after_wait(error: DatabaseError) -> Self {
         match error.is_wait_over() {
             true => Self::InFlight,
@@ -97,31 +100,31 @@ impl From<DatabaseError> for NotClaimed {
 #[derive(Debug)]
 pub(crate) enum DuplicateOf {
     Id,
-    /// The same event type and body, under another id, which is `None` if it is unknown.
+    /// The same event type and body, under another id. `first` is that id, or `None` if it is unknown.
     Body {
         first: Option<String>,
     },
 }
 
-/// The limits of a claim's statements, and the settings that its handler gets.
+/// The limits of a claim's statements, and the settings that are restored for its handler.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
-    /// The end of the wait for other attempts.
+    /// When the wait for other attempts ends.
     deadline: Instant,
-    /// The `lock_timeout` of the pool's connections, which the handler gets.
+    /// The `lock_timeout` of the pool's connections, which is restored for the handler.
     lock_timeout: &'a str,
     /// The longest time between two statements.
     idle_timeout: &'a str,
-    /// The setting of the pool's connections, which the handler gets.
+    /// The `enable_seqscan` of the pool's connections, which is restored for the handler.
     enable_seqscan: &'a str,
 }
 
 /// The transaction of a claim.
 struct Begun {
     id: TransactionId,
-    /// Whether an operator has the delivery processed again.
+    /// Whether an operator has asked to have the delivery processed again.
     is_reprocessed: bool,
-    /// For a rehearsal: what its session had written before. `None` if Postgres does not count.
+    /// For a rehearsal: what its session had written before. `None` if Postgres does not count rows.
     written_before: Option<RowsByTable>,
 }
 
@@ -141,11 +144,11 @@ impl Store {
             };
             if error.is_conflict() && conflicts < MAX_CONFLICTS {
                 // In `repeatable read` and `serializable`, a claim fails if the claim that it waited for was committed.
-                // With a new snapshot it is a duplicate.
+                // With a new snapshot, it is recognized as a duplicate.
                 conflicts += 1;
             } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
-                // Any error of Postgres may come from the connection, which was left with another role or setting. Nothing
-                // is committed yet, so another try is safe.
+                // Any error of Postgres may be due to the connection, on which a role or setting was left behind.
+                // Nothing is committed yet, so another try is safe.
                 connections_tried += 1;
             } else {
                 return Err(NotClaimed::Failed(error));
@@ -175,21 +178,21 @@ impl Store {
             Err(not_claimed) => not_claimed,
         };
         match &not_claimed {
-            // The rollback releases the lock of the claim, and undoes the row of the claim if another delivery had the
-            // body. It is sent while the connection returns to the pool. Nothing waits for it: the copies in the queue
-            // for the lock are duplicates, too.
+            // The rollback releases the lock of the claim and, if another delivery had the same body, undoes the row of
+            // the claim. It is sent while the connection returns to the pool. Nobody needs to wait for it: the copies
+            // in the queue for the lock are duplicates, too.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
             }
-            // If Postgres grants the lock of the session just as the wait times out, a rollback does not release it.
-            // Closing the connection does.
+            // If Postgres grants the session lock just as the wait times out, a rollback does not release it. Closing
+            // the connection does.
             NotClaimed::ObjectInFlight => {
                 drop(connection);
                 return Err(self.why_not_locked(request).await);
             }
-            // An unfinished statement, or a connection that the next delivery could not use either: dropping it
-            // closes it.
+            // A statement is unfinished, or the next delivery could not use the connection either. Dropping the
+            // connection closes it.
             NotClaimed::Failed(error) if !error.is_conflict() => drop(connection),
             NotClaimed::InFlight | NotClaimed::Superseded | NotClaimed::Failed(_) => {
                 connection.roll_back(self.timeout).await;
@@ -198,7 +201,7 @@ impl Store {
         Err(not_claimed)
     }
 
-    /// Why it did not get the lock of its object in time. If the delivery was processed meanwhile, it is a duplicate.
+    /// Why the delivery did not get the lock of its object in time. If it was processed meanwhile, it is a duplicate.
     pub(crate) async fn why_not_locked(&self, request: &ClaimRequest) -> NotClaimed {
         match self.look_up(request).await {
             Ok(Known {
@@ -210,8 +213,8 @@ impl Store {
         }
     }
 
-    /// Claims the delivery in a transaction. That may be another one than was begun on the connection: the registration
-    /// of the window and the wait for an object begin a new one.
+    /// Claims the delivery in a transaction, which may not be the one that `connection` came with: registering the
+    /// window and waiting for an object both begin a new transaction.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,
@@ -254,7 +257,7 @@ impl Store {
         }
     }
 
-    /// Takes the lock of the claim, and writes nothing. No commit succeeds after it.
+    /// Takes the lock of the claim, and writes nothing. After that, every commit fails.
     async fn rehearse(
         &self,
         connection: &mut TxConnection,
@@ -326,14 +329,15 @@ impl Store {
             return Err(NotClaimed::Duplicate(DuplicateOf::Id));
         };
         if let Some(digest) = fingerprint {
-            // `end_with_claim.sql` may wait after this, and sets the handler's `lock_timeout` itself.
+            // `end_with_claim.sql` may wait after this statement, and sets the handler's `lock_timeout` itself.
             let after = match may_be_kept {
                 true => &*limit,
                 false => limits.lock_timeout,
             };
             let inserted = self.insert_body(connection, delivery, digest, limits.deadline, after);
             if !inserted.await.map_err(NotClaimed::after_wait)? {
-                // As in `BEGIN_CLAIM`. This transaction is rolled back.
+                // For the same reason as in `BEGIN_CLAIM`. The setting ends with this transaction, which is rolled
+                // back.
                 let setting = sqlx::raw_sql("set local enable_seqscan = off");
                 with_timeout(self.timeout, setting.execute(&mut **connection)).await?;
                 let first = self.first_with_body(connection, delivery, digest).await?;
@@ -347,7 +351,8 @@ impl Store {
                 .map_err(NotClaimed::after_wait)?,
             false => None,
         };
-        // Without this: an attempt takes the delivery, an operator discards it, and the attempt claims and commits.
+        // Without this check: an attempt takes the delivery, an operator discards it, and the attempt still claims and
+        // commits.
         if request.take.is_some() && ended.is_none() {
             return Err(NotClaimed::Superseded);
         }
@@ -358,8 +363,8 @@ impl Store {
         })
     }
 
-    /// Ends the kept row of the delivery. Returns whether an operator has it processed again, or `None` if there is no
-    /// row to end: another attempt has taken it since, for example.
+    /// Ends the kept row of the delivery. Returns whether an operator has asked to have it processed again. `None` if
+    /// there is no row to end, for example because another attempt has taken the delivery since.
     async fn end_kept(
         &self,
         connection: &mut TxConnection,
@@ -377,8 +382,7 @@ impl Store {
         Ok(ended.await?.try_get(0)?)
     }
 
-    /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not
-    /// claimed before.
+    /// Claims the fingerprint, in the transaction of the claim. Returns `false` if it was claimed before.
     async fn insert_body(
         &self,
         connection: &mut TxConnection,
@@ -403,7 +407,7 @@ impl Store {
         Ok(inserted.await?.is_some())
     }
 
-    /// The id of the delivery with which the body was committed.
+    /// The id of the delivery that was committed with this body.
     pub(super) async fn first_with_body(
         &self,
         connection: &mut PgConnection,

@@ -1,31 +1,32 @@
--- Inserts the claim. Returns a row if the delivery was not claimed before. Another driver does the same by the function `claim`
--- (`migrations/0004_claim.sql`).
+-- Inserts the claim. Returns a row if the delivery was not claimed before. Handlers that use another driver call the
+-- SQL function `claim` (`migrations/0004_claim.sql`), which does the same.
 --
--- The `case` of the event type goes from top to bottom, before the row is inserted:
+-- The `case` for the event type is evaluated from top to bottom, before the row is inserted:
 --
---     idle limit   := $9    Postgres ends the claim of a process that is frozen or lost, and not after two hours
+--     idle limit   := $9    Postgres ends the claim of a frozen or lost process soon, not only after two hours
 --     lock_timeout := $7    for the insert
---     lock of the delivery, if it is free: that is all
+--     lock of the delivery, if it is free: nothing else follows
 --     lock_timeout := $6    for the queue
 --     lock of the delivery, after a wait
---     has_waited   := true  the kept rows are read again: this statement does not see rows kept meanwhile
+--     has_waited   := true  the kept rows are read again: this statement does not see rows kept during the wait
 --     lock_timeout := $7    for the insert
 --
--- The insert waits for a transaction that deletes or inserts the row by itself. The handler's statements get
--- `lock_timeout` $8: here, or by `end_with_claim.sql` if there is more to do.
+-- The insert also waits for a transaction that deletes or inserts the row without taking the lock. The handler's
+-- statements get `lock_timeout` $8. It is set here, or by `end_with_claim.sql` if there is more to do.
 --
--- All attempts at a delivery queue for the lock, which is held to the end of the transaction. Most find it free. Without
--- the queue, an attempt would wait for the transaction that has inserted the row, then for the next one that inserts it
--- after a failure, with a new `lock_timeout` each time. Each wait has a limit, or a session whose client has given up
--- would wait on with the lock. Separate statements for the lock and the settings would cost more. The outer `select`
--- is for Citus, where the `insert` runs on a worker, in another transaction.
+-- All attempts at a delivery queue for the lock, which is held until the end of the transaction. Most attempts find it
+-- free. Without the queue, an attempt would wait for the transaction that has inserted the row, then for the next one
+-- that inserts it after a failure, with a new `lock_timeout` each time. Each wait has a limit: otherwise, a session
+-- whose client has given up could go on waiting while it holds the lock. Separate statements for the lock and the
+-- settings would cost more. The outer `select` is for Citus, where the `insert` runs on a worker, in another
+-- transaction.
 --
--- Without `on conflict do nothing` on the key: A commits, B claims and commits: two effects. Without the lock: A claims,
--- an operator discards the row that was kept meanwhile, and A commits. Without the idle limit, a host that is lost
--- blocks it.
+-- What each guard prevents. Without `on conflict do nothing` on the key: A commits, then B claims and commits, and the
+-- delivery takes effect twice. Without the lock: A claims, the delivery is kept meanwhile, an operator discards the
+-- kept row, and A still commits. Without the idle limit: a lost host blocks the delivery.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 event type, $5 digest, $6 `lock_timeout` for the queue, $7 for other waits, and $8
--- for the handler, $9 the longest time of the transaction without a statement, $10 the handler's `enable_seqscan`.
+-- for the handler, $9 how long the transaction may be without a statement, $10 the handler's `enable_seqscan`.
 with claimed as (
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest)

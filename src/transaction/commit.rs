@@ -1,5 +1,5 @@
-//! The commit of a delivery, and its rollback. `layer/request/attempt.rs` decides which. If the answer to the commit is lost, it is
-//! not known whether it took effect: a 503 (`layer/request/failure.rs`).
+//! The commit of a delivery, and its rollback. `layer/request/attempt.rs` decides between them. If the answer to the
+//! commit is lost, nobody knows whether the commit took effect, and the sender gets a 503 (`layer/request/failure.rs`).
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use super::slot::ClaimedTx;
 use super::written::{self, RowsByTable};
 use crate::tasks_and_errors::random::random;
 
-/// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted
-/// transaction, whose `commit` Postgres would answer with a rollback and no error.
+/// Returns the id of the current transaction, which must be the claim's, followed by a nonce. Fails in an aborted
+/// transaction, because Postgres would answer its `commit` with a rollback and no error.
 ///
-/// The nonce proves that this is the answer to this query: after a `COPY` that failed or was
-/// broken off, sqlx takes the answers to earlier statements for those to later ones.
+/// The nonce proves that this is the answer to this query: after a `COPY` that failed or was interrupted, sqlx mistakes
+/// the answers to earlier statements for answers to later ones.
 ///
-/// One message with this query and the commit would save a round trip, but no CPU time: a message of two
-/// statements cannot be prepared, so the query would be parsed and planned each time. It would also commit when sqlx is
-/// out of step.
+/// Sending this query and the commit in one message would save a round trip, but no CPU time: a message with two
+/// statements cannot be prepared, so Postgres would parse and plan the query each time. Such a message would also
+/// commit when sqlx is out of step.
 const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
 
-/// Checks what is deferred to the commit.
+/// Checks the constraints that are deferred to the commit.
 const CHECK_CONSTRAINTS: &str = "set constraints all immediate";
 
-/// Ends whatever transaction a rehearsal is in, and what the session would keep behind PgBouncer. Returns whether the
-/// transaction of the claim was committed.
+/// Ends whichever transaction a rehearsal is in, and resets what the session would keep behind PgBouncer. Returns
+/// whether the transaction of the claim was committed.
 fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "rollback; reset default_transaction_read_only;
@@ -38,10 +38,10 @@ fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
     ))
 }
 
-/// To the savepoint of `refuse_commits.sql`, which only the transaction of the claim has.
+/// Rolls back to the savepoint of `refuse_commits.sql`, which exists only in the transaction of the claim.
 const ROLL_BACK_TO_BEGIN: &str = "rollback to savepoint idempotent_webhook_rehearsal";
 
-/// Rolls back and returns the nonce. Begins an empty transaction, since sqlx still counts one.
+/// Rolls back and returns the nonce. Begins an empty transaction, because sqlx still counts one.
 fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
 }
@@ -55,10 +55,10 @@ impl Nonce {
     }
 }
 
-/// Why the handler's work is not committed, or not known to be.
+/// Why the handler's work is not committed, or why nobody knows whether it is.
 #[derive(Debug)]
 pub(crate) enum CommitError {
-    /// A statement had failed, and the handler has ignored the error.
+    /// A statement failed, and the handler ignored the error.
     Aborted,
     /// The claim's transaction has ended, or a savepoint is open.
     TransactionReplaced,
@@ -70,12 +70,12 @@ pub(crate) enum CommitError {
 pub(crate) enum RehearsalError {
     /// A commit would have failed.
     NotCommitted(CommitError),
-    /// The handler has ended the transaction of the claim. What it has written after that may be committed.
+    /// The handler has ended the transaction of the claim. What it wrote afterwards may be committed.
     Left,
 }
 
 impl CommitError {
-    /// The reason, by whether the transaction was the claim's.
+    /// An error unless the transaction was the claim's.
     fn of(is_the_claims: Result<bool, DatabaseError>) -> Result<(), Self> {
         match is_the_claims? {
             true => Ok(()),
@@ -104,7 +104,8 @@ impl ClaimedTx {
             ..
         } = self;
         let committed = with_timeout(timeout, async {
-            // Statements that the handler has left running may end well. They are cancelled only once this is given up.
+            // Statements that the handler has left running may still succeed. They are cancelled only if this wait
+            // times out.
             read_pending(&mut connection).await?;
             let is_the_claims = connection.is_in(id).await?;
             if is_the_claims {
@@ -118,7 +119,7 @@ impl ClaimedTx {
                 connection.release();
                 Ok(after_commit)
             }
-            // Closed: whether it is committed is not known.
+            // The connection is closed: nobody knows whether the transaction is committed.
             Err(error @ CommitError::Database(_)) => Err(error),
             Err(error) => {
                 connection.roll_back(timeout).await;
@@ -127,9 +128,9 @@ impl ClaimedTx {
         }
     }
 
-    /// Does what precedes a commit, and rolls back. It finds what a commit would refuse, except what Postgres only sees
-    /// at the commit, such as a conflict of serializable transactions. Returns what the handler has written, unless
-    /// Postgres does not count.
+    /// Does everything that precedes a commit, and rolls back. It finds what a commit would refuse, except what
+    /// Postgres detects only at the commit itself, such as a conflict of serializable transactions. Returns what the
+    /// handler has written, unless Postgres does not count rows.
     pub(crate) async fn rehearse_commit(mut self) -> Result<Option<RowsByTable>, RehearsalError> {
         let timeout = self.timeout;
         let before = self.written_before.take();
@@ -140,7 +141,7 @@ impl ClaimedTx {
             }
             let checked = sqlx::raw_sql(CHECK_CONSTRAINTS).execute(&mut **connection);
             with_timeout(timeout, checked).await?;
-            // After the deferred triggers.
+            // The deferred triggers have run, so their rows are counted.
             let after = with_timeout(timeout, written::read(connection)).await?;
             let both = before.zip(after);
             Ok(both.map(|(before, after)| written::between(&before, after)))
@@ -151,13 +152,13 @@ impl ClaimedTx {
     /// Rolls back a rehearsal whose handler has failed.
     pub(crate) async fn rehearse_rollback(self) -> Result<(), RehearsalError> {
         match self.end_rehearsal(async |_| Ok(())).await {
-            // The handler's response says that it has failed.
+            // The handler's response already says that it has failed.
             Err(RehearsalError::NotCommitted(CommitError::Aborted)) => Ok(()),
             ended => ended,
         }
     }
 
-    /// Ends a rehearsal, after these checks if its transaction is still the claim's.
+    /// Ends a rehearsal. If its transaction is still the claim's, `check` runs first.
     async fn end_rehearsal<T>(
         self,
         check: impl AsyncFnOnce(&mut TxConnection) -> Result<T, CommitError>,
@@ -191,14 +192,14 @@ impl ClaimedTx {
         }
     }
 
-    /// Rolls back and waits for that: then the next attempt can claim the delivery at once.
+    /// Rolls back, and waits until that is done, so that the next attempt can claim the delivery at once.
     pub(crate) async fn roll_back(self) {
         self.connection.roll_back(self.timeout).await;
     }
 }
 
 impl TxConnection {
-    /// Whether the current transaction is the claim's, and has not failed.
+    /// Whether the current transaction is the claim's, without an open savepoint. Fails in an aborted transaction.
     async fn is_in(&mut self, claim: TransactionId) -> sqlx::Result<bool> {
         if Manager::get_transaction_depth(self) != CLAIM_DEPTH {
             return Ok(false);
@@ -206,7 +207,7 @@ impl TxConnection {
         self.is_of(&claim).await
     }
 
-    /// The same where a savepoint may be open.
+    /// Like [`is_in`](Self::is_in), but a savepoint may be open.
     async fn is_of(&mut self, claim: &TransactionId) -> sqlx::Result<bool> {
         let nonce = Nonce::new();
         self.read_answers().await?;
@@ -236,13 +237,13 @@ impl TxConnection {
         }
     }
 
-    /// Rolls back and waits for it.
+    /// Rolls back, and waits until that is done.
     ///
-    /// If it cannot be rolled back, the connection is closed, which has the same effect a little
-    /// later. It is also closed if sqlx is out of step with Postgres, or counts another depth than the claim's.
+    /// If the rollback fails, the connection is closed, which has the same effect a little later. The connection is
+    /// also closed if sqlx is out of step with Postgres, or does not count the claim's transaction depth.
     pub(super) async fn roll_back(mut self, timeout: Duration) {
         if self.is_of_rehearsal {
-            // There is no such transaction: nothing of it is committed.
+            // No transaction has this id, so no commit is found.
             let none = TransactionId("0".into());
             self.end_rehearsal(&none, timeout).await;
             return;

@@ -16,33 +16,33 @@ use crate::tasks_and_errors::sqlx_error::is_unusable;
 
 /// A connection with an open transaction.
 ///
-/// Dropping it closes the connection, as soon as Postgres has answered: one with an open transaction or an unfinished
-/// statement must never return to the pool.
+/// Dropping it closes the connection as soon as Postgres has answered: a connection with an open transaction or an
+/// unfinished statement must never return to the pool.
 pub(super) struct TxConnection {
     connection: Option<PoolConnection<Postgres>>,
     pool: PgPool,
     /// Held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
-    /// The transaction, while a handler has it: if the handler is given up, statements that still run in it may be
-    /// cancelled.
+    /// The transaction, while a handler has it. If the handler is given up, statements that still run in the
+    /// transaction may be cancelled.
     of_handler: Option<TransactionId>,
-    /// Only a rehearsal may have its session.
+    /// Whether the session belongs to a rehearsal. Nothing else may use such a session.
     pub(super) is_of_rehearsal: bool,
 }
 
-/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8` on
-/// every new connection.
+/// Postgres' id of the transaction of a claim. It is kept as text, because sqlx would look up the type `xid8` on every
+/// new connection.
 #[derive(Clone, Debug)]
 pub(super) struct TransactionId(pub(super) Arc<str>);
 
-/// How long a connection may take to return to the pool, with a rollback and the pool's own work. sqlx limits the
-/// close of a connection to the same time.
+/// How long a connection may take to return to the pool, including a rollback and the pool's own work. sqlx limits the
+/// closing of a connection to the same time.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 const UNTIL_RELEASE: &str = "the connection is present until it is released or dropped";
 
 impl TxConnection {
-    /// Begins a transaction with this statement, which must fail in one, on a connection that is in none.
+    /// Begins a transaction on a connection that has none yet. The statement must fail within an open transaction.
     pub(super) async fn begin(
         pool: &PgPool,
         begin: SqlStr,
@@ -82,18 +82,18 @@ impl TxConnection {
         self
     }
 
-    /// A handler gets its transaction.
+    /// Notes that a handler gets the transaction.
     pub(super) fn give_to_handler(&mut self, id: &TransactionId) {
         self.of_handler = Some(id.clone());
     }
 
-    /// From here on nothing is cancelled: the commit follows.
+    /// Notes that the commit follows. From here on, nothing is cancelled.
     pub(super) fn take_from_handler(&mut self) {
         self.of_handler = None;
     }
 
-    /// Reads the answers to statements that were cancelled, or whose rows were not all read. What a handler has left
-    /// running is cancelled.
+    /// Reads the answers to statements that were cancelled, or whose rows were not all read. Statements that a handler
+    /// has left running are cancelled.
     pub(super) async fn read_answers(&mut self) -> sqlx::Result<()> {
         let of_handler = self.of_handler.clone();
         let pool = self.pool.clone();
@@ -102,38 +102,39 @@ impl TxConnection {
 
     /// Returns the connection to the pool. Its transaction must have ended.
     ///
-    /// The pool pings a connection that returns, and sqlx 0.9.0 waits for the answer without a limit. A peer that falls
-    /// silent after the commit would occupy its place in the pool forever.
+    /// The pool pings a connection that returns, and sqlx 0.9.0 waits for the answer without a limit. If the peer fell
+    /// silent after the commit, the connection would keep its place in the pool forever.
     pub(super) fn release(mut self) {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        // Hidden in sqlx's docs. Dropping a connection of the pool spawns the same, without the limit.
+        // `return_to_pool` is hidden in sqlx's docs. Dropping a connection of the pool spawns the same work, without
+        // the limit.
         let returned = connection.return_to_pool();
         tokio::spawn(async move {
-            // Dropped unfinished, it closes the connection and frees the place.
+            // If this is dropped unfinished, it closes the connection and frees the place.
             if tokio::time::timeout(RETURN_TIMEOUT, returned)
                 .await
                 .is_err()
             {
                 tracing::debug!("closing a connection that does not return to the pool in time");
             }
-            // Opens another one if the pool has fewer than `min_connections`.
+            // The pool opens another one if it has fewer than `min_connections`.
             drop(connection);
         });
     }
 }
 
-/// A connection of the pool. If there is none in time, the error says whether all of them are in use, or Postgres does
-/// not answer. sqlx's own timeout, which may be shorter, does not say.
+/// Takes a connection from the pool. If there is none in time, the error says whether all connections are in use, or
+/// Postgres does not answer. sqlx's own timeout, which may be shorter, does not say that.
 async fn acquire(
     pool: &PgPool,
     deadline: Instant,
 ) -> Result<PoolConnection<Postgres>, DatabaseError> {
-    // An idle one, without the pool's ping: the `begin` that follows is the test. This skips a `before_acquire` of the
-    // pool: sqlx does not say whether there is one. A pool that does not ping may have a test of its own there, which
-    // only its `acquire` runs. This overtakes no task that waits: the semaphore of the pool hands a place that becomes
-    // free to the first of them.
+    // An idle connection is taken without the pool's ping, because the `begin` that follows tests it. This skips the
+    // pool's `before_acquire`: sqlx does not say whether there is one. A pool that does not ping may have its own test
+    // there, which only its `acquire` runs. No waiting task is overtaken, because the pool's semaphore hands a place
+    // that becomes free to the first task in its queue.
     if pool.options().get_test_before_acquire()
         && let Some(connection) = pool.try_acquire()
     {
@@ -143,11 +144,11 @@ async fn acquire(
     if is_in_use(pool) && fills(given_up, pool) {
         return Err(DatabaseError::GivenUp(given_up));
     }
-    // Otherwise this opens or tests a connection, which then counts as in use.
+    // Otherwise, `acquire` opens or tests a connection, which then counts as in use.
     let waits_for_others = is_in_use(pool);
     // Boxed because it is by far the largest future of a request.
     let mut acquiring = Box::pin(pool.acquire());
-    // With the shorter limit, the cause is known when it is over.
+    // At half of the shorter limit, the search for the cause starts, so that the cause is known when the time is over.
     let now = Instant::now();
     let limit = deadline.saturating_duration_since(now);
     let half = now + limit.min(pool.options().get_acquire_timeout()) / 2;
@@ -166,7 +167,7 @@ async fn acquire(
                 let connections = pool.options().get_max_connections();
                 return Err(DatabaseError::PoolInUse(connections));
             }
-            // For the next deliveries, if all were in use until now.
+            // This is for the next deliveries, if all connections were in use until now.
             reachability::look(pool);
             Err(reachability::is_away(pool).unwrap_or(DatabaseError::TimedOut))
         }
@@ -178,7 +179,7 @@ async fn acquire(
     }
 }
 
-/// Whether none of a pool's connections becomes free before Postgres lets go of one that was given up.
+/// Whether no connection of a pool becomes free until Postgres has answered on one that was given up.
 fn fills(given_up: usize, pool: &PgPool) -> bool {
     u32::try_from(given_up).is_ok_and(|given_up| given_up >= pool.options().get_max_connections())
 }

@@ -1,4 +1,4 @@
-//! The transaction of a delivery, as the handler has it.
+//! The transaction of a delivery, in the form in which the handler gets it.
 
 use std::fmt;
 use std::future::Ready;
@@ -42,45 +42,43 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// }
 /// ```
 ///
-/// A handler does not commit or roll back: the status of its response decides. The layer answers 500, and the
-/// provider delivers again, if the handler ignores the error of a statement, or keeps the `DedupeTx` beyond
-/// its response (in a task, or in the body of the response). It also answers 500 if the handler ends the
-/// transaction with SQL of its own. But a `commit` has committed the claim, too. Then the delivery is
-/// processed, whatever the answer.
+/// A handler does not commit or roll back: the status of its response decides. If the handler ignores the error of a
+/// statement, or keeps the `DedupeTx` beyond its response (in a task, or in the body of the response), the layer
+/// answers 500, and the provider delivers again. The layer also answers 500 if the handler ends the transaction with
+/// its own SQL. However, a `commit` has also committed the claim. The delivery is then processed, regardless of the
+/// answer.
 ///
-/// Functions that handlers call take `&mut PgConnection`, or `&mut DedupeTx` if they need its
-/// methods. There is no `sqlx::Transaction` to pass to functions that want one.
+/// Functions that handlers call should take `&mut PgConnection`, or `&mut DedupeTx` if they need its methods. There is
+/// no `sqlx::Transaction` to pass to functions that require one.
 ///
-/// With the feature `axum` it is an extractor. `Option<DedupeTx>` is one too, and `None` on a
-/// route without the layer. Without the feature, [`DedupeTx::take`] takes it out of the request.
+/// With the feature `axum`, it is an extractor. `Option<DedupeTx>` is one, too: it is `None` on a route without the
+/// layer. Without the feature, [`DedupeTx::take`] takes it out of the request.
 ///
 /// # What is refused
 ///
-/// The transaction is lost if the future of [`begin`](Self::begin) is dropped between its request
-/// for the savepoint and the answer, by a timeout or by `select!`, or if sqlx's own
-/// `Connection::begin(&mut *tx)` fails or is dropped. From then on each use of `&mut *tx` panics
-/// before anything is sent. Otherwise the statement would be committed by itself, without the
-/// claim, and again at the next attempt. The layer answers 500, and nothing of the attempt is
-/// kept.
+/// The transaction is lost if the future of [`begin`](Self::begin) is dropped, by a timeout or by `select!`, after it
+/// has requested the savepoint and before the answer arrives. It is also lost if sqlx's own
+/// `Connection::begin(&mut *tx)` fails or is dropped. From then on, each use of `&mut *tx` panics before anything is
+/// sent. Otherwise, the statement would be committed on its own, without the claim, and again at the next attempt. The
+/// layer answers 500, and nothing that the attempt has written is committed.
 ///
 /// The same applies to a lost [`Savepoint`]. If its `commit` or `rollback` is cancelled, the
 /// transaction is not committed either.
 ///
-/// Some uses cannot be detected. After the first two, writes may be committed although the
-/// delivery fails. After the third, a success may lack earlier writes:
+/// Some uses cannot be detected. After the first two of the following, writes may be committed although the delivery
+/// fails. After the third, a success may lack earlier writes:
 ///
-/// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare
-///   transaction`): a `commit` by itself, the rest if further statements follow.
-/// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or
-///   `transaction` on it, ignores that this failed or was cancelled, and continues with the very
-///   same reference; likewise with a savepoint of sqlx's in which it makes another one. Such a function must return the
-///   error.
-/// - A savepoint of sqlx's own whose `commit` is cancelled after another one of the same depth
-///   was rolled back: sqlx then rolls back to that one.
+/// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare transaction`): a `commit` in
+///   any case, the others if further statements follow.
+/// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or `transaction` on it, ignores that
+///   this call failed or was cancelled, and continues with the very same reference. The same goes for a function that
+///   makes a savepoint in this way within one of sqlx's own savepoints. Such a function must return the error.
+/// - One of sqlx's own savepoints whose `commit` is cancelled after another savepoint of the same depth was rolled
+///   back: sqlx then rolls back to the other savepoint.
 ///
-/// sqlx gets out of step with Postgres when a `COPY` fails or is broken off: it takes the answers
-/// to earlier statements for those to later ones. The layer detects that before the commit, rolls
-/// back, closes the connection and answers 500 or 503.
+/// sqlx gets out of step with Postgres when a `COPY` fails or is interrupted: it mistakes the answers to earlier
+/// statements for answers to later ones. The layer detects that before the commit, rolls back, closes the connection
+/// and answers 500 or 503.
 ///
 /// The panic needs `panic = "unwind"`, which is Rust's default.
 pub struct DedupeTx {
@@ -90,7 +88,7 @@ pub struct DedupeTx {
 }
 
 impl DedupeTx {
-    /// Whether a request has passed through a layer already.
+    /// Whether a request has already passed through a layer.
     pub(crate) fn is_in(extensions: &Extensions) -> bool {
         extensions.get::<Slot>().is_some()
     }
@@ -99,14 +97,14 @@ impl DedupeTx {
     ///
     /// # Errors
     ///
-    /// [`ExtractError`] if the request has not passed through
-    /// [`IdempotentWebhook`](crate::IdempotentWebhook), or if the transaction was taken already.
+    /// [`ExtractError`] if the request has not passed through [`IdempotentWebhook`](crate::IdempotentWebhook), or if
+    /// the transaction was already taken.
     pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
         let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
         Ok(Self::of(slot.take()?, slot.clone()))
     }
 
-    /// The transaction, which is put back into the slot.
+    /// Wraps a transaction, which returns to the slot when the handler drops it.
     pub(super) fn of(tx: ClaimedTx, slot: Slot) -> Self {
         Self { tx: Some(tx), slot }
     }
@@ -120,14 +118,13 @@ impl DedupeTx {
 
     /// Runs `work` after the commit, in a background task and in the order of these calls.
     ///
-    /// It runs **at most once**: only if the commit was confirmed, and not at all if the process
-    /// ends before that, or if the confirmation is lost. If that is not enough, write a job in the transaction and do
-    /// the work from there.
+    /// It runs **at most once**: only if the commit was confirmed, and not at all if the process ends before the work
+    /// runs, or if the confirmation is lost. If that is not enough, write a job in the transaction and do the work from
+    /// there.
     ///
-    /// The timeout of each piece of work is
-    /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). An error, a panic or a
-    /// timeout is logged and changes nothing. The future returns `()` or a `Result<(), E>`.
-    /// [`drained`](crate::IdempotentWebhook::drained) waits for it.
+    /// Each piece of work may take as long as [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). An error,
+    /// a panic or a timeout is logged and changes nothing. The future returns `()` or a `Result<(), E>`.
+    /// [`drained`](crate::IdempotentWebhook::drained) waits for the work.
     ///
     /// ```no_run
     /// # use idempotent_webhook::DedupeTx;
@@ -143,31 +140,30 @@ impl DedupeTx {
         }
     }
 
-    /// Records `version` as seen for `subject`, and returns how it compares with the highest
-    /// version seen before. It detects stale events: deduplication does not put events in order.
+    /// Records `version` as seen for `subject`, and compares it with the highest version seen before.
     ///
-    /// The subject is what the events are about, such as `sub_123`. The version is a number that
-    /// the provider raises with each event: a sequence number, or the time of the event. A
-    /// handler can skip and acknowledge an event that is [`Older`](Recency::Older).
-    /// A subject of over 255 bytes, or with a NUL, is stored as its SHA-256.
+    /// This detects stale events: deduplication does not put events in order.
     ///
-    /// **Process an event that is the [`Same`](Recency::Same).** A provider's time is often in
-    /// whole seconds, like Stripe's `created`, and two updates within a second then have the same
-    /// version. Their order is unknown. If it matters, use a version that changes with each
-    /// event, or fetch the object from the provider's API.
+    /// The subject is what the events are about, such as `sub_123`. The version is a number that the provider raises
+    /// with each event: a sequence number, or the time of the event. A handler can skip and acknowledge an event that
+    /// is [`Older`](Recency::Older). A subject that is longer than 255 bytes, or contains a NUL, is stored as its
+    /// SHA-256.
     ///
-    /// The record is part of the transaction: a rollback removes it. Until the end of the
-    /// transaction, other transactions wait to advance the same subject. Handlers that advance
-    /// several subjects should do so in the same order. Otherwise they may deadlock, and Postgres
-    /// fails one of them.
+    /// **Process an event that is the [`Same`](Recency::Same).** A provider's time is often in whole seconds, like
+    /// Stripe's `created`, so two updates within a second have the same version. Their order is unknown. If it matters,
+    /// use a version that changes with each event, or fetch the object from the provider's API.
     ///
-    /// Subjects are separate for each endpoint, and for each tenant where
-    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. [`prune`](crate::prune) deletes
-    /// those that have not been advanced for long.
+    /// The record is part of the transaction: a rollback removes it. Until the transaction ends, other transactions
+    /// that advance the same subject wait. Handlers that advance several subjects should always do so in the same
+    /// order. Otherwise, they may deadlock, and Postgres makes one of them fail.
+    ///
+    /// Each endpoint has its own subjects, and so does each tenant if
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. [`prune`](crate::prune) deletes subjects that have
+    /// not been advanced for a long time.
     ///
     /// # Errors
     ///
-    /// Any error of Postgres. Return it, like any other.
+    /// Any error of Postgres. Return it, like any other error.
     ///
     /// ```
     /// use axum::{Json, http::StatusCode};
@@ -188,24 +184,26 @@ impl DedupeTx {
         recency::advance(self, &delivery, subject, version).await
     }
 
-    /// Makes a savepoint. Its writes can be rolled back without the rest, for example after a statement that may fail.
-    /// End it with [`commit`](Savepoint::commit) or
-    /// [`rollback`](Savepoint::rollback): one that is dropped is rolled back.
+    /// Makes a savepoint, which can be rolled back without the rest of the transaction.
+    ///
+    /// Use it, for example, for a statement that may fail. End it with [`commit`](Savepoint::commit) or
+    /// [`rollback`](Savepoint::rollback): a savepoint that is dropped is rolled back.
     ///
     /// Put a timeout around the statements, not around `begin` itself: see
     /// [what is refused](Self#what-is-refused).
     ///
     /// # Errors
     ///
-    /// Any error of Postgres, for example if the transaction is aborted already.
+    /// Any error of Postgres, for example if the transaction is already aborted.
     pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
         let dropped = self.dropped_savepoint();
         Savepoint::begin_on(self, dropped).await
     }
 
-    /// Runs `work` in a savepoint. If it returns `Ok`, the savepoint is kept. If it returns an
-    /// error, the savepoint is rolled back, and the transaction can continue. As with
-    /// [`begin`](Self::begin), put a timeout within `work`.
+    /// Runs `work` in a savepoint.
+    ///
+    /// If `work` returns `Ok`, the savepoint is kept. If it returns an error, the savepoint is rolled back, and the
+    /// transaction can continue. As with [`begin`](Self::begin), put a timeout within `work`.
     ///
     /// # Errors
     ///
@@ -233,13 +231,13 @@ impl DedupeTx {
         self.begin().await?.run(work).await
     }
 
-    /// Hides sqlx's method, which fails within a transaction and gives up one of its levels.
+    /// Hides sqlx's method, which fails within a transaction and makes sqlx count one level too few.
     #[doc(hidden)]
     pub async fn begin_with(&mut self, _: impl SqlSafeStr) -> sqlx::Result<Savepoint<'_>> {
         Err(sqlx::Error::InvalidSavePointStatement)
     }
 
-    /// For the compiler's message only.
+    /// Exists only for the compiler's message.
     #[doc(hidden)]
     pub fn commit(self) -> Ready<sqlx::Result<()>>
     where
@@ -248,7 +246,7 @@ impl DedupeTx {
         std::future::ready(Ok(()))
     }
 
-    /// For the compiler's message only.
+    /// Exists only for the compiler's message.
     #[doc(hidden)]
     pub fn rollback(self) -> Ready<sqlx::Result<()>>
     where
@@ -258,7 +256,7 @@ impl DedupeTx {
     }
 }
 
-/// No type implements it, so the compiler explains how a `DedupeTx` ends.
+/// No type implements this trait, so the compiler explains how a `DedupeTx` ends.
 ///
 /// ```compile_fail,E0277
 /// # use idempotent_webhook::DedupeTx;

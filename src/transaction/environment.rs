@@ -1,10 +1,11 @@
-//! The environment of a process, such as `production`, and that of a database, which is a row in it. A database that was
-//! restored or copied has the deliveries of the one that it comes from. So a process of another environment runs nothing of
-//! what is kept in it.
+//! The environment of a process, such as `production`, and the environment of a database, which is stored in one of its
+//! rows. A database that was restored or copied contains the deliveries of the database that it comes from. A process
+//! of another environment therefore runs none of the deliveries that are kept in it.
 //!
-//! The statements that take something ask for the environment themselves: nothing that this process has read before says
-//! what it may do. They are `take.sql`, `take_turn.sql`, `tell_change.sql` and `tell_death.sql`; and `accept.sql` and
-//! `resend.sql`, so that nothing is acknowledged that no process runs. What is read here is for reports.
+//! The statements that take something check the environment themselves, because what this process has read before does
+//! not say what it may do now. These statements are `take.sql`, `take_turn.sql`, `tell_change.sql` and
+//! `tell_death.sql`. `accept.sql` and `resend.sql` check it, too, so that no delivery is acknowledged that no process
+//! runs. What the code here reads is only for reports.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +20,13 @@ use super::store::Store;
 use crate::metrics;
 use crate::tasks_and_errors::background::spawn_once;
 
-/// The longest name, in bytes.
+/// The longest name of an environment, in bytes.
 const LONGEST: usize = 63;
 
-/// How often the same is reported.
+/// How often the same problem is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// How often a request has the environment looked at.
+/// How often requests can cause a look at the environment of the database.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 const NAME_DATABASE: &str = "
@@ -35,7 +36,8 @@ const NAME_DATABASE: &str = "
     on conflict do nothing
 ";
 
-/// Returns the environment of the database. Notes that a process of `$1` uses it, if that is another one.
+/// Returns the environment of the database. If `$1` is another environment, records that a process of `$1` uses the
+/// database.
 const LOOK: &str = "
     with noted as (
         insert into idempotent_webhook.other_environments as known (name, seen_at)
@@ -56,14 +58,14 @@ const IS_HOME: &str = "
     select $1::text is not distinct from (select name from idempotent_webhook.environment)
 ";
 
-/// The environment of a process. Clones share it: a recovery, its layers, and what else it runs.
+/// The environment of a process. Clones share it: a recovery, its layers, and whatever else the recovery runs.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     name: Mutex<Option<Arc<str>>>,
-    /// Whether the last look has found a database of another environment.
+    /// Whether the database belonged to another environment when it was last looked at.
     is_elsewhere: AtomicBool,
     reported: Mutex<Option<Reported>>,
     looked_at: Mutex<Option<Instant>>,
@@ -79,7 +81,7 @@ struct Reported {
 impl Environment {
     /// # Panics
     ///
-    /// If the name is no [name](check).
+    /// If the name is not a valid [name](check).
     #[track_caller]
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub(crate) fn set(&self, name: Arc<str>) {
@@ -93,12 +95,12 @@ impl Environment {
         lock(&self.0.name).clone()
     }
 
-    /// Whether the last look has found a database of another environment. For what is reported only.
+    /// Whether the database belonged to another environment when it was last looked at. This is only for reports.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.0.is_elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Reports that a database is of the environment `found`.
+    /// Reports that a database belongs to the environment `found`.
     fn report(&self, database: &str, found: Option<String>) {
         let own = self.name();
         let is_elsewhere = own.as_deref() != found.as_deref();
@@ -110,7 +112,7 @@ impl Environment {
                 tracing::info!(
                     database,
                     environment = own.as_deref(),
-                    "webhooks: the database is of the environment of this process now"
+                    "webhooks: the database now belongs to the environment of this process"
                 );
             }
             return;
@@ -125,9 +127,9 @@ impl Environment {
             database,
             environment = own.as_deref().unwrap_or("(none)"),
             environment_of_database = found.as_deref().unwrap_or("(none)"),
-            "webhooks: the database is of another environment than this process, which runs nothing of what is kept in it, \
-             asks no provider, deletes nothing and calls no hook: if the database is a copy, adopt it by \
-             `recovery::adopt` or in the dashboard; if not, correct `Recovery::environment`"
+            "webhooks: the database belongs to another environment than this process, which therefore runs no kept \
+             delivery from it, asks no provider, deletes nothing and calls no hook: if the database is a copy, adopt \
+             it with `recovery::adopt` or in the dashboard; if not, correct `Recovery::environment`"
         );
         *reported = Some(Reported {
             found,
@@ -136,7 +138,7 @@ impl Environment {
     }
 }
 
-/// Whether this can be the name of an environment. It stands in logs, pages and rows.
+/// Checks the name of an environment, which is shown in logs, on pages and in rows.
 pub(crate) fn check(name: &str) -> Result<(), &'static str> {
     match name.len() {
         1..=LONGEST if name.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(()),
@@ -159,7 +161,7 @@ impl Store {
         Ok(has_environment)
     }
 
-    /// Whether the database is of the environment of this process.
+    /// Whether the database belongs to the environment of this process.
     pub(crate) async fn is_home(&self) -> Result<bool, DatabaseError> {
         let name = self.environment.name();
         let (is_home,): (bool,) = self
@@ -171,13 +173,13 @@ impl Store {
         Ok(is_home)
     }
 
-    /// The same. A database without an environment gets the one of this process.
+    /// Like [`is_home`](Self::is_home), but a database without an environment gets the environment of this process.
     pub(crate) async fn is_home_or_unnamed(&self) -> Result<bool, DatabaseError> {
         Ok(self.is_home().await? || self.look_at_environment().await?)
     }
 
-    /// Names the database, if this process has an environment and the database has none. Reports it if it is of another one.
-    /// Returns whether it is of the one of this process.
+    /// Gives the database the environment of this process, if the process has one and the database has none. Reports a
+    /// database that belongs to another environment. Returns whether it belongs to the environment of this process.
     pub(crate) async fn look_at_environment(&self) -> Result<bool, DatabaseError> {
         let name = self.environment.name();
         let rows = self
@@ -192,7 +194,8 @@ impl Store {
         Ok(is_home)
     }
 
-    /// The same in the background, for what has met a database of another environment: there may be no watch that looks.
+    /// Does the same in the background, after something has met a database of another environment: there may be no
+    /// watch that looks at it.
     pub(crate) fn look_soon(&self) {
         let mut looked_at = lock(&self.environment.0.looked_at);
         if looked_at.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {

@@ -1,4 +1,4 @@
--- The delivery that was claimed with this body.
+-- The id of the delivery that was claimed with this body.
 --
 -- $1 endpoint, $2 tenant, $3 digest.
 select delivery_id

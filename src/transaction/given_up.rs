@@ -1,9 +1,10 @@
-//! Connections that were given up before Postgres had answered.
+//! Connections that the crate gave up, for example at a timeout, before Postgres had answered.
 //!
-//! Postgres does not look at its client while a statement runs or waits for a lock, or while a commit waits for a standby: a
-//! session goes on although its connection is closed. If each timeout closed a connection, the pool would open another
-//! one for it, until no application could connect to that server any more. So such a connection stays open, and keeps
-//! its place in the pool, until Postgres has answered.
+//! Postgres does not look at its client while a statement runs or waits for a lock, or while a commit waits for a
+//! standby. A session therefore goes on even after its connection was closed. If each timeout closed a connection, the
+//! pool would open another one instead, until no application could connect to that server. Such a connection therefore
+//! stays open until Postgres has answered. Until then, it also keeps its *place* in the pool: it counts as one of the
+//! pool's connections.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,34 +23,35 @@ use super::connection::TransactionId;
 use super::database_name::DatabaseName;
 use super::pg_error::{DatabaseError, read_pending, with_timeout};
 
-/// How long a statement may run on after it was given up. After that its place counts as lost, and a handler's
-/// statement is cancelled.
+/// How long a statement may go on after it was given up. After that, the place of its connection counts as lost, and a
+/// handler's statement is cancelled.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// How long a connection may be without an answer before the crate asks Postgres whether anything still runs, and how
-/// often it asks.
+/// often the crate asks.
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long a connection keeps its place if Postgres cannot be asked either. Then a network has fallen silent, or a
-/// host is lost, and nobody knows whether Postgres works on.
+/// How long a connection keeps its place if Postgres does not answer that question either. In this case, the network
+/// has fallen silent or the host is lost, and nobody knows whether Postgres is still working.
 const SILENCE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// How long other connections may use an answer to that question.
+/// How long other connections may use Postgres' answer to the question whether anything still runs.
 const ANSWER_IS_FRESH: Duration = Duration::from_secs(1);
 
-/// How long a connection beside the pool may take, all in all.
+/// The time limit for all the work on a connection outside the pool.
 const BESIDE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Cancels what runs in these transactions. Never a commit that waits for a standby: it would become visible without being
-/// replicated.
+/// Cancels what runs in these transactions, but never a commit that waits for a standby: the commit would become
+/// visible without being replicated.
 const CANCEL: &str = "
     select pg_cancel_backend(pid)
     from pg_stat_activity
     where state = 'active' and wait_event is distinct from 'SyncRep' and backend_xid in
 ";
 
-/// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. One that waits for its client does not: a part
-/// of its message is lost. Without `track_activities` that is not known.
+/// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. A statement that waits for its client
+/// does not count, because part of the client's message is lost. Without `track_activities`, Postgres does not know,
+/// and the answer is yes.
 const ANYTHING_RUNS: &str = "
     select exists (
         select
@@ -64,30 +66,32 @@ const ANYTHING_RUNS: &str = "
     )
 ";
 
-/// The databases, by role, that have ever had a connection given up. A static, since the pools of a process need not
-/// share anything else.
+/// Every database and role for which a connection was ever given up. It is a static because the pools of a process may
+/// have nothing else in common.
 static DATABASES: Mutex<Vec<Arc<Database>>> = Mutex::new(Vec::new());
 
-/// How many places there are in all, so that a delivery takes no lock while all is well.
+/// The total number of places that count as lost. While it is 0, a delivery takes no lock.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
 
-/// The given up connections of a database. Only one connection beside the pools asks and cancels.
+/// The given-up connections of one database and role. A single connection outside the pools asks for all of them
+/// whether anything still runs, and cancels statements.
 struct Database {
     name: DatabaseName,
-    /// One role may not cancel what another one runs.
+    /// A role may not cancel what another role runs.
     role: String,
     places: Mutex<Vec<Place>>,
     to_cancel: Mutex<Vec<TransactionId>>,
-    /// When Postgres was asked whether anything runs, and what it said. Held by the user of the connection.
+    /// When Postgres was last asked whether anything runs, and its answer. The caller that uses the connection outside
+    /// the pools holds this lock.
     beside: tokio::sync::Mutex<Option<(Instant, Runs)>>,
 }
 
-/// The places that given up connections occupy.
+/// The places that a given-up connection occupies: one in its pool, and perhaps one in a connection limit.
 #[derive(Clone)]
 struct Place {
-    /// The options of its pool, which identify it.
+    /// The options of the pool, which identify it.
     of_pool: Arc<PgConnectOptions>,
-    /// The limit on the connections of deliveries, if it holds one of them.
+    /// The limit on the connections that deliveries hold, if this connection counts against it.
     of_limit: Option<Arc<Semaphore>>,
 }
 
@@ -100,16 +104,16 @@ enum Runs {
     Unknown,
 }
 
-/// A connection that was given up, with its place. Dropped, it is closed.
+/// A given-up connection that keeps its place. Dropping it closes the connection.
 struct GivenUp {
     connection: Option<PoolConnection<Postgres>>,
     pool: PgPool,
-    /// The transaction of its handler, if its statements may be cancelled.
+    /// The handler's transaction, if its statements may be cancelled.
     of_handler: Option<TransactionId>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Counts a place, until it is dropped.
+/// Counts a place as lost until this is dropped.
 struct Counted<'a>(&'a Database, Place);
 
 impl<'a> Counted<'a> {
@@ -141,14 +145,14 @@ impl Place {
     }
 }
 
-/// Whether Postgres has answered all that was sent, or the connection is lost. Then nothing runs.
+/// Whether Postgres has answered everything that was sent, or the connection is lost. In both cases, nothing runs.
 pub(super) fn has_answered(connection: &mut PgConnection) -> bool {
     let read = pin!(read_pending(connection));
     read.poll(&mut Context::from_waker(Waker::noop()))
         .is_ready()
 }
 
-/// Keeps the place of a connection until Postgres has let go of it, in a task.
+/// Spawns a task that keeps the place of a connection until Postgres has answered.
 pub(super) fn keep_place(
     connection: PoolConnection<Postgres>,
     pool: &PgPool,
@@ -161,19 +165,19 @@ pub(super) fn keep_place(
         of_handler,
         permit,
     };
-    // Without a runtime nobody could read its answer: it is closed.
+    // Without a runtime, nobody could read the answer, and the connection is closed.
     if let Ok(runtime) = Handle::try_current() {
         runtime.spawn(given_up.let_go());
     }
 }
 
-/// How many places of a pool belong to connections that were given up.
+/// How many places of a pool are held by given-up connections.
 pub(super) fn of_pool(pool: &PgPool) -> usize {
     let options = pool.connect_options();
     count(pool, |place| Arc::ptr_eq(&place.of_pool, &options))
 }
 
-/// How many of the connections that deliveries may hold, by this limit.
+/// How many of the connections that this limit allows are given up.
 pub(super) fn of_limit(pool: &PgPool, limit: &Arc<Semaphore>) -> usize {
     count(pool, |place| {
         let of_limit = place.of_limit.as_ref();
@@ -190,8 +194,8 @@ fn count(pool: &PgPool, is_counted: impl Fn(&Place) -> bool) -> usize {
     places.iter().filter(|place| is_counted(place)).count()
 }
 
-/// Reads the answers to statements that were cancelled, or whose rows were not all read. What still runs for a handler is
-/// cancelled first.
+/// Reads the answers to statements that were cancelled, or whose rows were not all read. If a handler's statement still
+/// runs after [`GRACE`], it is cancelled first.
 pub(super) async fn read_answers(
     connection: &mut PgConnection,
     pool: &PgPool,
@@ -209,18 +213,20 @@ pub(super) async fn read_answers(
 
 impl GivenUp {
     async fn let_go(mut self) {
-        // `Pool::close` waits for each place, so this ends with it.
+        // `Pool::close` waits for each place, so the wait here ends when the pool closes.
         let mut closing = self.pool.close_event();
         let answered = closing.do_until(self.answered()).await;
         if answered.is_ok()
             && let Some(mut connection) = self.connection.take()
         {
-            // Keeps the place until it is closed. The pool opens another one if it has fewer than `min_connections`.
+            // The connection keeps its place until it is closed. The pool then opens another one if it has fewer than
+            // `min_connections`.
             connection.close_on_drop();
         }
     }
 
-    /// Waits until Postgres has answered, the connection is lost, or nothing runs for it: then its peer has fallen silent.
+    /// Waits until Postgres has answered, the connection is lost, or nothing runs for it: in that case, its peer is
+    /// silent.
     async fn answered(&mut self) {
         let Some(connection) = &mut self.connection else {
             return;
@@ -228,8 +234,8 @@ impl GivenUp {
         if timeout(GRACE, read_pending(connection)).await.is_ok() {
             return;
         }
-        // Connections that get their answer within a moment do not count: a caller that needs a place may wait for
-        // theirs.
+        // A connection that gets its answer within a moment does not count: a caller that needs a place may wait for
+        // this one.
         let database = Database::of(&self.pool);
         let place = Place {
             of_pool: self.pool.connect_options(),
@@ -286,14 +292,15 @@ impl Database {
         database
     }
 
-    /// Has Postgres cancel what runs in a transaction, together with what other callers want to cancel. The transaction
-    /// is found by its own number, not by the session's, which may run another one by now.
+    /// Makes Postgres cancel what runs in this transaction and in those that other callers want to cancel. The
+    /// transaction is found by its own id, not by the id of its session, which may be running another transaction by
+    /// now.
     async fn cancel(&self, pool: &PgPool, id: TransactionId) {
         lock(&self.to_cancel).push(id);
         let _beside = self.beside.lock().await;
         let ids = std::mem::take(&mut *lock(&self.to_cancel));
         if ids.is_empty() {
-            // Another one has done it.
+            // Another caller has cancelled it.
             return;
         }
         let cancelled = beside(pool, async |connection| {
@@ -308,7 +315,7 @@ impl Database {
         }
     }
 
-    /// Whether anything still runs, as Postgres says.
+    /// Whether anything still runs, according to Postgres.
     async fn runs(&self, pool: &PgPool) -> Runs {
         let mut known = self.beside.lock().await;
         if let Some((at, answer)) = *known
@@ -324,7 +331,7 @@ impl Database {
         let answer = match asked.await {
             Ok(true) => Runs::Perhaps,
             Ok(false) => Runs::No,
-            // Postgres is there.
+            // Postgres can be reached: it has answered with an error.
             Err(DatabaseError::Sqlx(error)) if error.as_database_error().is_some() => Runs::Perhaps,
             Err(_) => Runs::Unknown,
         };
@@ -333,7 +340,7 @@ impl Database {
     }
 }
 
-/// Does something on a connection beside the pool, which may have no place left.
+/// Does something on a connection outside the pool, because the pool may have no free place.
 async fn beside<T>(
     pool: &PgPool,
     work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,

@@ -1,4 +1,4 @@
--- Turns the lock of the object, which is one of the session, into one of this transaction.
+-- Replaces the session's lock on the object with a lock of this transaction.
 --
 -- $1 endpoint, $2 tenant, $3 object.
 select

@@ -1,5 +1,5 @@
-//! `LateClaim`: a claim that the handler makes itself, once it has done what needs no transaction. `pending_claim.rs` has its
-//! inner half.
+//! `LateClaim`: a claim that the handler makes itself, after the work that needs no transaction. `pending_claim.rs`
+//! contains its inner half.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.
 ///
 /// No connection is held until [`begin`](Self::begin) claims the delivery and returns the [`DedupeTx`]. What the
-/// handler does before that is not part of a transaction, and may run more than once: two processes may both do it,
-/// and so does the next attempt after a failure. Fetch there, and write after it.
+/// handler does before that is not part of a transaction, and may run more than once: in two processes at the same
+/// time, and again in the next attempt after a failure. Fetch data before `begin`, and write after it.
 ///
 /// ```
 /// use axum::{Json, http::StatusCode};
@@ -44,9 +44,9 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// }
 /// ```
 ///
-/// With the feature `axum` it is an extractor. Without it, [`LateClaim::take`] takes it out of the request. If a
-/// handler answers 2xx without `begin`, the layer claims the delivery then, and commits only the claim. Like a
-/// [`DedupeTx`], it must not outlive the handler: if it is moved into a task, the layer answers 500.
+/// With the feature `axum`, it is an extractor. Without the feature, [`LateClaim::take`] takes it out of the request.
+/// If a handler answers 2xx without calling `begin`, the layer claims the delivery afterwards, and commits only the
+/// claim. Like a [`DedupeTx`], it must not outlive the handler: if it is moved into a task, the layer answers 500.
 #[must_use = "`begin` claims the delivery"]
 pub struct LateClaim {
     slot: Slot,
@@ -59,9 +59,8 @@ impl LateClaim {
     ///
     /// # Errors
     ///
-    /// [`ExtractError`] if the request has not passed through
-    /// [`IdempotentWebhook`](crate::IdempotentWebhook), if that has no
-    /// [`late_claim`](crate::IdempotentWebhook::late_claim), or if the claim was taken already.
+    /// [`ExtractError`] if the request has not passed through [`IdempotentWebhook`](crate::IdempotentWebhook), if that
+    /// layer was built without [`late_claim`](crate::IdempotentWebhook::late_claim), or if the claim was already taken.
     pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
         let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
         Ok(Self {
@@ -72,30 +71,30 @@ impl LateClaim {
 
     /// Begins the transaction and claims the delivery in it.
     ///
-    /// Of all attempts, in all processes, at most one gets the transaction and commits. Another process may be
-    /// working on the delivery: this waits for it, for up to
-    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) from now on, and within
+    /// Of all attempts in all processes, at most one gets the transaction and commits. If another process is working on
+    /// the delivery, this method waits for it, for up to
+    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) from the call, and within
     /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout).
     ///
     /// # Errors
     ///
-    /// [`BeginError`], which the handler returns with `?`. **The layer knows of it and decides the answer**, whatever
-    /// the handler answers: 200 with the outcome `duplicate` if another attempt has processed the delivery, 503
-    /// otherwise.
+    /// [`BeginError`], which the handler returns with `?`. **The layer sees this error too, and decides the answer**
+    /// regardless of what the handler answers: 200 with the outcome `duplicate` if another attempt has processed the
+    /// delivery, 503 otherwise.
     ///
     /// # Cancellation
     ///
     /// If the future is dropped, the delivery is not claimed.
     pub async fn begin(mut self) -> Result<DedupeTx, BeginError> {
         let slot = self.slot.clone();
-        // In a task that has outlived the handler.
+        // In a task that has outlived the handler, nothing is claimed.
         let Some(pending) = self.pending.as_ref().filter(|_| !slot.is_closed()) else {
             return Err(BeginError::Over);
         };
         let claimed = pending.begin().await;
         self.pending = None;
         match claimed {
-            // The handler has answered meanwhile.
+            // The handler has answered in the meantime.
             Ok(tx) if slot.is_closed() => {
                 tx.roll_back().await;
                 Err(BeginError::Over)
@@ -111,25 +110,29 @@ impl LateClaim {
 }
 
 impl LateClaim {
-    /// The number under which this attempt has taken a kept delivery: the last argument of the SQL function
-    /// [`claim`](crate::documentation::drivers#the-claim), which refuses an attempt that was overtaken. `None` for a delivery
-    /// that was not kept before its handler runs. In a [rehearsal](crate::Delivery::is_rehearsal) it is a number that
-    /// `claim` refuses.
+    /// The number under which this attempt has taken a kept delivery.
+    ///
+    /// It is the last argument of the SQL function [`claim`](crate::documentation::drivers#the-claim), which refuses an
+    /// attempt if another attempt has taken the delivery since. `None` for a delivery that was not kept before its
+    /// handler runs. In a [rehearsal](crate::Delivery::is_rehearsal), it is a number that `claim` refuses.
     pub fn take_number(&self) -> Option<i64> {
         self.pending.as_ref()?.take()
     }
 
-    /// Tells the layer that the handler has claimed the delivery by the SQL function
-    /// [`claim`](crate::documentation::drivers#the-claim), in a transaction of another driver, and has committed that.
+    /// Reports that the handler has claimed the delivery itself, and has committed.
     ///
-    /// The layer looks for the claim before it acknowledges: if it is not there, the sender gets a 500. So no event is
-    /// lost if the driver takes a commit for a success although Postgres has rolled back. If the function returned
-    /// `false`, drop the `LateClaim`, and answer 200. If the handler fails after its commit, that is logged, and the
-    /// sender gets a 200 as for a duplicate.
+    /// For a handler that uses another driver: it has called the SQL function
+    /// [`claim`](crate::documentation::drivers#the-claim) in a transaction of that driver, and has committed the
+    /// transaction.
     ///
-    /// With [`assert_idempotent`](crate::testing::assert_idempotent), such a layer needs
-    /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction): a commit cannot be rolled
-    /// back.
+    /// Before the layer acknowledges the delivery, it looks for the claim: if there is none, the sender gets a 500.
+    /// This way, no event is lost if the driver reports a successful commit although Postgres has rolled back. If the
+    /// function returned `false`, drop the `LateClaim`, and answer 200. If the handler fails after its commit, the
+    /// layer logs the failure, and the sender gets a 200 as for a duplicate.
+    ///
+    /// With [`assert_idempotent`](crate::testing::assert_idempotent), a layer whose handler calls this needs
+    /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), because the handler's
+    /// commit cannot be rolled back.
     pub fn committed(mut self) {
         if let Some(pending) = self.pending.take() {
             self.slot.put_back(Left::Committed(pending));
@@ -137,7 +140,7 @@ impl LateClaim {
     }
 }
 
-/// The delivery is not claimed: the layer may do it.
+/// A dropped `LateClaim` has not claimed the delivery: the layer may still do so.
 impl Drop for LateClaim {
     fn drop(&mut self) {
         if let Some(pending) = self.pending.take() {
@@ -154,24 +157,26 @@ impl fmt::Debug for LateClaim {
 
 /// Why [`LateClaim::begin`] has not claimed the delivery.
 ///
-/// The layer answers the sender, whatever the handler returns.
+/// The layer answers the sender, regardless of what the handler returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BeginError {
     /// Another attempt has processed the delivery.
     Duplicate,
-    /// Another attempt was still working on it, or on its [object](crate::IdempotentWebhook::serialize_by), when the
-    /// wait was over.
+    /// Another attempt was still working on the delivery, or on another delivery of its
+    /// [object](crate::IdempotentWebhook::serialize_by), when the wait was over.
     InFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since the handler was called. Or an
-    /// operator has it [processed again](crate::Delivery::is_reprocessed) since, which the handler does not know.
+    /// The delivery was kept, and was discarded, forgotten or taken by another attempt after the handler was called.
     ///
-    /// A new request of the provider is independent of a row that was kept after a failure: if the row is discarded
-    /// while the handler of the provider's next copy runs, the copy is still processed.
+    /// Or an operator has since asked to have it [processed again](crate::Delivery::is_reprocessed), which the handler
+    /// does not know.
+    ///
+    /// A new request from the provider does not depend on a row that was kept after a failure: if the row is discarded
+    /// while the handler runs for the provider's next copy, the copy is still processed.
     Superseded,
-    /// Postgres could not be reached, or has refused the claim. The log has the error.
+    /// Postgres could not be reached, or has refused the claim. The log gives the error.
     Database,
-    /// The handler has answered already.
+    /// The handler has already answered.
     Over,
 }
 

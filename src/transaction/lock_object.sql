@@ -1,17 +1,18 @@
--- Locks the object. Returns whether that is a lock of the session. Then the caller begins again.
+-- Locks the object, so that its deliveries run one at a time. Returns `true` if the session holds the lock: the caller
+-- then begins a new transaction.
 --
--- The `case` goes from top to bottom:
+-- The `case` is evaluated from top to bottom:
 --
 --     idle limit   := $5    a process that is frozen before `claim.sql` does not hold the object forever
---     lock of the transaction, if it is free: `false`, that is all
+--     lock of the transaction, if it is free: `false`, and nothing else follows
 --     lock_timeout := $4
 --     lock of the session, after a wait: `true`
 --
--- A free object is locked at once only at `read committed`, where the next statement sees what was committed before it.
--- Otherwise, and after a wait, the snapshot of this transaction may be older than the lock: `keep_object.sql` turns that into
--- a lock of the next transaction.
+-- A free object is locked at once only at `read committed`, where the next statement sees everything that was committed
+-- before it. At other isolation levels, and after a wait, the snapshot of this transaction may be older than the lock.
+-- The session then holds the lock until `keep_object.sql` replaces it with a lock of the next transaction.
 --
--- $1 endpoint, $2 tenant, $3 object, $4 `lock_timeout` for the wait, $5 the longest time of the transaction without a
+-- $1 endpoint, $2 tenant, $3 object, $4 `lock_timeout` for the wait, $5 how long the transaction may be without a
 -- statement.
 select case
     when set_config('idle_in_transaction_session_timeout', $5, true) is null then null

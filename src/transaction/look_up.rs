@@ -1,4 +1,4 @@
-//! What is known about a delivery before its handler runs, with a late claim.
+//! What is known about a delivery with a late claim before its handler runs.
 
 use sqlx::Row;
 
@@ -9,16 +9,16 @@ use super::store::{MAX_CONNECTIONS, Store};
 
 const LOOK_UP: &str = include_str!("look_up.sql");
 
-/// What is known about a delivery that is not claimed.
+/// What is known about a delivery that is not claimed yet.
 pub(crate) struct Known {
-    /// If it was processed before.
+    /// Set if it was already processed.
     pub(crate) duplicate_of: Option<DuplicateOf>,
-    /// Whether an operator has it processed again.
+    /// Whether an operator has asked to have it processed again.
     pub(crate) is_reprocessed: bool,
 }
 
 impl Store {
-    /// Looks a delivery up. It only spares the handler a run: the claim decides.
+    /// Looks up a delivery. This only avoids an unnecessary call of the handler: the claim decides.
     pub(crate) async fn look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let mut connections_tried = 1;
         loop {
@@ -35,7 +35,7 @@ impl Store {
 
     async fn try_look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
-        // Another driver may have made the claim.
+        // The handler may claim with another driver, which does not register the window.
         self.ensure_registered(delivery).await?;
         let mut tx = self.begin_short().await?;
         let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);

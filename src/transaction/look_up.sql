@@ -1,7 +1,7 @@
--- What is known about a delivery before its handler runs, with a late claim: whether it was processed, and whether
--- an operator has it processed again.
+-- What is known about a delivery with a late claim before its handler runs: whether it was processed, and whether an
+-- operator has asked to have it processed again.
 --
--- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
+-- Citus cannot run a subquery that selects no column next to a subquery on a table of another kind: hence `select 1`.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select

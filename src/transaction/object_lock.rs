@@ -1,5 +1,5 @@
-//! `serialize_by`: the lock of an object, whose deliveries are processed one at a time over all processes. The
-//! deliveries of one process have waited for each other before, in `layer/request/guards.rs`, without a connection.
+//! `serialize_by`: the lock of an object, whose deliveries are processed one at a time across all processes. The
+//! deliveries in one process have already waited for each other in `layer/request/guards.rs`, without a connection.
 
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
@@ -14,9 +14,9 @@ use crate::provider::delivery::Delivery;
 const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const KEEP_OBJECT: &str = include_str!("keep_object.sql");
 
-/// Begins the transaction again: with another snapshot, in the same session. The settings of the old one end with it.
-/// The limit of idle transactions is set in the same message: a host that is lost after this must not hold the object.
-/// The transaction of a claim begins as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
+/// Begins a new transaction in the same session, with a new snapshot. The settings of the old transaction end with it.
+/// The limit on idle transactions is set in the same message, because a host that is lost after this must not hold the
+/// object. The transaction of a claim begins as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
 fn begin_again(idle_timeout: &str, is_claim: bool) -> AssertSqlSafe<String> {
     let setting = match is_claim {
         true => "; set local enable_seqscan = off",
@@ -28,8 +28,9 @@ fn begin_again(idle_timeout: &str, is_claim: bool) -> AssertSqlSafe<String> {
 }
 
 impl Store {
-    /// Waits until no other delivery of the object is being processed, and locks the object to the end of the transaction,
-    /// which sees what was committed meanwhile. Returns whether it has the lock: `false` if the wait was over.
+    /// Waits until no other delivery of the object is being processed, and locks the object until the end of the
+    /// transaction. The transaction sees what was committed during the wait. Returns whether it has the lock: `false`
+    /// if the wait timed out.
     pub(super) async fn lock_object(
         &self,
         connection: &mut TxConnection,
@@ -56,7 +57,7 @@ impl Store {
             Err(error) if error.is_wait_over() => return Ok(false),
             Err(error) => return Err(error),
         }
-        // If this fails, the connection is closed, and the lock of the session ends with it.
+        // If this fails, the connection is closed, and the session's lock ends with it.
         with_timeout(self.timeout, async {
             sqlx::raw_sql(begin_again(idle_timeout, is_claim))
                 .execute(&mut **connection)

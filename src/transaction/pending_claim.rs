@@ -9,21 +9,21 @@ use super::slot::ClaimedTx;
 use super::store::Store;
 use crate::metrics::{Metrics, Stage};
 
-/// What the claim needs, whether the handler makes it, or the layer after the handler.
+/// Everything that the claim needs, whether it is made by the handler, or by the layer after the handler.
 pub(crate) struct PendingClaim {
     store: Store,
     request: ClaimRequest,
-    /// Whether the handler, or a middleware or extractor on its behalf, has taken it out of the request.
+    /// Whether the handler, or middleware or an extractor on its behalf, has taken this out of the request.
     pub(crate) was_extracted: bool,
-    /// What the handler knows: whether an operator has it processed again.
+    /// Whether, as far as the handler knows, an operator has asked to have the delivery processed again.
     is_reprocessed: bool,
     /// The longest wait for another attempt.
     wait: Duration,
-    /// `None` if it is not measured.
+    /// `None` if the claim is not measured.
     metrics: Option<Metrics>,
     /// When the handler was called.
     called_at: Instant,
-    /// How long it may run.
+    /// How long the handler may run.
     handler_timeout: Duration,
 }
 
@@ -48,13 +48,13 @@ impl PendingClaim {
         }
     }
 
-    /// The number of the take, if the attempt is one at a kept delivery.
+    /// The number of the take, if this is an attempt at a kept delivery.
     pub(super) fn take(&self) -> Option<i64> {
         self.request.take
     }
 
-    /// Claims the delivery for the handler. It waits for half of the handler's remaining time, so a wait without
-    /// success is not taken for a handler that is too slow.
+    /// Claims the delivery for the handler. This waits for at most half of the handler's remaining time, so that an
+    /// unsuccessful wait is not mistaken for a handler that is too slow.
     pub(super) async fn begin(&self) -> Result<ClaimedTx, NotClaimed> {
         let time = self.called_at.elapsed();
         self.measure(Stage::BeforeClaim, time);
@@ -62,12 +62,12 @@ impl PendingClaim {
         self.claim_within(self.wait.min(left / 2)).await
     }
 
-    /// Claims the delivery after the handler.
+    /// Claims the delivery after the handler has answered.
     pub(crate) async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
         self.claim_within(self.wait).await
     }
 
-    /// Whether the delivery is committed, as the handler says.
+    /// Whether the delivery is committed, as the handler has reported.
     pub(crate) async fn is_committed(&self) -> Result<bool, NotClaimed> {
         let known = self.store.look_up(&self.request).await?;
         Ok(known.duplicate_of.is_some_and(|of| match of {
@@ -88,8 +88,8 @@ impl PendingClaim {
         self.measure(Stage::Claim, started.elapsed());
         let mut tx = claimed?;
         tx.was_extracted = self.was_extracted;
-        // Without this: B commits, an operator has it processed again, and A, whose handler believes that it is new,
-        // commits.
+        // Without this check: B commits, an operator asks to have the delivery processed again, and A, whose handler
+        // believes that the delivery is new, commits as well.
         if tx.is_reprocessed != self.is_reprocessed {
             tx.roll_back().await;
             return Err(NotClaimed::Superseded);

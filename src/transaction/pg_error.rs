@@ -1,5 +1,5 @@
-//! `DatabaseError`: errors of the layer's own steps on the database, and the limits on their time. The codes of Postgres are in
-//! `tasks_and_errors/sqlx_error.rs`.
+//! `DatabaseError`: errors of the layer's own steps on the database, and the time limits of these steps. The codes of
+//! Postgres are in `tasks_and_errors/sqlx_error.rs`.
 
 use std::fmt;
 use std::io;
@@ -19,24 +19,24 @@ use crate::tasks_and_errors::sqlx_error::{
 pub(super) type Manager = <Postgres as sqlx::Database>::TransactionManager;
 
 const NO_ACTIVE_TRANSACTION: &str = "25P01";
-/// There is no savepoint of the name.
+/// There is no savepoint of this name.
 const INVALID_SAVEPOINT: &str = "3B001";
-/// A value that cannot be held, that a constraint refuses, or that is too large for an index.
+/// The classes of errors about a value: it cannot be stored, a constraint refuses it, or it is too large for an index.
 const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
 
 /// Why a step failed. Nothing was committed, unless the step was the commit.
 #[derive(Debug)]
 pub(crate) enum DatabaseError {
-    /// No answer within the timeout.
+    /// There was no answer within the timeout.
     TimedOut,
-    /// No connection within the timeout, and why none can be opened.
+    /// There was no connection within the timeout. Contains the reason why none can be opened.
     Unreachable(String),
-    /// No connection within the timeout: all connections of the pool, which has this many, are in use.
+    /// There was no connection within the timeout, because all connections of the pool (this many) are in use.
     PoolInUse(u32),
-    /// The same for the connections that deliveries may hold.
+    /// There was no connection within the timeout, because all connections that deliveries may hold (this many) are in
+    /// use.
     LimitReached(usize),
-    /// No connection becomes free before Postgres lets go of one of the connections that were given up, which are this
-    /// many.
+    /// No connection becomes free until Postgres has answered on one of the given-up connections (this many).
     GivenUp(usize),
     Sqlx(sqlx::Error),
     /// The error of a transaction that several writes have shared.
@@ -56,7 +56,7 @@ impl DatabaseError {
         }
     }
 
-    /// For callers that get the errors of sqlx.
+    /// For callers that expect sqlx's errors.
     pub(crate) fn into_sqlx(self) -> sqlx::Error {
         self.into()
     }
@@ -74,12 +74,12 @@ impl DatabaseError {
         self.sqlx().is_some_and(is_conflict)
     }
 
-    /// See the function of this name. Also without an answer.
+    /// See the function of this name. This is also true if there was no answer.
     pub(crate) fn is_of_the_moment(&self) -> bool {
         self.sqlx().is_none_or(is_of_the_moment)
     }
 
-    /// Whether Postgres refuses the values of the statement, whatever the connection.
+    /// Whether Postgres refuses the values of the statement, regardless of the connection.
     pub(crate) fn is_about_the_data(&self) -> bool {
         self.sqlx()
             .and_then(sqlx::Error::as_database_error)
@@ -87,7 +87,8 @@ impl DatabaseError {
             .is_some_and(|code| DATA_CLASSES.iter().any(|class| code.starts_with(class)))
     }
 
-    /// Whether another transaction may succeed at this moment: Postgres has answered, or only connections are in use.
+    /// Whether another transaction may succeed at this moment: Postgres has answered, or the only problem is that
+    /// connections are in use.
     pub(crate) fn leaves_postgres_usable(&self) -> bool {
         match self {
             Self::TimedOut | Self::Unreachable(_) | Self::GivenUp(_) => false,
@@ -102,13 +103,13 @@ impl DatabaseError {
         self.is(&[IN_FAILED_TRANSACTION])
     }
 
-    /// Whether the transaction has no savepoint of the name, or there is no transaction.
+    /// Whether the transaction has no savepoint of this name, or there is no transaction.
     pub(super) fn is_of_savepoint(&self) -> bool {
         self.is(&[INVALID_SAVEPOINT, NO_ACTIVE_TRANSACTION])
     }
 
-    /// Whether it may be due to the connection: it is lost, or was left with other settings,
-    /// another role, or without its prepared statements.
+    /// Whether the error may be due to the connection: it is lost, or was left with other settings, with another role,
+    /// or without its prepared statements.
     pub(crate) fn may_be_the_connection(&self) -> bool {
         self.sqlx().is_some_and(may_be_the_connection)
     }
@@ -131,8 +132,8 @@ impl fmt::Display for DatabaseError {
             Self::GivenUp(connections) => write!(
                 f,
                 "Postgres still works on {connections} transactions that were given up, and no connection is left: a \
-                 statement or a lock takes long, its disk does not answer, or a commit waits for a standby (see the \
-                 view `pg_stat_activity`)"
+                 statement takes long or waits for a lock, the disk of Postgres does not answer, or a commit waits for \
+                 a standby (see the view `pg_stat_activity`)"
             ),
             Self::Unreachable(cause) => write!(f, "Postgres cannot be reached: {cause}"),
             Self::Sqlx(error) => Explained(error).fmt(f),
@@ -141,7 +142,8 @@ impl fmt::Display for DatabaseError {
     }
 }
 
-/// An error of one of the crate's own statements, as it is logged: with its causes, and with what to do about it.
+/// An error of one of the crate's own statements in the form that is logged: with its causes and a hint about
+/// what to do.
 pub(crate) struct Explained<'a>(pub(crate) &'a sqlx::Error);
 
 impl fmt::Display for Explained<'_> {
@@ -151,7 +153,7 @@ impl fmt::Display for Explained<'_> {
     }
 }
 
-/// What to do about an error of one of the crate's own statements, as text to append to it. Empty if unknown.
+/// What to do about an error of one of the crate's own statements, as text to append to the error. Empty if unknown.
 pub(crate) fn hint(error: &sqlx::Error) -> &'static str {
     if is_not_migrated(error) {
         "; has `idempotent_webhook::migrate` been run?"
@@ -162,7 +164,7 @@ pub(crate) fn hint(error: &sqlx::Error) -> &'static str {
     }
 }
 
-/// For functions whose callers know sqlx's errors.
+/// For functions whose callers expect sqlx's errors.
 impl From<DatabaseError> for sqlx::Error {
     fn from(error: DatabaseError) -> Self {
         match error {
@@ -193,8 +195,8 @@ fn may_be_the_connection(error: &sqlx::Error) -> bool {
 /// was rolled back since.
 pub(super) async fn read_pending(connection: &mut PgConnection) -> sqlx::Result<()> {
     loop {
-        // Hidden in sqlx's docs, where the pool needs it. The only way to do this without a round
-        // trip; with nothing pending it does nothing.
+        // `flush` is hidden in sqlx's docs, and exists for its pool. It is the only way to do this without a round
+        // trip. If nothing is pending, it does nothing.
         match Connection::flush(connection).await {
             Err(error) if is_connection_lost(&error) => return Err(error),
             Err(_) => {}
@@ -211,7 +213,7 @@ pub(crate) async fn with_timeout<T>(
     with_deadline(Instant::now() + timeout, step).await
 }
 
-/// The same, for one of several steps that have one limit.
+/// Like [`with_timeout`], for one of several steps that share one limit.
 pub(super) async fn with_deadline<T>(
     deadline: Instant,
     step: impl Future<Output = Result<T, sqlx::Error>>,

@@ -1,10 +1,10 @@
-//! Times in Postgres' range.
+//! Times within Postgres' range.
 
 use std::time::{Duration, SystemTime};
 
 use sqlx::postgres::types::PgInterval;
 
-/// At most a millennium, which Postgres can subtract from every timestamp.
+/// An interval of at most a millennium, which Postgres can subtract from every timestamp.
 pub(crate) fn interval(duration: Duration) -> PgInterval {
     const MILLENNIUM: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
     PgInterval {
@@ -26,7 +26,7 @@ pub(crate) fn from_unix_time(seconds: f64) -> SystemTime {
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// For `lock_timeout`, where zero would mean no limit.
+/// A value for `lock_timeout`. It is never zero, which would mean no limit.
 pub(crate) fn millis(time: Duration) -> String {
     time.as_millis().max(1).to_string()
 }

@@ -1,5 +1,6 @@
-//! Why Postgres cannot be reached. The pool does not say: it takes a refusal for a server that is starting, and tries
-//! again until the time is over.
+//! Why Postgres cannot be reached. The pool does not say: it takes a refused connection as a sign that the server is
+//! starting, and tries again until the time is over. A *look* finds the reason: it opens one connection outside the
+//! pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,29 +14,30 @@ use super::pg_error::DatabaseError;
 use crate::tasks_and_errors::error_chain::ErrorChain;
 use crate::tasks_and_errors::sqlx_error::is_full;
 
-/// How long the result of a look counts, so that many waiting deliveries do not connect at once.
+/// How long the result of a look is used, so that many waiting deliveries do not connect at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a look may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The databases to which a connection takes long. A static, since the pools of a process need share nothing else.
+/// The databases to which a connection takes long. It is a static because the pools of a process may have nothing else
+/// in common.
 static SLOW: Mutex<Vec<Slow>> = Mutex::new(Vec::new());
 
-/// Whether there is one, so that a delivery takes no lock while all is well.
+/// Whether there is such a database. If there is none, a delivery takes no lock.
 static IS_ONE_SLOW: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug)]
 struct Slow {
     database: DatabaseName,
     looked_at: Option<Instant>,
-    /// Why the last look has failed.
+    /// Why the last look failed.
     cause: Option<String>,
     /// Whether a transaction could not begin because there was no connection.
     is_away: bool,
 }
 
-/// Connects once beside the pool, in a task, unless that was just done.
+/// Opens one connection outside the pool, in a task, unless that was just done.
 pub(super) fn look(pool: &PgPool) {
     let options = pool.connect_options();
     let database = DatabaseName::of(&options);
@@ -58,7 +60,7 @@ pub(super) fn look(pool: &PgPool) {
                 None
             }
             Ok(Err(error)) => Some(cause(&error, options.get_host(), options.get_port())),
-            // The deliveries that wait say so themselves.
+            // The waiting deliveries report a timeout themselves.
             Err(_) => None,
         };
         if let Some(slow) = lock().iter_mut().find(|slow| slow.database == database) {
@@ -67,7 +69,7 @@ pub(super) fn look(pool: &PgPool) {
     });
 }
 
-/// There was no connection. Returns why, if that is known.
+/// Notes that there was no connection. Returns the reason, if it is known.
 pub(super) fn is_away(pool: &PgPool) -> Option<DatabaseError> {
     let database = DatabaseName::of(&pool.connect_options());
     let cause = with(&database, |slow| {
@@ -77,7 +79,7 @@ pub(super) fn is_away(pool: &PgPool) -> Option<DatabaseError> {
     cause.map(DatabaseError::Unreachable)
 }
 
-/// There is a connection.
+/// Notes that there is a connection.
 pub(super) fn is_there(pool: &PgPool) {
     if !IS_ONE_SLOW.load(Ordering::Relaxed) {
         return;
@@ -118,7 +120,7 @@ fn lock() -> MutexGuard<'static, Vec<Slow>> {
     SLOW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For the operator. No password is in it.
+/// The text for the operator. It contains no password.
 fn cause(error: &sqlx::Error, host: &str, port: u16) -> String {
     let text = ErrorChain(error);
     match error {

@@ -1,4 +1,4 @@
-//! The highest version seen of each subject, by which stale events are detected.
+//! The highest version seen of each subject, which shows whether an event is stale.
 
 use std::borrow::Cow;
 
@@ -13,22 +13,22 @@ const MAX_SUBJECT: usize = 255;
 /// How the version of an event compares with the highest one seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recency {
-    /// Higher than any seen before, or the first one.
+    /// Higher than any version seen before, or the first one.
     Newer,
-    /// Equal to the highest. It may still be a new event: if the version is a time, several
-    /// events may share it.
+    /// Equal to the highest version. It may still be a new event: if the version is a time, several events may share
+    /// it.
     Same,
-    /// Lower than the highest: the event is stale.
+    /// Lower than the highest version: the event is stale.
     Older,
 }
 
-/// How the version compares with the highest one: 1, 0 or -1. It locks the subject until the end of the transaction, so that
-/// the answer stays true. The function (`migrations/0004_claim.sql`) has settings of its own: the settings of this
-/// transaction are the handler's.
+/// Compares the version with the highest one: 1, 0 or -1. It locks the subject until the end of the transaction, so
+/// that the answer stays true. The function (`migrations/0004_claim.sql`) has its own settings, because the settings of
+/// this transaction are the handler's.
 const ADVANCE: &str = "select idempotent_webhook.advance($1, $2, $3, $4)";
 
-/// How a subject is stored: as its digest if an index could not hold it, or Postgres its NUL. The SQL function
-/// `idempotent_webhook.stored_subject` does the same.
+/// How a subject is stored: as its digest if an index could not hold it, or if it contains a NUL, which Postgres cannot
+/// store. The SQL function `idempotent_webhook.stored_subject` does the same.
 fn stored(subject: &str) -> Cow<'_, str> {
     if subject.len() <= MAX_SUBJECT && !subject.contains('\0') {
         Cow::Borrowed(subject)

@@ -1,4 +1,5 @@
-//! The registration of an endpoint's redelivery window, which retention must not undercut, and the settings of the pool's sessions.
+//! The registration of an endpoint's redelivery window, which is the lower limit of retention, and the settings of the
+//! pool's sessions.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,8 +15,8 @@ use super::pg_time::millis;
 use super::store::{BEGIN_CLAIM, Registration, Store};
 use crate::provider::delivery::Delivery;
 
-/// Makes room for this process's registration: deletes another window of the endpoint if no process has registered it
-/// for a day. By then a rolling deploy is over.
+/// Makes room for this process's registration: deletes the same window if it was registered more than 30 minutes ago,
+/// and another window of the endpoint if no process has registered it for a day. By then, a rolling deploy is over.
 const DELETE_OUTDATED: &str = "
     delete from idempotent_webhook.redelivery_windows
     where endpoint = $1
@@ -32,8 +33,8 @@ const REGISTER: &str = "
     on conflict do nothing
 ";
 
-/// The settings that claims change: `lock_timeout` as `show` prints it, the limit of idle transactions in milliseconds, and
-/// `enable_seqscan`.
+/// The settings that claims change: `lock_timeout` as `show` prints it, the limit on idle transactions in milliseconds,
+/// and `enable_seqscan`.
 const SETTINGS: &str = "
     select
         current_setting('lock_timeout'),
@@ -48,10 +49,10 @@ const SETTINGS: &str = "
 /// How often a process that claims deliveries registers its window.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The longest limit that Postgres takes, in milliseconds.
+/// The longest limit that Postgres accepts, in milliseconds.
 const MAX_IDLE: u128 = 2_147_483_647;
 
-/// The settings of the pool's connections that claims change.
+/// Those settings of the pool's connections that claims change.
 #[derive(Clone, Debug)]
 pub(super) struct PoolSettings {
     /// Restored after a claim.
@@ -71,7 +72,7 @@ impl PoolSettings {
         })
     }
 
-    /// The limit for a transaction whose handler may be idle for `longest`, or the pool's limit if it is lower.
+    /// The limit for a transaction whose handler may be idle for `longest`, or the pool's own limit if that is lower.
     pub(super) fn idle_timeout(&self, longest: Duration) -> String {
         let limit = longest.as_millis().clamp(1, MAX_IDLE);
         let limit = match self.idle_millis {
@@ -95,7 +96,7 @@ impl Store {
         }
     }
 
-    /// The pool's own settings, in the transaction of a rehearsal. It registers nothing.
+    /// The pool's own settings, read in the transaction of a rehearsal. This registers nothing.
     pub(super) async fn settings_for_rehearsal(
         &self,
         connection: &mut TxConnection,
@@ -117,8 +118,8 @@ impl Store {
         Ok(())
     }
 
-    /// The pool's own settings, unless this delivery must register the window. When a
-    /// registration is due again, one delivery does it, and other deliveries go on.
+    /// The pool's own settings, or `None` if this delivery must register the window. When a registration is due again,
+    /// one delivery does it, and other deliveries go on.
     fn registered(&self) -> Option<PoolSettings> {
         let mut registration = self.registration();
         let known = registration.as_mut()?;
@@ -131,8 +132,7 @@ impl Store {
 
     /// Registers the window and reads the pool's own settings.
     ///
-    /// This commits and begins another transaction, so that deliveries do not wait for each
-    /// other on this row.
+    /// This commits and begins another transaction, so that deliveries do not wait for each other because of this row.
     async fn register(
         &self,
         connection: &mut TxConnection,

@@ -1,15 +1,15 @@
--- Takes the lock of a claim, for a transaction that is rolled back whatever happens in it. It writes nothing: it also
--- runs a delivery that was processed, and no other session waits for a row of this crate.
+-- Takes the lock of a claim, in a transaction that is always rolled back. It writes nothing. This is why a rehearsal
+-- also runs for a delivery that was already processed, and why no other session waits for a row of this crate.
 --
--- The lock is the one of `claim.sql`. The `case` goes from top to bottom:
+-- It is the same lock as in `claim.sql`. The `case` is evaluated from top to bottom:
 --
 --     idle limit   := $6
 --     lock_timeout := $4    for the queue
 --     lock of the delivery, after a wait
 --     lock_timeout := $5    for the handler
 --
--- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the queue, $5 for the handler, $6 the longest time of the
--- transaction without a statement.
+-- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the queue, $5 for the handler, $6 how long the transaction may
+-- be without a statement.
 select case
     when set_config('idle_in_transaction_session_timeout', $6, true) is null then null
     when set_config('lock_timeout', $4, true) is null then null

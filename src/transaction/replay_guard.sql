@@ -1,12 +1,13 @@
--- Inserts the claim of a body's fingerprint, with the replay guard on. Returns a row if no delivery had it.
+-- Inserts the claim of a body's fingerprint, if the replay guard is on. Returns a row if no delivery had claimed the
+-- fingerprint before.
 --
--- The `case` of the id goes from top to bottom, before the row is inserted:
+-- The `case` for the id is evaluated from top to bottom, before the row is inserted:
 --
 --     lock_timeout := $5    for the queue
---     lock of the body, after a wait: all attempts with it queue, like attempts at one delivery
+--     lock of the body, after a wait: all attempts with this body queue, like attempts at one delivery
 --     lock_timeout := $6    for the insert
 --
--- After that, `lock_timeout` is $7.
+-- After the insert, `lock_timeout` is $7.
 --
 -- $1 endpoint, $2 tenant, $3 digest, $4 id, $5 `lock_timeout` for the queue, $6 for other waits, and $7 after them.
 with claimed as (

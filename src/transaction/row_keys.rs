@@ -1,23 +1,22 @@
-//! Rows by their keys, and the only statement that deletes claims: by age, or when an operator reprocesses or forgets. A delivery
-//! without its claim runs again.
+//! Rows by their keys, and the only statement that deletes claims: by age, or when an operator reprocesses or forgets a
+//! delivery. A delivery without its claim runs again.
 //!
 //! # How a statement looks for rows by their keys
 //!
-//! Postgres keeps the plan of a prepared statement, even if it was made while a table was empty. Then it costs no more
-//! to read all rows of the table, or of an endpoint, than to look up each key. So such a statement leaves the planner
-//! only the primary key:
+//! Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty. At that time, it
+//! cost no more to read all rows of the table, or of an endpoint, than to look up each key. Such a statement therefore
+//! leaves the planner only the primary key:
 //!
 //! - It runs in a transaction that [`begin_own!`](super::short_tx::begin_own) begins.
 //! - It compares all columns of the key with the columns of its list of keys, never with a value.
-//! - It compares the first one with `= any (array[key.endpoint])` instead of `=`. By `=`, Postgres may also read the whole
-//!   index in its order and compare it with the list.
-//! - It has no condition that implies the condition of a partial index. It says `state not in ('recorded', 'due', 'dead')`,
-//!   for example, where it means `processed`.
+//! - It compares the first column with `= any (array[key.endpoint])` instead of `=`. With `=`, Postgres may also read
+//!   the whole index in its order and compare it with the list.
+//! - It has no condition that implies the condition of a partial index. For example, it says
+//!   `state not in ('recorded', 'due', 'dead')` where it means `processed`.
 //!
 //! A test plans each statement on empty tables and runs it on full ones (`tests/it/database/plans.rs`).
 //!
-//! Only one table of a statement may be distributed, and no statement changes two tables, so that they run
-//! on Citus.
+//! So that the statements run on Citus, each of them uses at most one distributed table, and changes at most one table.
 
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ use sqlx::{PgConnection, Postgres, Row};
 use super::pg_time::interval;
 use crate::provider::delivery::Delivery;
 
-/// With the replay guard, the digest of the body is in the delivery as well.
+/// With the replay guard, the row of the delivery also contains the digest of the body.
 const DELETE_BODIES: &str = "
     with guarded as materialized (
         select key.endpoint, key.tenant, key.delivery_id, claim.digest
@@ -79,7 +78,7 @@ impl RowKeys {
         Self(vec![(tenant.to_owned(), id.to_owned())])
     }
 
-    /// The first two columns of each row.
+    /// Reads the keys from the first two columns of each row.
     pub(crate) fn read(rows: &[PgRow]) -> sqlx::Result<Self> {
         let keys = rows
             .iter()
@@ -103,7 +102,7 @@ impl RowKeys {
         self.0.retain(|key| !keys.0.contains(key));
     }
 
-    /// The next three values of a statement: the endpoint for each key, the tenants, and the ids or subjects.
+    /// Binds the next three values of a statement: the endpoint for each key, the tenants, and the ids or subjects.
     pub(crate) fn bind<'q>(
         &'q self,
         statement: Query<'q, Postgres, PgArguments>,
@@ -112,7 +111,7 @@ impl RowKeys {
         self.bind_after(statement.bind(vec![endpoint; self.len()]))
     }
 
-    /// The next two values of a statement: the tenants, and the ids or subjects.
+    /// Binds the next two values of a statement: the tenants, and the ids or subjects.
     pub(crate) fn bind_after<'q>(
         &'q self,
         statement: Query<'q, Postgres, PgArguments>,
@@ -122,8 +121,8 @@ impl RowKeys {
         statement.bind(tenants).bind(keys)
     }
 
-    /// Deletes the claims of these deliveries, with their bodies. With an age, only the older ones. Returns those that
-    /// were there.
+    /// Deletes the claims of these deliveries, with their bodies. If an age is given, only older claims are deleted.
+    /// Returns the keys of the deleted claims.
     pub(crate) async fn delete_claims(
         &self,
         endpoint: &str,

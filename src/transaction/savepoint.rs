@@ -1,9 +1,9 @@
-//! Savepoints that stay within the transaction of the claim, whatever fails or is cancelled.
+//! Savepoints that stay within the transaction of the claim, no matter what fails or is cancelled.
 //!
-//! If sqlx 0.9.0 cannot make a savepoint, or is cancelled while it makes one, it decrements its
-//! transaction depth and queues the rollback of that level; `Transaction::begin` decrements it
-//! twice. At depth zero the transaction is over, and each further statement is committed by
-//! itself. So the depth is checked before each use of the connection.
+//! If sqlx 0.9.0 cannot make a savepoint, or is cancelled while it makes one, it decrements its transaction depth and
+//! queues the rollback of that level; `Transaction::begin` decrements it twice. At depth zero, the transaction is over,
+//! and each further statement is committed on its own. The depth is therefore checked before each use of the
+//! connection.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -16,7 +16,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::pg_error::{Manager, read_pending};
 
-/// sqlx's transaction depth in the transaction of a claim, outside of savepoints.
+/// sqlx's transaction depth in the transaction of a claim, outside any savepoint.
 pub(crate) const CLAIM_DEPTH: usize = 1;
 
 const LOST: &str = "the transaction of the delivery is lost or in doubt, so nothing more is \
@@ -27,9 +27,8 @@ const LOST: &str = "the transaction of the delivery is lost or in doubt, so noth
 ///
 /// # Panics
 ///
-/// If it is not. At a lower depth, the next statement would be committed by itself although the
-/// delivery fails, and again for each retry. At a higher one, sqlx would confuse this savepoint
-/// with another.
+/// If it is not. At a lower depth, the next statement would be committed on its own although the delivery fails, and
+/// again at each retry. At a higher depth, sqlx would confuse this savepoint with another one.
 #[track_caller]
 #[expect(
     clippy::panic,
@@ -47,18 +46,18 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 
 /// A savepoint in the transaction of a delivery, see [`DedupeTx::begin`](crate::DedupeTx::begin).
 ///
-/// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. It ends with
+/// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. End it with
 /// [`commit`](Self::commit) or [`rollback`](Self::rollback). Its committed writes stay if the delivery commits.
 ///
-/// Dropping it rolls it back as well, along with the next statement. If the handler then answers
-/// success, that is logged at WARN: it is easy to forget the commit. After a cancelled statement,
-/// for example by a timeout, end it with `rollback`: otherwise the next statement would report
-/// the error of the cancelled one and not be sent.
+/// If it is dropped, it is also rolled back; the rollback is sent with the next statement. If the handler then answers
+/// success, this is logged at WARN, because it is easy to forget the commit. After a cancelled statement, for example
+/// by a timeout, end the savepoint with `rollback`: otherwise, the next statement would report the error of the
+/// cancelled one and would not be sent.
 ///
 /// ```
 /// use idempotent_webhook::DedupeTx;
 ///
-/// /// Books a payment, or says why not if the order does not take it.
+/// /// Books a payment, or records why it was refused.
 /// async fn book(tx: &mut DedupeTx, order: i64) -> sqlx::Result<()> {
 ///     let mut savepoint = tx.begin().await?;
 ///     let booked = sqlx::query("insert into payments (order_id) values ($1)")
@@ -82,11 +81,11 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 #[must_use = "a savepoint that is dropped is rolled back"]
 pub struct Savepoint<'t> {
     connection: &'t mut PgConnection,
-    /// sqlx's transaction depth within it.
+    /// sqlx's transaction depth within the savepoint.
     depth: usize,
     open: bool,
     used: bool,
-    /// Set if this one is dropped although it was used.
+    /// Set if this savepoint is dropped although it was used.
     dropped: Arc<AtomicBool>,
 }
 
@@ -95,8 +94,8 @@ impl<'t> Savepoint<'t> {
         connection: &'t mut PgConnection,
         dropped: Arc<AtomicBool>,
     ) -> sqlx::Result<Self> {
-        // If these fail or are cancelled, sqlx's depth is unchanged. The answers to cancelled
-        // statements are read here, so that sqlx's own `begin` is a single round trip.
+        // If these statements fail or are cancelled, sqlx's depth is unchanged. The answers to cancelled statements are
+        // read here, so that sqlx's own `begin` is a single round trip.
         read_pending(connection).await?;
         sqlx::raw_sql("savepoint idempotent_webhook; release savepoint idempotent_webhook")
             .execute(&mut *connection)
@@ -112,7 +111,7 @@ impl<'t> Savepoint<'t> {
         })
     }
 
-    /// Leaves it open, for [`resume`](Self::resume) at this depth.
+    /// Leaves the savepoint open. Returns its depth, for [`resume`](Self::resume).
     #[cfg(feature = "sea-orm")]
     pub(super) fn suspend(mut self) -> usize {
         self.open = false;
@@ -168,37 +167,37 @@ impl<'t> Savepoint<'t> {
         self.begin().await?.run(work).await
     }
 
-    /// Hides sqlx's method, which fails within a transaction and gives up one of its levels.
+    /// Hides sqlx's method, which fails within a transaction and makes sqlx count one level too few.
     #[doc(hidden)]
     pub async fn begin_with(&mut self, _: impl SqlSafeStr) -> sqlx::Result<Savepoint<'_>> {
         Err(sqlx::Error::InvalidSavePointStatement)
     }
 
-    /// Keeps what was done through it, as part of the transaction or the outer savepoint.
+    /// Keeps what was done through this savepoint, as part of the transaction or of the outer savepoint.
     ///
     /// # Errors
     ///
     /// Any error of Postgres, for example if the transaction is aborted.
     pub async fn commit(mut self) -> sqlx::Result<()> {
-        // At another depth, sqlx would end another savepoint, or the transaction.
+        // At another depth, sqlx would end a different savepoint, or the transaction.
         let connection = intact(self.connection, self.depth);
-        // If this is cancelled, it is unknown whether the savepoint still exists, and a rollback
-        // might return to an older one of the same name. Then sqlx's depth stays as it is, and
-        // everything that follows is refused.
+        // If this is cancelled, nobody knows whether the savepoint still exists, and a rollback might return to an
+        // older savepoint of the same name. sqlx's depth therefore stays as it is, and everything that follows is
+        // refused.
         self.open = false;
         let committed = Manager::commit(connection).await;
         self.open = is_refused(&committed);
         committed
     }
 
-    /// Undoes what was done through it, including failed and cancelled statements.
+    /// Undoes what was done through this savepoint, including failed and cancelled statements.
     ///
     /// # Errors
     ///
     /// Any error of Postgres.
     pub async fn rollback(mut self) -> sqlx::Result<()> {
         let connection = intact(self.connection, self.depth);
-        // As in `commit`.
+        // For the same reason as in `commit`.
         self.open = false;
         read_pending(connection).await?;
         let rolled_back = Manager::rollback(connection).await;
@@ -216,7 +215,7 @@ impl<'t> Savepoint<'t> {
                 Ok(done)
             }
             Err(error) => {
-                // It is dropped on purpose.
+                // The savepoint is dropped on purpose, so this is not reported.
                 self.used = false;
                 Err(error)
             }
@@ -224,7 +223,7 @@ impl<'t> Savepoint<'t> {
     }
 }
 
-/// Whether Postgres has refused to end a savepoint, which then certainly exists.
+/// Whether Postgres has refused to end a savepoint. In this case, the savepoint certainly exists.
 fn is_refused(ended: &sqlx::Result<()>) -> bool {
     matches!(ended, Err(sqlx::Error::Database(_)))
 }
@@ -250,8 +249,8 @@ impl DerefMut for Savepoint<'_> {
 
 impl Drop for Savepoint<'_> {
     fn drop(&mut self) {
-        // At a higher depth, an inner savepoint is open, and the delivery's commit will be refused.
-        // At a lower one, this savepoint has been rolled back.
+        // At a higher depth, an inner savepoint is open, and the delivery's commit will be refused. At a lower depth,
+        // this savepoint was already rolled back.
         if self.open && Manager::get_transaction_depth(self.connection) == self.depth {
             Manager::start_rollback(self.connection);
             if self.used {

@@ -1,4 +1,4 @@
-//! A short transaction of the crate's own statements.
+//! A short transaction for the crate's own statements.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -10,15 +10,16 @@ use tokio::time::{Instant, timeout_at};
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager};
 
-/// Begins a transaction of the crate's own statements.
+/// Begins a transaction for the crate's own statements.
 ///
-/// At `read committed`, whatever the default: at a higher level, concurrent changes of one row would fail. `not deferrable`
-/// is as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
+/// It runs at `read committed`, regardless of the default: at a higher level, concurrent changes of one row would fail.
+/// `not deferrable` is there for the same reason as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
 ///
-/// Postgres keeps the plan of a prepared statement, even if it was made while a table was empty, when it cost nothing
-/// to read the whole table or index, or to sort. With these settings it looks each key up, and reads lists in the order
-/// of their index, from the first plan on. If a statement has no other way, it still reads all, and sorts.
-/// The estimate of such a plan is so high that Postgres would compile it: hence the last setting.
+/// Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty, when it cost
+/// nothing to read the whole table or index, or to sort. With these settings, Postgres looks up each key, and reads
+/// lists in the order of their index, from the first plan on. If there is no other way to run a statement, Postgres
+/// still reads everything and sorts. It estimates the cost of such a plan to be so high that it would compile it: hence
+/// the last setting.
 macro_rules! begin_own {
     () => {
         "begin isolation level read committed not deferrable; \
@@ -30,30 +31,31 @@ macro_rules! begin_own {
 }
 pub(crate) use begin_own;
 
-/// The longest time of a transaction that no delivery waits for. Then its peer has fallen silent, and the connection is
-/// closed. A batch of a thousand rows takes seconds.
+/// The longest time of a transaction that no delivery waits for. If it takes longer, its peer has fallen silent, and
+/// the connection is closed. A batch of a thousand rows takes seconds.
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: a session
-/// would wait on although its connection is closed, with all locks that it has. The session of a lost host ends as
-/// soon.
+/// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: otherwise, the
+/// session would go on waiting although its connection is closed, and would keep all its locks. If a host is lost, its
+/// session ends equally soon.
 const BEGIN_LIMITED: &str = concat!(
     begin_own!(),
     "; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '2min'"
 );
 
-/// A short transaction of the crate's own statements. Dropped, it is rolled back, and the connection
-/// is closed.
+/// A short transaction for the crate's own statements. If it is dropped, it is rolled back, and the connection is
+/// closed.
 ///
-/// sqlx's own `Transaction` does less: a `Pool::begin` of sqlx 0.9.0 that is dropped while Postgres begins
-/// returns a connection to the pool that is in a transaction (transact-rs/sqlx #4393). What the application
-/// writes with it next is never committed.
+/// sqlx's own `Transaction` is not enough: if a `Pool::begin` of sqlx 0.9.0 is dropped while Postgres begins, a
+/// connection that is in a transaction returns to the pool (transact-rs/sqlx #4393). What the application writes on
+/// this connection next is never committed.
 pub(crate) struct ShortTx(TxConnection);
 
 impl ShortTx {
-    /// Does `work` in a transaction at `read committed` that no delivery waits for, and commits, unless it is an error.
+    /// Does `work` in a transaction at `read committed` that no delivery waits for. Commits, unless `work` returns an
+    /// error.
     ///
-    /// This has a time limit, or a peer that falls silent would keep a place of the pool.
+    /// This has a time limit: otherwise, a peer that falls silent would keep a place in the pool.
     pub(crate) async fn run<T>(
         pool: &PgPool,
         work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -61,7 +63,7 @@ impl ShortTx {
         Self::run_after(BEGIN_LIMITED, pool, work).await
     }
 
-    /// The same, begun with another statement.
+    /// Like [`run`](Self::run), but begins with another statement.
     pub(crate) async fn run_after<T>(
         begin: &'static str,
         pool: &PgPool,
@@ -86,7 +88,7 @@ impl ShortTx {
             .unwrap_or_else(|_| Err(DatabaseError::TimedOut.into()))
     }
 
-    /// Begins with this statement. The caller sets the time limit of what follows.
+    /// Begins with this statement. The caller limits the time of what follows.
     pub(crate) async fn begin(
         pool: &PgPool,
         begin: SqlStr,
@@ -101,7 +103,7 @@ impl ShortTx {
         Ok(())
     }
 
-    /// Commits, and begins the next one on the same connection, in one message.
+    /// Commits, and begins the next transaction on the same connection, in one message.
     pub(super) async fn commit_and_begin(mut self, begin: &str) -> sqlx::Result<Self> {
         let commit = AssertSqlSafe(format!("commit; {begin}"));
         sqlx::raw_sql(commit).execute(&mut *self.0).await?;

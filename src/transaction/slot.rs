@@ -1,5 +1,5 @@
-//! The transaction in a request's extensions: how it gets to the handler and back. (The slots of recovery are in
-//! `recovery/shared.rs`.)
+//! How the transaction gets to the handler and back, through the request's extensions. (The slots of recovery are
+//! something else: `recovery/shared.rs`.)
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,15 +17,15 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 pub(crate) struct ClaimedTx {
     pub(super) connection: TxConnection,
     pub(super) id: TransactionId,
-    /// For the commit and for the rollback.
+    /// The time limit of the commit and of the rollback.
     pub(super) timeout: Duration,
     /// The work to do after the commit.
     pub(super) after_commit: AfterCommit,
-    /// Whether the handler, or a middleware or extractor on its behalf, has taken it out of the request.
+    /// Whether the handler, or middleware or an extractor on its behalf, has taken this out of the request.
     pub(crate) was_extracted: bool,
-    /// Whether an operator has it run again although it was processed.
+    /// Whether an operator has asked to run the delivery again although it was processed.
     pub(crate) is_reprocessed: bool,
-    /// For a rehearsal: what its session had written before the handler. `None` if Postgres does not count.
+    /// For a rehearsal: what its session had written before the handler. `None` if Postgres does not count rows.
     pub(super) written_before: Option<RowsByTable>,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
     pub(super) dropped_savepoint: Arc<AtomicBool>,
@@ -58,31 +58,31 @@ impl ClaimedTx {
     }
 }
 
-/// The place in a request's extensions from which the handler takes the transaction, and to
-/// which it returns when the handler drops it.
+/// The slot in a request's extensions from which the handler takes the transaction, and to which the transaction
+/// returns when the handler drops it.
 #[derive(Clone)]
 pub(crate) struct Slot {
     delivery: Delivery,
-    /// Whether the handler claims the delivery.
+    /// Whether the handler claims the delivery itself.
     is_late: bool,
     content: Arc<Mutex<Content>>,
 }
 
 struct Content {
-    /// `None` while the handler has it.
+    /// `None` while the handler has the content.
     left: Option<Left>,
     /// Whether the handler has answered, and the layer has taken what it left.
     is_closed: bool,
 }
 
-/// What the handler takes, or has left.
+/// What the handler can take, or has left.
 pub(crate) enum Left {
     Transaction(ClaimedTx),
-    /// The delivery, which the handler may claim.
+    /// A delivery that the handler may claim.
     Claim(PendingClaim),
-    /// It has tried to claim the delivery.
+    /// The handler has tried to claim the delivery, and could not.
     NotClaimed(NotClaimed),
-    /// It says that it has committed the delivery by another driver.
+    /// The handler says that it has committed the delivery with another driver.
     Committed(PendingClaim),
 }
 
@@ -91,7 +91,7 @@ impl Slot {
         Self::with(delivery, false, Left::Transaction(tx))
     }
 
-    /// For a handler that claims the delivery.
+    /// For a handler that claims the delivery itself.
     pub(crate) fn late(delivery: Delivery, pending: PendingClaim) -> Self {
         Self::with(delivery, true, Left::Claim(pending))
     }
@@ -145,8 +145,8 @@ impl Slot {
         self.lock().is_closed
     }
 
-    /// Puts back what the handler has taken, or what it has made of it. Once the slot is closed, this drops it: then
-    /// the connection of a transaction is closed, and Postgres rolls back.
+    /// Puts back what the handler has taken, or what has become of it. Once the slot is closed, this drops it instead:
+    /// the connection of a transaction is then closed, and Postgres rolls back.
     pub(super) fn put_back(&self, left: Left) {
         let mut content = self.lock();
         if !content.is_closed {
@@ -154,7 +154,7 @@ impl Slot {
         }
     }
 
-    /// Takes for good what the handler has left. `None` if the handler still has the transaction or the claim
+    /// Takes for good what the handler has left. `None` if the handler has stored the transaction or the claim
     /// somewhere.
     pub(crate) fn close(&self) -> Option<Left> {
         let mut content = self.lock();
@@ -169,7 +169,7 @@ impl Slot {
 }
 
 impl Content {
-    /// There is something else, which stays, or nothing.
+    /// Leaves the content as it is, because it is not what the handler asked for. Returns the error.
     fn refuse(&mut self, left: Option<Left>) -> ExtractError {
         self.left = left;
         match self.is_closed {

@@ -1,4 +1,4 @@
-//! The connections that claims may hold, at most as many as a layer is set to, and the transaction that is begun on each.
+//! The connections that claims may hold, up to the limit of a layer, and the transaction that begins on each of them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,18 +19,19 @@ use super::short_tx::{ShortTx, begin_own};
 
 /// Begins the transaction of a claim, or fails on a connection that is already in a transaction.
 ///
-/// In an open transaction Postgres only warns about a plain `begin`, and the commit would include
-/// what was done in it before. `not deferrable` is the default, but setting it is an error once the
-/// transaction has run a query.
+/// In an open transaction, Postgres only warns about a plain `begin`, and the commit would include what was done in it
+/// before. `not deferrable` is the default, but setting it is an error once the transaction has run a query.
 ///
-/// With `enable_seqscan` on, each claim would read all kept rows if Postgres has planned `claim.sql` while nothing was
-/// kept. `claim.sql` gives the handler its own setting back.
+/// With `enable_seqscan` on, each claim would read all kept rows if Postgres had planned `claim.sql` while nothing was
+/// kept. `claim.sql` restores the handler's own setting.
 pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seqscan = off";
 
-/// Begins the transaction of a rehearsal. The transactions after it are read-only, whatever the handler does to end this
-/// one: its session is closed with it. All in one message, so PgBouncer uses one session for it.
+/// Begins the transaction of a rehearsal. Later transactions of the session are read-only, no matter how the handler
+/// ends this one, and the session is closed at the end of the rehearsal. Everything is in one message, so that
+/// PgBouncer uses one session for it.
 ///
-/// A `set` before a `begin` in one message is rolled back with it, so this one is committed before.
+/// Within one message, a `set` before a `begin` would be rolled back together with the transaction. The `set` is
+/// therefore committed first.
 const BEGIN_REHEARSAL: &str = "
     begin not deferrable;
     set default_transaction_read_only = on;
@@ -45,16 +46,16 @@ pub(super) const MAX_CONNECTIONS: usize = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pool: PgPool,
-    /// For each step: to begin, to claim, to commit, to roll back.
+    /// The time limit of each step: to begin, to claim, to commit, to roll back.
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
     limit: Limit,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
-    /// That of the recovery of the layer. A layer without one has none.
+    /// The environment of the layer's recovery. A layer without a recovery has no environment.
     pub(super) environment: Environment,
 }
 
-/// How many connections claims hold at once. Clones share it.
+/// How many connections claims may hold at once. Clones share it.
 #[derive(Clone, Debug)]
 struct Limit {
     connections: usize,
@@ -70,15 +71,15 @@ impl Limit {
         }
     }
 
-    /// Leaves a fifth of the pool, and at least one connection, to handlers that take a second one besides their
-    /// claim's.
+    /// Leaves a fifth of the pool, and at least one connection, to handlers that take a second connection in addition
+    /// to their claim's.
     fn of_pool(pool: &PgPool) -> Self {
         let connections = usize::try_from(pool.options().get_max_connections());
         let connections = connections.unwrap_or(usize::MAX);
         Self::new(connections.saturating_sub((connections / 5).max(1)))
     }
 
-    /// An error if no connection becomes free before Postgres lets go of one that was given up.
+    /// An error if no connection becomes free until Postgres has answered on one that was given up.
     fn refuse_at_once(&self, pool: &PgPool) -> Result<(), DatabaseError> {
         let given_up = given_up::of_limit(pool, &self.permits);
         match given_up >= self.connections {
@@ -88,7 +89,7 @@ impl Limit {
     }
 }
 
-/// This process's registration of its window.
+/// This process's registration of its redelivery window.
 #[derive(Debug)]
 pub(super) struct Registration {
     pub(super) registered_at: Instant,
@@ -111,12 +112,12 @@ impl Store {
         &self.pool
     }
 
-    /// Claims hold at most this many connections at once.
+    /// Limits how many connections claims hold at once.
     pub(crate) fn limit_connections(&mut self, connections: usize) {
         self.limit = Limit::new(connections);
     }
 
-    /// Claims of both together hold at most as many as the other may.
+    /// Makes the claims of both stores together hold at most as many connections as `other` may.
     pub(crate) fn share_connections(&mut self, other: &Self) {
         self.limit = other.limit.clone();
     }
@@ -129,7 +130,7 @@ impl Store {
         self.run_all(|| [statement()]).await
     }
 
-    /// The same for a statement whose rows are read.
+    /// Like [`run`](Self::run), for a statement whose rows are read.
     pub(crate) async fn read<'q, T>(
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
@@ -142,7 +143,7 @@ impl Store {
         Ok(read.collect::<sqlx::Result<_>>()?)
     }
 
-    /// The same for a statement that has one row.
+    /// Like [`read`](Self::read), for a statement that returns one row.
     pub(crate) async fn read_one<'q, T>(
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
@@ -154,10 +155,10 @@ impl Store {
         row.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
-    /// Runs statements in one short transaction, apart from a delivery's. Returns the rows of the last one.
+    /// Runs statements in one short transaction, separate from a delivery's. Returns the rows of the last statement.
     ///
-    /// It tries again if the connection was lost, or was left in a state in which a statement fails. But not after the
-    /// commit was sent: the statements could take effect twice.
+    /// It tries again if the connection was lost, or was left in a state in which a statement fails. It does not try
+    /// again after the commit was sent, because the statements could take effect twice.
     pub(crate) async fn run_all<'q, I>(
         &self,
         statements: impl Fn() -> I,
@@ -200,7 +201,7 @@ impl Store {
     }
 
     async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
-        // Not limited, so that it does not wait for handlers.
+        // It does not count against the limit, so that it does not wait for handlers.
         let begin = AssertSqlSafe(self.short_begin()).into_sql_str();
         ShortTx::begin(&self.pool, begin, deadline).await
     }
@@ -210,10 +211,10 @@ impl Store {
         tx.commit_and_begin(&self.short_begin()).await
     }
 
-    /// Begins a short transaction, with its settings.
+    /// The statement that begins a short transaction, with its settings.
     fn short_begin(&self) -> String {
         let wait = millis(self.longest_wait());
-        // A host that is lost in the middle of it must not hold its locks until Postgres notices.
+        // A host that is lost in the middle of the transaction must not hold its locks until Postgres notices.
         let idle = self.timeout.as_millis().max(1);
         format!(
             "{}; set local lock_timeout = {wait}; \
@@ -222,18 +223,18 @@ impl Store {
         )
     }
 
-    /// For how long a statement waits for a lock that is held for a moment only. It ends before its client gives up:
-    /// a session would wait on although its connection is closed, with all locks that it has.
+    /// How long a statement waits for a lock that is held only for a moment. The wait ends before its client gives up:
+    /// otherwise, the session would go on waiting although its connection is closed, and would keep all its locks.
     pub(super) fn longest_wait(&self) -> Duration {
         self.timeout / 2
     }
 
-    /// Begins the transaction of a claim, on a connection that is in none.
+    /// Begins the transaction of a claim, on a connection that has none yet.
     pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
         self.begin_by(BEGIN_CLAIM).await
     }
 
-    /// The same for a rehearsal.
+    /// Begins the transaction of a rehearsal.
     pub(super) async fn begin_rehearsal(&self) -> Result<TxConnection, DatabaseError> {
         Ok(self.begin_by(BEGIN_REHEARSAL).await?.of_rehearsal())
     }

@@ -1,5 +1,5 @@
-//! Which process does a task that one process does for all (a round over a list, retention, the look for problems), and when
-//! the next turn may begin: a row for each task.
+//! Turns: which process does a task that one process does for all (a round over a list, retention, the search for
+//! problems), and when the next turn may begin. There is one row for each task.
 
 use std::time::Duration;
 
@@ -37,33 +37,34 @@ const END: &str = "
     returning true
 ";
 
-/// A turn in a task, for a process that takes it.
+/// A turn at a task, for the process that takes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     task: &'static str,
     list: List,
-    /// How long it lasts, unless it is extended before.
+    /// How long the turn lasts, unless it is extended.
     lasts: Duration,
     /// The longest time from one turn to the next.
     longest: Duration,
-    /// A random number, so each turn belongs to a process of its own.
+    /// A random number, so that each `Turn` counts as a process of its own.
     process: i64,
-    /// In a database of another one, it is never its turn.
+    /// The environment of the process. In a database that belongs to another environment, the process never gets the
+    /// turn.
     environment: Environment,
 }
 
-/// The list that a task is about. Its texts are empty where a task is about none.
+/// The list that a task is about. The texts are empty if a task is not about a list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct List {
     pub(crate) endpoint: String,
-    /// The path of the route, or what the provider calls.
+    /// The path of the route, or the address that the provider calls.
     pub(crate) address: String,
     /// The name of the list.
     pub(crate) source: String,
 }
 
 impl List {
-    /// A statement about the list, which is its first three arguments.
+    /// A statement about the list, with the three texts of the list as its first arguments.
     pub(crate) fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
         sqlx::query(sql)
             .bind(&self.endpoint)
@@ -77,7 +78,7 @@ impl Turn {
         Self::of_list(task, List::default(), lasts, lasts, environment)
     }
 
-    /// The turn in a task that is about a list. `every` is the longest time from the end of one turn to the next.
+    /// The turn at a task that is about a list. `every` is the longest time from the end of one turn to the next.
     pub(crate) fn of_list(
         task: &'static str,
         list: List,
@@ -103,19 +104,19 @@ impl Turn {
         self.longest
     }
 
-    /// Takes the turn or, if this process has it, extends it, in the transaction of what is done in it. Returns whether it is
-    /// due, no other process has it, and the database is of the environment of this process.
+    /// Takes the turn or, if this process already has it, extends it, in the transaction of the work. Returns `true` if
+    /// the turn is due, no other process has it, and the database belongs to the environment of this process.
     pub(crate) async fn take(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
         self.take_by(Some(self.process), false, connection).await
     }
 
-    /// The same before it is due.
+    /// Like [`take`](Self::take), but also before the turn is due.
     pub(crate) async fn take_early(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
         self.take_by(Some(self.process), true, connection).await
     }
 
-    /// Takes a turn that ends with the transaction. The next one is due once it has lasted. Returns whether it is due, or may
-    /// be taken early.
+    /// Takes a turn that ends with the transaction. The next turn is due after the time that a turn lasts. Returns
+    /// whether the turn is due, or may be taken early.
     pub(crate) async fn take_once(
         &self,
         is_early: bool,
@@ -156,7 +157,7 @@ impl Turn {
         self.set(EXTEND, self.lasts, connection).await
     }
 
-    /// Ends the turn: the next one is due after this time. Returns whether this process still had it.
+    /// Ends the turn, so that the next one is due after `next`. Returns whether this process still had the turn.
     pub(crate) async fn end(
         &self,
         next: Duration,
@@ -165,7 +166,7 @@ impl Turn {
         self.set(END, next, connection).await
     }
 
-    /// Sets when the next turn is due. Returns whether this process still had this one.
+    /// Sets when the next turn is due. Returns whether this process still had the current turn.
     async fn set(
         &self,
         sql: &'static str,

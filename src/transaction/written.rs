@@ -14,18 +14,18 @@ const WRITTEN: &str = include_str!("written.sql");
 pub struct RowsWritten {
     /// How many were inserted.
     pub inserted: u64,
-    /// How many were updated, also by `on conflict do update`.
+    /// How many were updated, including those by `on conflict do update`.
     pub updated: u64,
     /// How many were deleted.
     pub deleted: u64,
 }
 
-/// By the name of the table, with its schema.
+/// The rows that were written, by the name of the table with its schema.
 pub(crate) type RowsByTable = BTreeMap<String, RowsWritten>;
 
 impl RowsWritten {
-    /// What was added since an earlier count. A `truncate` takes rows out of the count that were written just before
-    /// it.
+    /// What was added since an earlier count. This saturates, because a `truncate` removes rows from the count that
+    /// were written just before it.
     fn since(self, before: Self) -> Self {
         Self {
             inserted: self.inserted.saturating_sub(before.inserted),
@@ -44,9 +44,9 @@ impl AddAssign for RowsWritten {
 }
 
 /// What the session of a transaction has written so far, including shortly before the transaction. `None` if Postgres
-/// does not count.
+/// does not count rows.
 pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<RowsByTable>> {
-    // In one message: a handler may have deallocated what was prepared.
+    // Sent as a simple query, because a handler may have deallocated the prepared statements.
     let row = sqlx::raw_sql(WRITTEN).fetch_one(connection).await?;
     let json: Option<String> = row.try_get(0)?;
     json.map(|json| serde_json::from_str(&json))
@@ -54,7 +54,7 @@ pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<R
         .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-/// What was written between two readings.
+/// What was written between two reads.
 pub(super) fn between(before: &RowsByTable, after: RowsByTable) -> RowsByTable {
     let since = |(table, rows): (String, RowsWritten)| {
         let before = before.get(&table).copied().unwrap_or_default();

@@ -1,12 +1,12 @@
--- What a session has written, by table: in the current transaction, and in earlier ones that Postgres has not counted
--- elsewhere yet. `null` if Postgres does not count.
+-- How many rows a session has written, by table: in the current transaction, and in earlier transactions that Postgres
+-- has not yet added to its shared statistics. `null` if Postgres does not count rows.
 --
--- The numbers are the same as in `pg_stat_xact_user_tables`. That view looks at each index, and a join needs a plan in
--- each session of a rehearsal, so this reads `pg_class` alone. Its first 16384 numbers are those of Postgres' own
--- tables.
+-- The numbers are the same as in `pg_stat_xact_user_tables`. That view also looks at each index, and a join has to be
+-- planned in each rehearsal session, so this statement reads only `pg_class`. Object ids below 16384 belong to
+-- Postgres' own tables.
 --
--- Rows of a partition count for its partitioned table, so a new partition each month changes nothing. The tables of
--- this schema are left out, and temporary ones.
+-- The rows of a partition are counted under its partitioned table, so a new partition each month changes nothing.
+-- Temporary tables and the tables of this schema are left out.
 select case when current_setting('track_counts')::boolean then (
     select coalesce(json_object_agg(name, rows), '{}')::text
     from (

@@ -1,4 +1,4 @@
-//! Only events that have a handler: `Events` and `only`.
+//! Only some event types have a handler: `Events` and `only`.
 
 use std::time::Duration;
 
@@ -53,13 +53,13 @@ async fn e1_an_ignored_event_leaves_nothing_and_a_forged_one_is_refused() {
             answer(401, "rejected", "signature missing or not valid")
         );
     }
-    // Its id does not matter.
+    // The id of an ignored event does not matter.
     assert_eq!(app.send(event(" ", "star", "").request()).await, ignored());
     assert_eq!(app.send(event(" ", "push", "").request()).await.status, 400);
     assert_eq!(app.runs(), 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 
-    // The id was not claimed.
+    // The ignored event has not claimed its id.
     assert_eq!(
         app.send(event("a", "push", "").request()).await,
         answer(200, "processed", "done")
@@ -85,7 +85,7 @@ async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
     pool.close().await;
     assert_eq!(soon(send(&router, star())).await, ignored());
 
-    // There is none, or it takes no writes.
+    // The database does not exist, or accepts no writes.
     let nowhere = PgPool::connect_lazy("postgres://127.0.0.1:1/none").unwrap();
     let read_only = database
         .options()
@@ -128,7 +128,7 @@ async fn e1_an_ignored_event_has_the_providers_success() {
     assert_eq!(sent, answer(204, "ignored", ""));
 }
 
-/// Names the handler that has run.
+/// Writes an effect, and answers with the name of the handler that has run.
 async fn ran(mut tx: DedupeTx, delivery: Delivery, name: &str) -> Result<String, HandlerError> {
     insert_effect(&mut tx, &delivery).await?;
     Ok(name.to_owned())
@@ -227,7 +227,7 @@ async fn e3_an_event_whose_type_cannot_be_read_is_not_ignored() {
     })
     .await;
     assert!(
-        log.contains("its event type or action cannot be read"),
+        log.contains("the event type or action cannot be read"),
         "{log}"
     );
     assert_rows!(database, claims: 0, effects: 0);
@@ -242,7 +242,8 @@ async fn e3_an_event_whose_type_cannot_be_read_is_not_ignored() {
 async fn e3_an_event_whose_action_cannot_be_read_is_not_ignored() {
     let set = |layer: IdempotentWebhook| layer.only(["pull_request.opened"]);
     let app = TestApp::github_with(set, write_effect).await;
-    // As GitHub sends it with the content type of a form; and twice.
+    // One body is what GitHub sends with the content type of a form. The other has the action
+    // twice.
     for (id, body) in [
         ("a", "payload=%7B%22action%22%3A%22opened%22%7D"),
         ("b", r#"{"action":"opened","action":"closed"}"#),
@@ -292,7 +293,7 @@ async fn fails(_: DedupeTx) -> StatusCode {
     StatusCode::CONFLICT
 }
 
-/// A deploy after which only pushes have a handler.
+/// A version of the application in which only pushes have a handler.
 fn deployed(pool: &PgPool, way: fn(&Recovery) -> Keep) -> (Recovery, Router) {
     let recovery = recovery(pool);
     let events = Events::new().on("push", write_effect).ignore_others();
@@ -315,11 +316,11 @@ async fn run_due(recovery: &Recovery, router: &Router) -> Vec<&'static str> {
 const MAKE_OLD: &str = "update idempotent_webhook.kept_deliveries
     set first_received_at = now() - interval '61 minutes'";
 
-/// The process before the deploy, or the one after it, would have run it.
+/// A process of the previous or the next version could have a handler for the delivery.
 #[tokio::test]
 async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_that_has() {
     let app = TestApp::keeping(|keep| keep, fails).await;
-    // More than open the breaker.
+    // More failures than are needed to open the breaker.
     for id in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
         let sent = app.send(event(id, "star", "created").request()).await;
         assert_eq!((sent.status, &*sent.outcome), (409, "kept"));
@@ -327,7 +328,7 @@ async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_
     let (recovery, router) = deployed(&app.database.pool, keep);
     app.database.make_due().await;
     assert_eq!(run_due(&recovery, &router).await, ["kept"; 11]);
-    // It uses up an attempt, and says nothing about the handler.
+    // Such an attempt is counted, but does not count as a failure of the handler.
     let have_failed = "(
         select bool_and(
             state = 'due' and taken_by is null and attempts = 2 and retries = 1 and status = 503
@@ -357,7 +358,7 @@ async fn e2_what_is_acknowledged_is_never_ended_without_its_handler() {
             where state = 'due' and taken_by is null and status = 409
         )";
         app.database.until(has_failed).await;
-        // A version without a handler for it takes it until it is dead, however old it is.
+        // A version without a handler takes the delivery until it is dead, regardless of its age.
         let (recovery, router) = deployed(&app.database.pool, way);
         for _ in 0..3 {
             app.database.run(MAKE_OLD).await;
@@ -367,7 +368,7 @@ async fn e2_what_is_acknowledged_is_never_ended_without_its_handler() {
         assert_kept!(app.database, "dead", attempts: 4, retries: 3);
         assert_rows!(app.database, claims: 0, effects: 0);
 
-        // The deploy is taken back.
+        // The deploy is rolled back.
         assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);
         let (before, recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
         assert_eq!(run_due(&recovery, &before).await, ["processed"]);
@@ -393,7 +394,7 @@ async fn e2_what_is_reprocessed_waits_for_a_handler() {
     assert_eq!(run_due(&recovery, &router).await, ["kept"]);
     assert_rows!(app.database, claims: 0, effects: 1);
 
-    // The type is back.
+    // A version that handles the type runs again.
     app.database.make_due().await;
     assert_eq!(run_due(&app.recovery, &app.router).await, ["processed"]);
     assert_kept!(app.database, "processed", attempts: 3, retries: 2);
@@ -418,7 +419,7 @@ async fn e2_what_is_kept_and_was_processed_meanwhile_ends_as_a_duplicate() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// GitHub can send forms, whose action is not where it is in JSON.
+/// GitHub can send forms, whose action is not where JSON has it.
 #[tokio::test]
 async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type() {
     let database = Database::new().await;
@@ -433,7 +434,7 @@ async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A kept request has only named headers.
+/// Only the headers that are named are kept with a request.
 #[tokio::test]
 async fn e3_an_action_in_a_header_is_kept() {
     let database = Database::new().await;
@@ -464,7 +465,7 @@ async fn e3_an_action_of_a_signature_is_refused() {
     let _ = presets::github(secret()).event_action(Source::signed_time());
 }
 
-/// `post` would refuse them before the layer.
+/// With `post`, axum would refuse such requests before they reach the layer.
 #[tokio::test]
 async fn a_provider_that_checks_by_get_or_head_is_answered_on_a_route_of_any_method() {
     let database = Database::new().await;
@@ -538,7 +539,7 @@ async fn what_is_ignored_is_counted_by_type() {
     ] {
         let body = serde_json::json!({"id": id, "type": event_type}).to_string();
         let sent = send(&router, stripe_delivery(body).uri("/stripe").request()).await;
-        // NUL is not part of a type.
+        // NUL cannot be part of an event type.
         let outcome = if id == "c" { "processed" } else { "ignored" };
         assert_eq!(sent.outcome, outcome, "{id}");
     }
@@ -687,7 +688,8 @@ async fn e3_a_group_with_another_separator_is_refused() {
     let _ = events.ignore_others().layer(layer);
 }
 
-/// A group ends after what the provider has between its words. A name with a dot has the action.
+/// A group such as `orders/*` ends after the separator that the provider uses in its type names. A
+/// name with a dot includes the action.
 #[tokio::test]
 async fn e3_groups_and_actions_are_those_of_the_provider() {
     let database = Database::new().await;
@@ -820,7 +822,7 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
     assert_rows!(database, claims: 12, effects: 12);
 }
 
-/// A handshake is answered, whatever the table has.
+/// A handshake is answered, regardless of the table of types.
 #[tokio::test]
 async fn a_handshake_is_no_event() {
     let database = Database::new().await;

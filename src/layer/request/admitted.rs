@@ -24,36 +24,36 @@ pub(super) struct Admitted {
     pub(super) settings: Arc<Settings>,
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Sha256Digest>,
-    /// Its object, if deliveries of one object run one at a time.
+    /// The object that it belongs to, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
     /// The event type of a kept delivery, if this process has no handler for it.
     pub(super) ignored: Option<String>,
     /// When the layer was called.
     pub(super) began: Instant,
-    /// The bound on the wait for other attempts.
+    /// When the wait for other attempts ends.
     pub(super) deadline: Instant,
 }
 
-/// Why there is an attempt.
+/// Where an attempt comes from.
 pub(super) enum Origin {
-    /// The provider has sent a request. This part of it is kept if the attempt fails.
+    /// The provider has sent a request. This part of the request is kept if the attempt fails.
     Received(Option<KeptRequest>),
-    /// The same, but the request is kept already.
+    /// The provider has sent a request, and it is already kept.
     KeptFirst(Take),
-    /// It is kept and answered, and handled in the background, in a slot.
+    /// The request is kept and already answered. It is handled in the background, and holds a slot.
     Accepted {
         take: Take,
         _slot: OwnedSemaphorePermit,
     },
-    /// It is kept, and recovery runs it again.
+    /// The delivery is kept, and recovery runs it again.
     Recovered(RecoveryAttempt),
-    /// It is kept, and is rehearsed: rolled back, and not recorded.
+    /// The delivery is kept, and is rehearsed: the attempt is rolled back and not recorded.
     Rehearsed(RehearsalAttempt),
 }
 
 impl Origin {
-    /// The take of a kept delivery, if the attempt is at one.
+    /// The take of the kept delivery, unless the attempt is at a delivery that is not kept.
     pub(super) fn take(&self) -> Option<&Take> {
         match self {
             Self::Received(_) | Self::Rehearsed(_) => None,
@@ -62,7 +62,7 @@ impl Origin {
         }
     }
 
-    /// Who counts as the maker of the attempt: the request, even if its answer has left before, or recovery.
+    /// Who counts as the author of the attempt: the provider, even if its request was already answered, or recovery.
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,
@@ -78,7 +78,7 @@ impl Origin {
         }
     }
 
-    /// Whether it is rolled back whatever the handler answers, and is neither recorded nor measured.
+    /// Whether the attempt is always rolled back, and is neither recorded nor measured.
     pub(super) fn is_rehearsal(&self) -> bool {
         matches!(self, Self::Rehearsed(_))
     }
@@ -116,7 +116,7 @@ impl Admitted {
         };
         let admitted = Self {
             settings: settings.clone(),
-            // A rehearsal also runs a body that was processed.
+            // A rehearsal also runs if the body was already processed.
             fingerprint: match origin.is_rehearsal() {
                 true => None,
                 false => settings.fingerprint(&delivery, &body),

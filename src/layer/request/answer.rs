@@ -1,6 +1,7 @@
-//! The answer to a request, such as to a duplicate: `decision.rs` decides it. Which failure is a 503 is in `failure.rs` and, before
-//! the handler, in `layer/verification/rejection.rs` and `unhandled.rs`. `ending.rs` has the response of an attempt, and
-//! `layer/verification/response.rs` gives each response a status that the provider takes, and the headers.
+//! The answer to a request, for example to a duplicate. `decision.rs` decides it. `failure.rs` says which failures are
+//! a 503; for failures before the handler, `layer/verification/rejection.rs` and `unhandled.rs` do. `ending.rs` makes
+//! the response of an attempt, and `layer/verification/response.rs` gives each response its headers and a status that
+//! the provider accepts.
 
 use bytes::Bytes;
 use http::Response;
@@ -11,7 +12,7 @@ use super::failure::Failure;
 use crate::layer::verification::{Unhandled, Verification, acknowledge, finish};
 use crate::metrics::outcome::Outcome;
 
-/// The answer to a request, before it is a response.
+/// The answer to a request, before it becomes a response.
 pub(super) enum Answer<B, E> {
     /// The request is not a delivery to attempt.
     Unhandled(Unhandled),
@@ -29,7 +30,7 @@ impl<B, E> Answer<B, E> {
         }
     }
 
-    /// The answer if nothing was written about the attempt.
+    /// The answer if nothing was recorded about the attempt.
     pub(super) fn unrecorded(ending: Ending<B, E>) -> Self {
         Self::new(decide(ending.how(), Written::NotKept, false), ending)
     }
@@ -74,7 +75,7 @@ mod tests {
         Verification::new("test".into(), provider.clone())
     }
 
-    /// Wise would use up its retries within minutes.
+    /// With the header on every failure, Wise would use up its retries within minutes.
     #[test]
     fn a_failure_has_retry_after_only_where_its_status_has_it() -> Result<(), SecretError> {
         let given = presets::github(Secret::new("secret")?);

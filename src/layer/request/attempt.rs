@@ -1,4 +1,5 @@
-//! An attempt at a delivery: the claim, the handler, and whether its transaction is committed, as after a 2xx, or rolled back.
+//! An attempt at a delivery: the claim, the handler, and the commit of its transaction after a 2xx, or else the
+//! rollback.
 
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
@@ -19,8 +20,8 @@ use crate::transaction::{
     ClaimRequest, ClaimedTx, DuplicateOf, Left, NotClaimed, PendingClaim, Slot,
 };
 
-/// No take has this number: `idempotent_webhook.claim` refuses it, so a handler with another driver does not claim a
-/// rehearsed delivery.
+/// No take has this number, and `idempotent_webhook.claim` refuses it. A handler with another driver therefore does not
+/// claim a rehearsed delivery.
 const NO_TAKE: i64 = 0;
 
 impl Admitted {
@@ -33,7 +34,7 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        // Only a kept delivery has it: a provider's request of an ignored type is answered before.
+        // Only a kept delivery gets here: a provider's request of an ignored type is answered earlier.
         if let Some(event_type) = &self.ignored {
             return self.without_handler(event_type).await;
         }
@@ -44,7 +45,7 @@ impl Admitted {
         let handled = self.call_handler(inner, request, &slot).await;
         match slot.close() {
             None => Failure::Outlived.into(),
-            // Whatever the handler answered: it may have hidden this error.
+            // This applies regardless of the handler's answer, which may have hidden this error.
             Some(Left::NotClaimed(not_claimed)) => Ending::after_the_handler(not_claimed),
             Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
             Some(Left::Claim(pending)) => match handled {
@@ -68,8 +69,8 @@ impl Admitted {
         }
     }
 
-    /// The handler says that it has committed the delivery by another driver. If it has, nothing is left to do,
-    /// whatever failed later.
+    /// The handler says that it has committed the delivery with another driver. If it has, nothing is left to do,
+    /// regardless of what failed later.
     async fn committed_elsewhere<R, E>(
         &self,
         handled: Result<Response<R>, Ending<R, E>>,
@@ -83,7 +84,7 @@ impl Admitted {
             (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
             (Ok(_), Err(not_claimed)) => Ending::after_the_handler(not_claimed),
             (Err(ending), Ok(true)) => {
-                // It is committed, although the handler has failed afterwards: the sender gets the answer to a duplicate.
+                // It is committed, although the handler failed afterwards: the sender gets the answer to a duplicate.
                 telemetry::ended(&ending);
                 Ending::Duplicate(DuplicateOf::Id)
             }
@@ -91,8 +92,8 @@ impl Admitted {
         }
     }
 
-    /// This process has no handler for the type. Unless the delivery was processed already, that is a failure: it stays kept
-    /// for a version of the application that has one.
+    /// This process has no handler for the type. Unless the delivery was already processed, that is a failure: the
+    /// delivery stays kept for a version of the application that has a handler.
     async fn without_handler<R, E>(&self, event_type: &str) -> Ending<R, E> {
         if self.origin.is_rehearsal() {
             return Failure::NoHandler(event_type.to_owned()).into();
@@ -106,7 +107,7 @@ impl Admitted {
         }
     }
 
-    /// Claims the delivery. For a late claim, it only looks up whether it was processed.
+    /// Claims the delivery. For a late claim, this only looks up whether the delivery was already processed.
     async fn open(&self) -> Result<Slot, NotClaimed> {
         let settings = &self.settings;
         if !settings.claims_late {
@@ -171,14 +172,14 @@ impl Admitted {
 
     fn delivery_for_handler(&self, is_reprocessed: bool) -> Delivery {
         match is_reprocessed {
-            // An operator has it processed again. The delivery of a provider's request does not know that yet.
+            // An operator has asked to have it processed again, which a provider's request does not show.
             true => self.delivery.clone().reprocessed(),
             false => self.delivery.clone(),
         }
     }
 
-    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx to commit, or the ending of an
-    /// attempt to roll back.
+    /// Calls the handler, which takes the transaction from the slot. Returns a 2xx response whose transaction is to be
+    /// committed, or the ending of an attempt that is to be rolled back.
     async fn call_handler<S, B, R>(
         &self,
         mut inner: S,
@@ -256,7 +257,7 @@ impl Admitted {
     }
 }
 
-/// Adds a reason to the response of a handler that gives none.
+/// Adds a reason to a handler's response that gives none.
 fn explain<R: 'static, E>(ending: Ending<R, E>, was_extracted: bool) -> Ending<R, E> {
     let Ending::RolledBack(mut response) = ending else {
         return ending;
@@ -268,14 +269,14 @@ fn explain<R: 'static, E>(ending: Ending<R, E>, was_extracted: bool) -> Ending<R
             }
             Ending::RolledBack(response)
         }
-        // The handler's body has panicked while its text was read.
+        // The body of the handler's response panicked while its text was read.
         Err(payload) => Failure::panicked(&*payload).into(),
     }
 }
 
 fn reason_of<R: 'static>(response: &mut Response<R>, was_extracted: bool) -> Option<FailureReason> {
     let status = response.status();
-    // A success that the test kit has rolled back needs no reason.
+    // A success that was rolled back for the test kit needs no reason.
     if status.is_success() || response.extensions().get::<FailureReason>().is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A canary: claimed like a delivery, and rolled back.
+//! The claim of a canary: it is claimed like a delivery, and rolled back.
 
 use tokio::time::Instant;
 
@@ -19,12 +19,12 @@ impl Settings {
                 Canary::Claimed
             }
             Err(NotClaimed::Failed(error)) => Canary::NotClaimed(error.to_string()),
-            // Nobody else has its id.
+            // This is not expected, because nobody else has its id.
             Err(other) => Canary::NotClaimed(format!("{other:?}")),
         }
     }
 
-    /// Under an id of its own: it waits for nobody and nobody waits for it, not even a replay.
+    /// The canary has an id of its own, so it waits for nobody and nobody waits for it, not even a replay.
     fn claim_of_canary(&self, tenant: Option<Tenant>) -> ClaimRequest {
         let verification = &self.verification;
         let canary = VerifiedDelivery {

@@ -1,24 +1,24 @@
 //! What follows from how an attempt ended: its outcome, and who answers the sender. The answer, the log, the metrics,
-//! recovery and the waiting duplicates all go by this decision.
+//! recovery and the waiting duplicates all follow this decision.
 
 use crate::metrics::outcome::Outcome;
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// It has committed the delivery, and ended the kept row with the commit.
+    /// It has committed the delivery, and the same commit has ended the kept row.
     Processed,
-    /// Another attempt had committed the delivery before.
+    /// Another attempt had already committed the delivery.
     Duplicate,
-    /// Another delivery with the same body had been committed before.
+    /// Another delivery with the same body had already been committed.
     Replayed,
     /// Another attempt at the delivery, or at another delivery of its object, was still running.
     InFlight,
-    /// It has failed, before its handler was called or after.
+    /// It has failed, before or after its handler was called.
     Failed,
 }
 
-/// What was written about an attempt.
+/// What was recorded about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     /// Nothing is kept, as far as is known.
@@ -47,12 +47,12 @@ pub(super) struct Decision {
 pub(super) enum Answers {
     /// The attempt: the response of the handler, or the layer's own response to a failure.
     Attempt,
-    /// The layer, by an empty success.
+    /// The layer, with an empty success.
     Acknowledgement,
 }
 
-/// Decides what follows from how an attempt ended. `acknowledges` is whether kept failures are hidden from the sender:
-/// never without a sender.
+/// Decides what follows from how an attempt ended. `acknowledges` says whether kept failures are hidden from the
+/// sender. It is `false` if there is no sender.
 pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision {
     use Answers::{Acknowledgement, Attempt};
 
@@ -66,7 +66,7 @@ pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision
             true => (Outcome::Kept, Acknowledgement),
             false => (Outcome::Kept, Attempt),
         },
-        // No 2xx for a delivery that may not be kept any more.
+        // No 2xx for a delivery that may no longer be kept.
         (How::Failed, Written::Unknown) if !acknowledges => (Outcome::Kept, Attempt),
         (How::InFlight, _) => (Outcome::InFlight, Attempt),
         (How::Failed, _) => (Outcome::Failed, Attempt),
@@ -103,8 +103,8 @@ mod tests {
         }
     }
 
-    /// Each way to end, with the decision if the sender hears of failures, and with `Keep::acknowledge`. For a delivery
-    /// that is committed, what was written does not matter.
+    /// Each way to end, with the decision if the sender sees failures, and the decision with `Keep::acknowledge`. For a
+    /// delivery that is committed, what was recorded does not matter.
     const TABLE: [(How, Written, Decision, Decision); 15] = {
         use How::*;
         use Written::*;
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// The page has the statuses of each outcome of an attempt.
+    /// The page lists the statuses of each outcome of an attempt.
     #[test]
     fn handle_3_the_page_of_answers_has_each_decision_and_no_other() {
         let decided: BTreeSet<(&str, &str)> = TABLE

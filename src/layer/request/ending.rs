@@ -15,26 +15,26 @@ use crate::recovery::FailedAttempt;
 use crate::tasks_and_errors::handler_error::{FailureReason, Next};
 use crate::transaction::{CommitError, DuplicateOf, NotClaimed};
 
-/// How an attempt ended, with its own answer.
+/// How an attempt ended, with the response or failure that it led to.
 pub(super) enum Ending<B, E> {
-    /// The handler's response, committed.
+    /// The handler's response. Its transaction is committed.
     Processed(Response<B>),
     Duplicate(DuplicateOf),
     /// An earlier attempt is still running.
     InFlight,
-    /// Another delivery of its object is still running.
+    /// Another delivery of the same object is still running.
     ObjectInFlight {
-        /// Whether the handler was called before that was known.
+        /// Whether the handler was called before the layer knew that.
         handler_was_called: bool,
     },
-    /// The handler's response, which does not commit.
+    /// The handler's response. Its transaction is rolled back.
     RolledBack(Response<B>),
     Failed(Failure),
     /// The error of the inner service.
     InnerError(E),
 }
 
-/// What is wrong with a handler that answered success. In the extensions of its response, for
+/// What is wrong with a handler that answered success. It is in the extensions of the response, for
 /// `assert_idempotent`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspicion(&'static str);
@@ -79,8 +79,8 @@ impl<B, E> From<NotClaimed> for Ending<B, E> {
 }
 
 impl<B, E> Ending<B, E> {
-    /// The handler was called, and then the delivery could not be claimed. This is an attempt: the handler has done its
-    /// work before the claim, and does it again the next time.
+    /// The handler was called, and afterwards the delivery could not be claimed. This counts as an attempt, because the
+    /// handler has done its work before the claim, and will do it again the next time.
     pub(super) fn after_the_handler(not_claimed: NotClaimed) -> Self {
         match not_claimed {
             NotClaimed::Failed(error) => Self::Failed(Failure::LateClaim(error)),
@@ -101,7 +101,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// The failure to record. `None` if there is none: then a delivery that is not kept yet stays so.
+    /// The failure to record. `None` if there is none; in that case, a delivery that is not kept yet stays that way.
     pub(super) fn failure(&self) -> Option<FailedAttempt> {
         let scheduled =
             |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);
@@ -142,7 +142,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// Whether the cause of the failure says nothing about the handler, such as a deadlock.
+    /// Whether the cause of the failure is temporary and says nothing about the handler, such as a deadlock.
     pub(super) fn is_of_the_moment(&self) -> bool {
         match self {
             Self::RolledBack(response) => {
@@ -158,7 +158,7 @@ impl<B, E> Ending<B, E> {
 }
 
 impl<B: From<Bytes>, E> Ending<B, E> {
-    /// The response of the attempt itself, with a status that the provider takes.
+    /// The response of the attempt itself, with a status that the provider accepts.
     pub(super) fn into_response(self, verification: &Verification) -> Result<Response<B>, E> {
         let Verification {
             provider,
@@ -181,7 +181,7 @@ impl<B: From<Bytes>, E> Ending<B, E> {
                         fail(response, provider, *retry_after)
                     }
                 };
-                // For `assert_idempotent`; it does not leave the process.
+                // For `assert_idempotent`. An extension does not leave the process.
                 response
                     .extensions_mut()
                     .insert(FailureReason::new(failure));

@@ -1,4 +1,4 @@
-//! The text of an error response. In it, an extractor says why it has refused a request.
+//! The text of an error response, in which an extractor says why it has refused a request.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use http::{HeaderMap, Response};
 use http_body::Body;
 use http_body_util::Full;
 
-/// How much of it is for the operator.
+/// How many characters of the text the operator gets.
 const MAX_CHARS: usize = 200;
 
 /// The longest character of UTF-8, in bytes.
 const MAX_CHAR_LEN: usize = 4;
 
-/// The beginning of the body, if it is text and ready at once. The sender gets the whole body.
+/// The beginning of the body, if the body is text and ready at once. The sender still gets the whole body.
 ///
-/// It reads only bodies that stay the same for the sender: axum's and `Full<Bytes>`. With only a bound on the body
-/// type, what was read could not be put back.
+/// Only axum's body and `Full<Bytes>` are read, because the sender can still get the same body afterwards. For any
+/// other body type, what was read could not be put back.
 pub(super) fn error_text<B: 'static>(response: &mut Response<B>) -> Option<String> {
     if !is_text(response.headers()) {
         return None;
@@ -53,7 +53,7 @@ fn is_text(headers: &HeaderMap) -> bool {
     is_text && !headers.contains_key(CONTENT_ENCODING)
 }
 
-/// The data of the first frame, if it is there at once.
+/// The data of the first frame, if it is ready at once.
 fn first_data(body: &mut dyn Any) -> Option<Bytes> {
     if let Some(body) = body.downcast_ref::<Full<Bytes>>() {
         return match poll_frame(&mut body.clone()) {
@@ -70,7 +70,7 @@ fn first_data(body: &mut dyn Any) -> Option<Bytes> {
 
 type PolledFrame<B> = Poll<Option<Result<http_body::Frame<Bytes>, <B as Body>::Error>>>;
 
-/// Polls once. The server polls with a waker of its own.
+/// Polls once, without a waker. The server later polls with its own waker.
 fn poll_frame<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> PolledFrame<B> {
     Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
 }
@@ -83,12 +83,12 @@ mod axum_body {
 
     use super::{Bytes, Context, Pin, Poll, poll_frame};
 
-    /// The data of the first frame, if it is ready at once. It stays in the body.
+    /// The data of the first frame, if it is ready at once. The frame stays in the body.
     pub(super) fn peek(body: &mut AxumBody) -> Option<Bytes> {
         let first = match poll_frame(body) {
             Poll::Pending => return None,
             Poll::Ready(None) => {
-                // It must not be polled again.
+                // The body has ended, and must not be polled again.
                 *body = AxumBody::empty();
                 return None;
             }
@@ -107,7 +107,7 @@ mod axum_body {
         data
     }
 
-    /// A body whose first frame was read.
+    /// A body whose first frame was already read.
     struct Peeked {
         first: Option<Result<Frame<Bytes>, Error>>,
         rest: AxumBody,
@@ -131,7 +131,7 @@ mod axum_body {
             self.first.is_none() && self.rest.is_end_stream()
         }
 
-        /// Includes the first frame: the server computes the content length from it.
+        /// Includes the first frame, because the server computes the content length from this hint.
         fn size_hint(&self) -> SizeHint {
             let rest = self.rest.size_hint();
             let data = self

@@ -1,4 +1,4 @@
-//! The extractors of axum handlers for a claim.
+//! The extractors with which axum handlers take a claim.
 
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
@@ -39,7 +39,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
     }
 }
 
-/// A 503. The layer replaces it, since it knows more.
+/// Answers 503. The layer replaces this response, because it knows more.
 impl IntoResponse for BeginError {
     fn into_response(self) -> Response {
         let status = StatusCode::SERVICE_UNAVAILABLE;

@@ -1,5 +1,5 @@
-//! Failures of the layer itself for an authentic request, each with its 500 or 503: a panic, a timeout, a refused commit, no
-//! Postgres.
+//! Failures of the layer itself for an authentic request, such as a panic, a timeout, a refused commit or an
+//! unreachable Postgres. Each is answered with a 500 or a 503.
 
 use std::any::Any;
 use std::fmt;
@@ -12,43 +12,43 @@ use crate::recovery::NOT_REHEARSABLE;
 use crate::tasks_and_errors::panic;
 use crate::transaction::{CommitError, DatabaseError};
 
-/// Why an attempt failed. Nothing was committed, or the result is unknown; a retry settles it.
+/// Why an attempt failed. Nothing was committed, or nobody knows whether it was; a retry settles it.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The request has passed through another layer of this kind.
     Nested,
-    /// No connection, no transaction or no claim.
+    /// There was no connection, no transaction or no claim.
     Claim(DatabaseError),
-    /// The same, after the handler was called.
+    /// The same as `Claim`, but after the handler was called.
     LateClaim(DatabaseError),
-    /// It could not be kept before its first attempt.
+    /// The delivery could not be kept before its first attempt.
     Acceptance(DatabaseError),
-    /// The same: its body is too large to be kept.
+    /// The delivery could not be kept before its first attempt, because its body is too large.
     TooLargeToKeep {
         limit: usize,
     },
-    /// It was kept, and this process has no handler for its event type.
+    /// The delivery was kept, and this process has no handler for its event type.
     NoHandler(String),
     /// No more deliveries of the endpoint may be kept.
     QuotaExhausted,
-    /// The delivery was kept, and was discarded or taken by another attempt before this one began.
+    /// The delivery was kept, and was discarded or taken by another attempt before this attempt began.
     Superseded,
     HandlerTimedOut {
         timeout: Duration,
-        /// All connections of the pool were in use. The handler holds one of them.
+        /// All connections of the pool were in use, one of them by the handler.
         pool_in_use: bool,
     },
     HandlerPanicked(String),
-    /// The handler has left its `DedupeTx` or `LateClaim` somewhere.
+    /// The handler has moved its `DedupeTx` or `LateClaim` to a place that outlives it.
     Outlived,
     Commit(CommitError),
-    /// The handler says that it has committed the delivery by another driver, and there is no claim.
+    /// The handler says that it has committed the delivery with another driver, but there is no claim.
     NotCommitted,
     /// It is a rehearsal, and the layer does not support rehearsals.
     NotRehearsable,
-    /// It is a rehearsal for another endpoint than the layer's.
+    /// It is a rehearsal for an endpoint other than the layer's.
     OtherEndpoint(Arc<str>),
-    /// The handler says that it has committed a rehearsal by another driver.
+    /// The handler says that it has committed a rehearsal with another driver.
     RehearsalCommitted,
     /// The handler has ended the transaction of a rehearsal.
     RehearsalLeft,
@@ -73,7 +73,7 @@ impl Failure {
             | Self::Superseded
             | Self::HandlerTimedOut { .. }
             | Self::Cancelled
-            // Not a success. Otherwise: the answer to the commit is lost, the sender gets a 2xx, and Postgres rolls back.
+            // The answer to the commit is lost. A 2xx would be wrong, because Postgres may have rolled back.
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Nested
             | Self::HandlerPanicked(_)
@@ -89,7 +89,8 @@ impl Failure {
         }
     }
 
-    /// Whether it is an attempt of the schedule: the handler had been called, or there is none.
+    /// Whether it counts as an attempt of the schedule: the handler was called, or this process has none for the event
+    /// type.
     pub(super) fn is_an_attempt(&self) -> bool {
         !matches!(
             self,
@@ -104,8 +105,8 @@ impl Failure {
         )
     }
 
-    /// Whether this failure keeps a delivery that is not kept yet, although its handler was not called. Not if Postgres
-    /// could not write that either.
+    /// Whether a delivery that is not kept yet is kept after this failure, although its handler was not called. It is
+    /// not kept if Postgres could not store it either.
     pub(super) fn keeps_what_did_not_begin(&self) -> bool {
         match self {
             Self::Claim(error) => error.leaves_postgres_usable(),
@@ -115,7 +116,7 @@ impl Failure {
     }
 }
 
-/// For the operator.
+/// The text for the operator.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -156,8 +157,8 @@ impl fmt::Display for Failure {
                 )?;
                 f.write_str(match pool_in_use {
                     true => {
-                        ", and all connections of the pool are in use: a handler that takes another one beside its \
-                         `DedupeTx` waits for other handlers, or for itself"
+                        ", and all connections of the pool are in use: a handler that takes another one in addition to \
+                         its `DedupeTx` waits for other handlers, or for itself"
                     }
                     false => "",
                 })
@@ -179,7 +180,7 @@ impl fmt::Display for Failure {
                 write!(f, "the commit was not confirmed: {error}")
             }
             Self::NotCommitted => f.write_str(
-                "the handler has called `LateClaim::committed`, and the delivery is not claimed: its \
+                "the handler has called `LateClaim::committed`, but the delivery is not claimed: its \
                  transaction was rolled back, or did not call `idempotent_webhook.claim`",
             ),
             Self::NotRehearsable => f.write_str(NOT_REHEARSABLE),
@@ -188,7 +189,7 @@ impl fmt::Display for Failure {
                 "its path leads to the layer of another endpoint, `{endpoint}`"
             ),
             Self::RehearsalCommitted => f.write_str(
-                "the handler commits by another driver (`LateClaim::committed`), which cannot be rolled back",
+                "the handler commits with another driver (`LateClaim::committed`), which cannot be rolled back",
             ),
             Self::RehearsalLeft => f.write_str(
                 "the handler has ended the transaction of its rehearsal: its later writes may be committed",

@@ -1,4 +1,4 @@
-//! The wait for other attempts of this process, which holds no connection.
+//! The wait for other attempts in this process. It holds no connection.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::metrics::outcome::Outcome;
 use crate::transaction::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::transaction::{DuplicateOf, NotClaimed};
 
-/// How long an attempt in the background waits for other deliveries of its object.
+/// How long a background attempt waits for other deliveries of its object.
 const BACKGROUND_WAIT: Duration = Duration::from_secs(1);
 
-/// Held by the one attempt of this process that works on a delivery.
+/// Held by the one attempt in this process that works on a delivery.
 pub(super) struct Guards {
     id: InFlightGuard,
-    /// With the replay guard.
+    /// Set with the replay guard.
     fingerprint: Option<InFlightGuard>,
-    /// If deliveries of one object run one at a time.
+    /// Set if deliveries of one object run one at a time.
     _object: Option<InFlightGuard>,
 }
 
@@ -29,8 +29,8 @@ impl Admitted {
         self.enter_one(key, DuplicateOf::Id).await
     }
 
-    /// Waits for the attempts of this process that this one must not run beside. `id` is the guard of the delivery, if
-    /// there is one already.
+    /// Waits for the attempts in this process that must not run at the same time as this one. `id` is the guard of the
+    /// delivery, if this attempt already has it.
     pub(super) async fn enter(&self, id: Option<InFlightGuard>) -> Result<Guards, NotClaimed> {
         let id = match id {
             Some(id) => id,
@@ -80,7 +80,7 @@ impl Admitted {
         };
         match self.enter_until(key, deadline).await {
             Entered::First(guard) => Ok(guard),
-            // An object is never "processed".
+            // `Processed` does not occur for an object.
             Entered::Processed | Entered::TimedOut => {
                 let store = &self.settings.store;
                 Err(store.why_not_locked(&self.claim_request()).await)
@@ -88,8 +88,8 @@ impl Admitted {
         }
     }
 
-    /// The longest wait for its object, if it is shorter than the wait for the delivery: an attempt in the background
-    /// holds a place that deliveries of other objects could use.
+    /// The longest wait for the object, if it is shorter than the wait for the delivery. It is shorter for a background
+    /// attempt, because such an attempt holds a slot that deliveries of other objects could use.
     pub(super) fn object_wait(&self) -> Option<Duration> {
         (!self.origin.is_request()).then_some(BACKGROUND_WAIT)
     }
@@ -101,11 +101,11 @@ impl Admitted {
 }
 
 impl Guards {
-    /// Wakes the waiting duplicates. If the delivery is processed, they get its answer. Otherwise one of them becomes
-    /// the next attempt.
+    /// Wakes the waiting duplicates. If the delivery is processed, they are answered as duplicates of it. Otherwise one
+    /// of them becomes the next attempt.
     pub(super) fn release(self, how: How, outcome: Outcome) {
-        // If a body was processed under another id, this id was not. If this id was processed, this body may not have
-        // been.
+        // If the body was processed under another id, this id was not processed. If this id was processed, this body
+        // may not have been.
         let is_processed = matches!(outcome, Outcome::Processed | Outcome::Duplicate);
         if is_processed && how != How::Replayed {
             self.id.processed();

@@ -1,4 +1,4 @@
-//! Keeps a delivery before its handler runs: with `Keep::all` and `Keep::accepted`.
+//! Keeps a delivery before its handler runs, for `Keep::all` and `Keep::accepted`.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use crate::transaction::{DatabaseError, DuplicateOf};
 /// How a delivery is kept before its handler runs.
 pub(super) struct KeepFirst {
     keeper: Arc<Keeper>,
-    /// Whether the answer also leaves before the handler runs.
+    /// Whether the request is also answered before the handler runs.
     pub(super) is_answered_first: bool,
 }
 
-/// What a delivery is before its handler runs.
+/// What has become of a delivery before its handler runs.
 pub(super) enum KeptFirst {
-    /// It is kept, and this request makes an attempt of this origin at it.
+    /// It is kept, and this request makes an attempt at it, with this origin.
     Attempt(Origin),
-    /// Recovery makes the attempt, or nothing is kept.
+    /// Recovery will make the attempt, or nothing is kept.
     NoAttempt,
-    /// Nothing is kept: the database is of another environment, in which nothing runs what is kept. So the handler runs
-    /// before the answer.
+    /// Nothing is kept: the database belongs to another environment, in which no process runs kept deliveries. The
+    /// handler therefore runs before the answer.
     Elsewhere,
 }
 
 impl KeepFirst {
-    /// `None` if a delivery is not kept before its handler runs.
+    /// `None` if the delivery is not to be kept before its handler runs.
     pub(super) fn of<B>(admitted: &Admitted, request: &Request<B>) -> Option<Self> {
         let keeper = admitted.settings.keeper.as_ref()?;
         let what = keeper.settings.what;
-        // The test kit's attempt leaves nothing behind, and a kept delivery is kept already.
+        // The test kit's attempt must leave nothing behind, and a kept delivery need not be kept again.
         let is_received = matches!(admitted.origin, Origin::Received(_));
         if what == What::Failed || !is_received || RollBack::is_wanted(request) {
             return None;
@@ -49,8 +49,9 @@ impl KeepFirst {
 impl Admitted {
     /// Keeps the delivery.
     ///
-    /// Without an attempt at what it has kept, that is all where the answer leaves first. Otherwise the request makes an
-    /// attempt as without keeping: over the quota the delivery is not kept, and an attempt at what was kept before may fail.
+    /// After [`KeptFirst::NoAttempt`], nothing is left to do if the request is answered first. Otherwise, the request
+    /// makes an attempt as if nothing were kept first: over the quota, the delivery is not kept, and if it was kept
+    /// before, the attempt may fail.
     pub(super) async fn keep_first<R, E>(
         &self,
         first: &KeepFirst,
@@ -65,7 +66,7 @@ impl Admitted {
         let has_room = keeper.quota.has_room_for(store, delivery).await;
         if !has_room.map_err(failed)? {
             return match first.is_answered_first {
-                // Where nothing runs what is kept, it stays full.
+                // In an environment in which no process runs kept deliveries, the quota would stay exhausted.
                 true if !store.is_home().await.map_err(failed)? => Ok(KeptFirst::Elsewhere),
                 true => Err(Failure::QuotaExhausted.into()),
                 false => Ok(KeptFirst::NoAttempt),
@@ -74,7 +75,7 @@ impl Admitted {
         let (taker, slot) = if first.is_answered_first {
             let slot = recovery.try_slot();
             let taker = match slot {
-                // Without it, recovery runs it once it can.
+                // Without a taker, recovery runs the delivery as soon as it can.
                 Some(_) => recovery.taker().await.ok(),
                 None => None,
             };

@@ -1,5 +1,6 @@
-//! The lifecycle of a request, from its head to the response: `service.rs` begins, `process.rs` goes from step to step,
-//! `attempt.rs` runs the handler, `decision.rs` says what comes of it, and `answer.rs` has what the sender hears.
+//! The lifecycle of a request, from its head to the response: `service.rs` starts it, `process.rs` goes from step to
+//! step, `attempt.rs` runs the handler, `decision.rs` decides what follows, and `answer.rs` makes the answer to the
+//! sender.
 
 mod admitted;
 mod answer;

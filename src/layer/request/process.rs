@@ -1,5 +1,5 @@
-//! The path of an authentic delivery, in one task: it is kept first if the layer does that, then one attempt is made,
-//! and its result is recorded.
+//! The path of an authentic delivery, in one task: if the layer keeps deliveries first, the delivery is kept; then one
+//! attempt is made, and its result is recorded.
 
 use http::{Request, Response};
 use tokio::sync::oneshot;
@@ -20,8 +20,8 @@ use crate::transaction::in_flight::InFlightGuard;
 
 /// Processes a delivery to its end, even if the sender hangs up meanwhile.
 ///
-/// Only the wait for an attempt at the same delivery is outside of the task: it ends if its sender hangs up. Nothing is
-/// lost by that, since the other attempt decides.
+/// Only the wait for another attempt at the same delivery is outside the task, and ends if the sender hangs up. Nothing
+/// is lost by that, because the other attempt decides the result.
 pub(super) async fn process<S, B, R>(
     admitted: Admitted,
     keep_first: Option<KeepFirst>,
@@ -44,7 +44,7 @@ where
         },
         _ => None,
     };
-    // Before the task: whatever happens to this future, the task records the result.
+    // This comes before the task: whatever happens to this future from here on, the task records the result.
     if let Origin::Recovered(attempt) = &admitted.origin {
         attempt.reach();
     }
@@ -56,7 +56,7 @@ where
             .await;
         drop(task);
     };
-    // Boxed, or spawning would move its kilobytes a dozen times.
+    // Boxed, because spawning would otherwise move several kilobytes a dozen times.
     let work = tokio::spawn(Box::pin(work).in_current_span());
     match answer.await {
         Ok(answer) => answer,
@@ -74,7 +74,7 @@ where
 }
 
 impl Admitted {
-    /// Keeps the delivery if the layer does that first, makes an attempt, and replies: before the attempt or after it.
+    /// Keeps the delivery if the layer does that first, makes an attempt, and replies before or after the attempt.
     async fn run<S, B, R>(
         mut self,
         keep_first: Option<KeepFirst>,
@@ -100,7 +100,7 @@ impl Admitted {
                 let _ = reply.send(Answer::Acknowledged(Outcome::Accepted));
                 if let KeptFirst::Attempt(origin) = kept {
                     self.origin = origin;
-                    // The request has its span, with an outcome of its own.
+                    // The request already has its own span, with an outcome of its own.
                     let span = verification::span(&caller, &self.settings.verification);
                     verification::identified(&span, &self.delivery);
                     self.attempt(id, inner, request).instrument(span).await;
@@ -115,7 +115,7 @@ impl Admitted {
         let _ = reply.send(self.attempt(id, inner, request).await);
     }
 
-    /// Waits for other attempts of this process and makes this one. Records and logs the result before the next
+    /// Waits for other attempts in this process, and makes this one. Records and logs the result before the next
     /// attempt can begin.
     async fn attempt<S, B, R>(
         self,
@@ -134,8 +134,8 @@ impl Admitted {
         self.conclude(ending, guards).await
     }
 
-    /// Records how an attempt ended, decides what follows, and logs it. A failure is logged as one, even if the
-    /// provider does not hear of it. Recovery and the waiting duplicates go by the same decision.
+    /// Records how an attempt ended, decides what follows, and logs it. A failure is logged as a failure, even if the
+    /// provider does not see it. Recovery and the waiting duplicates follow the same decision.
     async fn conclude<R, E>(&self, ending: Ending<R, E>, guards: Option<Guards>) -> Answer<R, E> {
         let how = ending.how();
         let written = self.record(how, ending.failure()).await;

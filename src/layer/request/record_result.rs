@@ -21,8 +21,8 @@ const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long the layer tries. After that the delivery is free once this process has given up the number under which
-/// it was taken, as if the attempt had not ended.
+/// For how long the layer tries to write a result. After that, the delivery becomes free once this process gives up the
+/// process number under which the delivery was taken, as if the attempt had not ended.
 const WRITE_FOR: Duration = Duration::from_secs(60);
 
 impl Admitted {
@@ -41,8 +41,8 @@ impl Admitted {
         })
     }
 
-    /// Whether kept failures are hidden from the provider. They are not in a database of another environment, which runs no
-    /// kept delivery.
+    /// Whether kept failures are hidden from the provider. They are not hidden if the database belongs to another
+    /// environment, in which no kept delivery runs.
     pub(super) async fn acknowledges(&self, written: Written) -> bool {
         let keeper = self.settings.keeper.as_ref();
         let acknowledges = keeper.is_some_and(|keeper| keeper.settings.acknowledge);
@@ -50,7 +50,8 @@ impl Admitted {
             return false;
         }
         match written {
-            // After the write: what this process has seen before says nothing of the database that has it.
+            // This is read after the write: what this process knew before says nothing about the database that now
+            // stores the row.
             Written::Kept | Written::StillKept | Written::Discarded => {
                 let is_home = self.settings.store.is_home().await;
                 is_home.unwrap_or_else(|error| {
@@ -87,7 +88,7 @@ impl Admitted {
         Ok(Written::NotKept)
     }
 
-    /// Records a failure, or takes back an attempt that was counted and did not begin. It has no effect on a row that
+    /// Records a failure, or takes back an attempt that was counted but did not begin. This has no effect on a row that
     /// was taken again, erased or discarded meanwhile.
     async fn record_failure(
         &self,
@@ -117,7 +118,7 @@ impl Admitted {
         })
     }
 
-    /// Records an attempt of the provider at a delivery that was not kept before.
+    /// Records a provider's attempt at a delivery that was not kept before.
     async fn record_received(
         &self,
         how: How,
@@ -132,8 +133,8 @@ impl Admitted {
         }
     }
 
-    /// Writes the result of an attempt once Postgres answers again. An attempt that did not begin must not be
-    /// counted, and one that failed waits as the schedule says.
+    /// Writes the result of an attempt once Postgres answers again. An attempt that did not begin must not be counted,
+    /// and after a failed attempt, the delivery waits as the schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
         let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
         let by = self.origin.by();
@@ -148,14 +149,14 @@ impl Admitted {
                     }
                 }
             };
-            // After that time, the delivery gets free later.
+            // If this time is not enough, the delivery becomes free later, see [`WRITE_FOR`].
             let _ = tokio::time::timeout(WRITE_FOR, written).await;
             drop(task);
         };
         spawn_once("result", again.in_current_span());
     }
 
-    /// Closes the breaker after a success. It costs nothing unless this process knows of failures.
+    /// Closes the breaker after a success. This costs nothing unless this process knows of failures.
     fn close_breaker(&self) {
         let Some(keeper) = &self.settings.keeper else {
             return;
@@ -178,7 +179,7 @@ impl Admitted {
         spawn_once("breaker", close.in_current_span());
     }
 
-    /// Keeps or records a failed attempt of the provider.
+    /// Keeps the delivery of a provider's failed attempt, or only records the failure.
     async fn keep_failed(
         &self,
         failed: &FailedAttempt,
@@ -207,7 +208,7 @@ impl Admitted {
         };
         keeper.quota.note_kept(store, endpoint);
         if kept.state == KeptState::Recorded {
-            // With 0, no request should be kept.
+            // A limit of 0 means that no request is to be kept.
             if let Some(limit @ 1..) = keep.body_limit {
                 telemetry::request_not_kept(limit);
             }
@@ -234,8 +235,8 @@ impl Admitted {
     }
 }
 
-/// Records that an attempt at a kept delivery has failed or, without a failure, that it did not begin. Returns whether
-/// the delivery is kept: whether the row still belongs to this attempt.
+/// Records that an attempt at a kept delivery has failed or, if `failed` is `None`, that it did not begin. Returns
+/// whether the delivery is still kept, which means that the row still belongs to this attempt.
 async fn write(
     settings: &Settings,
     delivery: &Delivery,
@@ -266,7 +267,7 @@ async fn write(
     Ok(kept.is_some())
 }
 
-/// Reports that a delivery is dead. The answer to a provider does not wait for the hook.
+/// Reports that a delivery is dead. The answer to the provider does not wait for the hook.
 async fn tell_dead(
     settings: &Settings,
     keep: &Keep,

@@ -1,5 +1,5 @@
 //! The path of a rehearsal: an attempt that ends before its commit. It is neither recorded nor counted, and only the
-//! rehearsal gets its result. The rollback is in `transaction/commit.rs`.
+//! caller of the rehearsal gets its result. The rollback is in `transaction/commit.rs`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::layer::settings::Settings;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError, RowsByTable};
 
-/// In the extensions of a response that would be committed: what the handler has written.
+/// What the handler has written. It is in the extensions of a response that would be committed.
 #[derive(Clone, Debug)]
 struct Effects(Option<RowsByTable>);
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
-/// Like an attempt, it has a task of its own: a middleware that gives up before the handler does not end it. It is
-/// aborted with the rehearsal. Then its connection is closed, and nothing is lost.
+/// Like an attempt, a rehearsal has a task of its own, so middleware that gives up before the handler does not end it.
+/// The task is aborted together with the rehearsal. Its connection is then closed, and nothing is lost.
 pub(super) async fn rehearse<S, B, R>(
     settings: Arc<Settings>,
     rehearsal: RehearsalAttempt,
@@ -66,7 +66,7 @@ where
     task.await.unwrap_or_else(|_| Failure::Cancelled.into())
 }
 
-/// Reads a request, which has no signature.
+/// Reads the request of a rehearsal, which has no signature.
 async fn admit<B, R, E>(
     settings: &Arc<Settings>,
     rehearsal: &RehearsalAttempt,
@@ -79,7 +79,7 @@ where
     let verification = &settings.verification;
     let delivery = rehearsal.delivery().clone();
     if *delivery.endpoint() != *verification.endpoint {
-        // Not treated as a request of the provider: it would count as one without a signature.
+        // It is not treated as a provider's request, because it would count as one without a signature.
         return Err(Failure::OtherEndpoint(verification.endpoint.clone()).into());
     }
     if !settings.is_rehearsable {
@@ -96,7 +96,7 @@ where
 }
 
 impl Admitted {
-    /// Ends what a commit would have ended.
+    /// Ends a rehearsal whose handler answered success, in place of the commit.
     pub(super) async fn rehearse_commit<R, E>(
         &self,
         tx: ClaimedTx,
@@ -116,11 +116,12 @@ impl Admitted {
     }
 }
 
-/// Rolls back after a handler that has failed. Returns how it ended, unless it has ended the transaction.
+/// Rolls back after a handler failure. Returns `ending`, unless the handler has ended the transaction or the connection
+/// was lost.
 pub(super) async fn rehearse_rollback<R, E>(tx: ClaimedTx, ending: Ending<R, E>) -> Ending<R, E> {
     match tx.rehearse_rollback().await {
         Ok(()) => ending,
-        // The connection was lost: the response would not say so.
+        // The connection was lost, which the handler's response would not say.
         Err(RehearsalError::NotCommitted(error)) => Failure::Commit(error).into(),
         Err(RehearsalError::Left) => Failure::RehearsalLeft.into(),
     }

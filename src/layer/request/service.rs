@@ -1,5 +1,5 @@
-//! `IdempotentWebhookService`: has a request authenticated, and hands a delivery to `process.rs`, whose task goes on if the
-//! sender hangs up.
+//! `IdempotentWebhookService` authenticates a request, and hands the delivery to `process.rs`, whose task goes on if
+//! the sender hangs up.
 
 use std::error::Error;
 use std::fmt;
@@ -55,7 +55,7 @@ impl<S: fmt::Debug> fmt::Debug for IdempotentWebhookService<S> {
 }
 
 /// The body types must convert from `Bytes`: the layer makes the request's body from the buffered bytes, and the
-/// response's body from its own short texts. axum's `Body` and `http_body_util::Full<Bytes>` are.
+/// response's body from its own short texts. axum's `Body` and `http_body_util::Full<Bytes>` do.
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for IdempotentWebhookService<S>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
@@ -80,7 +80,7 @@ where
             return ResponseFuture::new(ready(Ok(Response::new(Bytes::new().into()))));
         }
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
-            // A handler that may leave its transaction unused: its writes elsewhere would not be rolled back.
+            // The handler may leave its transaction unused, and its writes elsewhere would not be rolled back.
             return ResponseFuture::new(ready(Ok(RollBack::skipped())));
         }
         // The service that was polled ready is the one to call.
@@ -91,7 +91,7 @@ where
         let rehearsal = request.extensions_mut().remove::<RehearsalAttempt>();
         let response = async move {
             let answer = if let Some(rehearsal) = rehearsal {
-                // Boxed, or each request would have room for it.
+                // Boxed, because otherwise each request would reserve space for it.
                 Box::pin(rehearse(settings.clone(), rehearsal, inner, request)).await
             } else {
                 match admit(&settings, request).await {
@@ -115,7 +115,7 @@ where
     }
 }
 
-/// Verifies a request. Requests of recovery were verified when they were kept.
+/// Verifies a request. A request from recovery was verified when it was kept.
 async fn admit<B, R, E>(
     settings: &Arc<Settings>,
     request: Request<B>,
@@ -126,13 +126,13 @@ where
 {
     let began = Instant::now();
     let (mut head, body) = request.into_parts();
-    // Not left to the handler, which may keep the head: the attempt holds a slot of recovery.
+    // It is removed because the handler may keep the head, and the attempt holds a slot of recovery.
     let attempt = head.extensions.remove::<RecoveryAttempt>();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
     let verification = &settings.verification;
-    // An attempt of another endpoint does not count here: its request is verified like one from outside.
+    // An attempt for another endpoint does not count here: its request is verified like one from outside.
     let kept = attempt.and_then(|attempt| {
         let provider = verification.provider.shared_name();
         let delivery = attempt.delivery_for(&verification.endpoint, provider)?;
@@ -141,7 +141,7 @@ where
     let (authentic, origin) = match kept {
         Some((delivery, attempt)) => {
             let authentic = read_kept(verification, delivery, &head, body).await?;
-            // The headers come from the kept request, so this is its trace.
+            // The headers come from the kept request, so this is the trace of that request.
             Span::current().record("traceparent", traceparent(&head.headers));
             (authentic, Origin::Recovered(attempt))
         }
@@ -150,7 +150,7 @@ where
             let authentic = verification::authenticate(verification, &head, body, seen).await;
             let authentic = match authentic {
                 Err(Unhandled::Canary(Canary::Authentic(tenant))) => {
-                    // Boxed, or each request would have room for it.
+                    // Boxed, because otherwise each request would reserve space for it.
                     let canary = Box::pin(settings.try_claim(tenant)).await;
                     return Err(Unhandled::Canary(canary).into());
                 }

@@ -14,7 +14,7 @@ use crate::provider::event_types::Ignored;
 use crate::tasks_and_errors::handler_error::FailureReason;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
-/// Logs that a delivery was received. If the process is killed in the handler, this event is the only trace.
+/// Logs that a delivery was received. If the process is killed in the handler, this event is its only trace.
 pub(super) fn received() {
     debug!("webhook received");
 }
@@ -25,7 +25,7 @@ pub(super) fn request(settings: &Settings, outcome: Outcome) {
     Span::current().record("outcome", outcome.as_str());
 }
 
-/// Counts the outcome of an attempt at a kept delivery. It is not a request.
+/// Counts the outcome of an attempt at a kept delivery, which is not a request.
 pub(super) fn attempt(settings: &Settings, outcome: Outcome) {
     settings.counts.attempt(outcome);
     Span::current().record("outcome", outcome.as_str());
@@ -114,7 +114,7 @@ pub(super) fn ended<B, E>(ending: &Ending<B, E>) {
     }
 }
 
-/// Warns of a mistake of a handler that looks like success.
+/// Warns of a handler's mistake that looks like success.
 pub(super) fn suspicion(suspicion: Suspicion) {
     warn!("webhook processed, but {suspicion}");
 }
@@ -124,7 +124,7 @@ pub(super) fn not_written(error: &DatabaseError) {
     warn!(%error, "could not record the result of a webhook");
 }
 
-/// Logs that a failed delivery cannot run again.
+/// Logs that a failed delivery was only recorded, so that it cannot run again.
 pub(super) fn request_not_kept(limit: usize) {
     warn!(
         limit,

@@ -1,24 +1,24 @@
-//! What the test kit asks of the layer: a rollback in place of a commit, by which
-//! `assert_idempotent` finds writes that are not part of the transaction.
+//! What the test kit asks of the layer: a rollback instead of a commit. This is how `assert_idempotent` finds writes
+//! that are not part of the transaction.
 
 use bytes::Bytes;
 use http::{Request, Response};
 
-/// In the extensions of a request whose success the layer must roll back. Only the test kit can put it
-/// there: extensions do not come over the wire, and the type is private.
+/// An extension of a request whose success the layer must roll back. Only the test kit can set it: extensions do not
+/// come over the wire, and the type is private.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RollBack;
 
-/// In the extensions of the response, if the handler had answered success.
+/// An extension of the response, if the handler has answered success.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RolledBack;
 
-/// In the extensions of the response to a request that was not handled, because its success could not be
-/// rolled back: the layer allows writes by other connections.
+/// An extension of the response to a request that was not handled, because its success could not be rolled back: the
+/// layer allows writes on other connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skipped;
 
-/// In the extensions of a request that is handled before it is answered, even with `Keep::accepted`.
+/// An extension of a request that is handled before it is answered, even with `Keep::accepted`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandleFirst;
 

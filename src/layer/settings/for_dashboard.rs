@@ -1,4 +1,4 @@
-//! The settings of a layer as JSON, for the dashboard. The flush of its activity writes them.
+//! The settings of a layer as JSON, for the dashboard. They are written together with the layer's activity.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::provider::event_types::WantedEvents;
 use crate::recovery::What;
 
 impl Settings {
-    /// Gives the settings to the activity, once a service has them.
+    /// Hands the settings to the activity, once a service uses them.
     pub(crate) fn tell(&self) {
         if let Some(activity) = &self.counts.activity {
             activity.tell(|| Told {
@@ -22,7 +22,7 @@ impl Settings {
         }
     }
 
-    /// One flat object, with durations in seconds. No secret is in it.
+    /// One flat object, with durations in seconds. It contains no secret.
     fn as_json(&self) -> Value {
         let provider = &self.verification.provider;
         let keep = self.keeper.as_ref().map(|keeper| &keeper.settings);
@@ -43,7 +43,7 @@ impl Settings {
                 .then(|| versions.iter().map(|version| &**version).collect::<Vec<_>>()),
             "version_is_signed": (!versions.is_empty()).then(|| provider.signs_payload_version()),
             "signature_header": signature_header.as_ref().map(HeaderName::as_str),
-            // `idempotent_webhook.event_type_problems` reads these.
+            // `idempotent_webhook.event_type_problems` reads the following five keys.
             "event_types": names(WantedEvents::handled),
             "ignored_event_types": names(WantedEvents::ignored),
             "ignores_other_events": events.map(|events| events.types().is_some()),
@@ -76,12 +76,12 @@ impl Settings {
     }
 }
 
-/// Postgres cannot store NUL.
+/// Removes NUL, which Postgres cannot store.
 fn storable(name: &str) -> String {
     name.replace('\0', "")
 }
 
-/// Whole seconds without a fraction.
+/// The time in seconds: an integer unless there is a fraction.
 fn seconds(time: Duration) -> Value {
     match time.subsec_nanos() {
         0 => time.as_secs().into(),

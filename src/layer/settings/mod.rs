@@ -1,4 +1,4 @@
-//! The settings of a layer, and the state that its clones share. Its service reads both.
+//! The settings of a layer, and the state that its clones share. The layer's service reads both.
 
 mod for_dashboard;
 #[cfg(test)]
@@ -25,13 +25,13 @@ use crate::recovery::{
 use crate::transaction::Store;
 use crate::transaction::in_flight::InFlight;
 
-/// The longest wait for an attempt.
+/// The upper bound of [`Settings::longest_attempt`].
 const MAX_ATTEMPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The settings of a layer, and the state that its clones share.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// The settings of the time before the claim.
+    /// The settings for everything before the claim.
     pub(crate) verification: Verification,
     _name: Arc<EndpointName>,
     pub(crate) store: Store,
@@ -40,9 +40,9 @@ pub(crate) struct Settings {
     pub(crate) guards_replays: bool,
     /// Set if deliveries are kept.
     pub(crate) keeper: Option<Arc<Keeper>>,
-    /// Whether the handler claims the delivery.
+    /// Whether the handler claims the delivery itself.
     pub(crate) claims_late: bool,
-    /// The place of the object in a request, if deliveries of one object run one at a time.
+    /// Where a request contains its object, if deliveries of one object run one at a time.
     pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
     /// Whether a rollback undoes everything that the handler does in a rehearsal.
@@ -52,14 +52,14 @@ pub(crate) struct Settings {
     /// The version of the application, or an empty text.
     pub(crate) version: Arc<str>,
     pub(crate) counts: Counts,
-    /// Where counts are written, if they are, and where the metrics read the requests of other processes.
+    /// Writes the counts, unless that is switched off, and reads the requests of other processes for the metrics.
     pub(crate) activity: Activity,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
 }
 
 impl Settings {
-    /// The defaults.
+    /// The default settings.
     #[track_caller]
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
         let verification = Verification::new(endpoint.clone(), provider);
@@ -104,20 +104,21 @@ impl Settings {
     pub(crate) fn object(&self, head: &Parts, body: &[u8]) -> Option<Arc<str>> {
         match self.serialized_by.as_ref()?.read_alone(head, body) {
             Ok(object) => object.map(Into::into),
-            // Such deliveries may be about one object. No object has an empty name.
+            // Deliveries whose object cannot be read may belong to the same object. They share the empty name, which no
+            // object has.
             Err(Unreadable) => Some(Arc::default()),
         }
     }
 
-    /// For each step on the database.
+    /// Sets the timeout of each step on the database.
     pub(crate) fn database_timeout(&mut self, timeout: Duration) {
         self.store.timeout = timeout;
         self.verification.lookup_timeout = timeout;
         self.activity.set_timeout(timeout);
     }
 
-    /// Keeps deliveries. Recovery knows of the endpoint from now on, and not only once there is a service: a layer on a
-    /// handler makes one for each request.
+    /// Keeps deliveries. Recovery learns of the endpoint here, and not only when a service is built, because a layer on
+    /// a handler builds a service for each request.
     pub(crate) fn keep(&mut self, keep: Keep) {
         self.store.set_environment(keep.recovery.environment_of());
         let served = keep.recovery.serve(ServedLayer {
@@ -130,7 +131,7 @@ impl Settings {
         self.keeper = Some(Arc::new(Keeper::new(keep, served)));
     }
 
-    /// This recovery waits for the layer when it stops.
+    /// Makes this recovery wait for the layer when it stops.
     pub(crate) fn join(&mut self, recovery: &Recovery) {
         if self.keeper.is_none() {
             self.store.set_environment(recovery.environment_of());
@@ -170,11 +171,11 @@ impl Settings {
         self.store.share_connections(&other.store);
     }
 
-    /// The longest time that an attempt takes.
+    /// The longest time that an attempt can take.
     pub(crate) fn longest_attempt(&self) -> Duration {
-        // To begin, to claim, to commit or roll back, and to record the result.
+        // The steps are: to begin, to claim, to commit or roll back, and to record the result.
         let steps = self.store.timeout.saturating_mul(8);
-        // A late claim waits once more.
+        // A late claim waits a second time.
         let waits = if self.claims_late { 2 } else { 1 };
         self.handler_timeout
             .saturating_add(self.in_flight_timeout.saturating_mul(waits))

@@ -1,4 +1,4 @@
-//! Reads a request, verifies it and identifies its delivery. `provider/verify.rs` decides whether its signature is
+//! Reads a request, verifies it and identifies its delivery. `provider/verify.rs` decides whether the signature is
 //! authentic.
 
 use std::error::Error;
@@ -24,7 +24,7 @@ use crate::tasks_and_errors::panic::{self, catch_panic};
 /// The largest body of a handshake that is not signed, in bytes.
 const MAX_HANDSHAKE: usize = 64 * 1024;
 
-/// An authentic request of a delivery.
+/// An authentic request that is a delivery.
 pub(crate) struct Authentic {
     pub(crate) delivery: Delivery,
     /// The raw body.
@@ -33,11 +33,11 @@ pub(crate) struct Authentic {
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// Reads and verifies a request. The span gets the route and tenant of a rejected one. `seen` is called with each
-/// authentic delivery, also with one that is ignored.
+/// Reads and verifies a request. If it is rejected, the span gets its route and tenant. `seen` is called with each
+/// authentic delivery, even with an ignored one.
 ///
 /// All code of the application that runs before the handler is called here: the lookup of a tenant's secrets, the
-/// signature scheme, and the actions of a handshake. If it panics, the answer is the same as for other failures.
+/// signature scheme, and the actions of a handshake. If any of it panics, the answer is the same as for other failures.
 pub(crate) async fn authenticate<B>(
     verification: &Verification,
     head: &Parts,
@@ -48,7 +48,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Pinned here: a future that is passed on takes its room twice.
+    // Pinned here, because a future that is passed on takes up its space twice.
     let verifying = pin!(verify(verification, head, body, seen));
     let authentic = catch_panic(verifying).await;
     let authentic =
@@ -111,7 +111,7 @@ where
     let verified = provider.verify_and_fetch(secrets, head, &body, now).await;
     let event_type = match &verified {
         Ok(Verified::Delivery(verified)) => verified.event_type(),
-        // It is authentic, and its id does not matter if it is ignored.
+        // The request is authentic, and an ignored event needs no usable id.
         Err(VerifyError::Identity(error)) => error.event_type(),
         Ok(Verified::Handshake(_) | Verified::Canary) | Err(VerifyError::Signature(_)) => None,
     };
@@ -129,7 +129,7 @@ where
         seen(delivery);
     }
     let wanted = match verified {
-        // It has no event type, and no place in the table.
+        // A canary has no event type, so the table does not apply to it.
         Ok(Verified::Canary) => None,
         _ => verification.wanted(event_type, head, &body),
     };
@@ -159,7 +159,7 @@ where
     }
 }
 
-/// The answer to a handshake, after its action.
+/// Performs the action of a handshake, and returns the answer to it.
 async fn answer_handshake(
     verification: &Verification,
     head: &Parts,

@@ -1,5 +1,5 @@
-//! Bounded buffering of the raw body. A body over `Provider::body_limit` is a 413 (`rejection.rs`). One over `Keep::body_limit`
-//! is not kept: `kept_request` in `layer/settings/mod.rs`.
+//! Bounded buffering of the raw body. A body over `Provider::body_limit` is answered with 413 (`rejection.rs`). A body
+//! over `Keep::body_limit` is not kept (`kept_request` in `layer/settings/mod.rs`).
 
 use std::error::Error;
 use std::fmt;
@@ -18,18 +18,18 @@ use crate::tasks_and_errors::error_chain::BoxError;
 #[derive(Debug)]
 pub(crate) enum BodyError {
     TooLarge {
-        /// The length in bytes, if the sender has announced it. It cannot contain text of the sender.
+        /// The length in bytes, if the sender has announced it. As a number, it cannot contain text of the sender.
         announced: Option<u64>,
         limit: usize,
     },
-    /// Such as tower-http's limit, which does not report its value.
+    /// The limit of another layer, such as tower-http's, which does not report its value.
     LimitOfAnotherLayer,
     TooSlow(Duration),
     Broken(BoxError),
 }
 
 impl BodyError {
-    /// For the sender. It reveals no setting.
+    /// The text for the sender. It reveals no setting.
     pub(crate) fn text(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } | Self::LimitOfAnotherLayer => "the body is too large",
@@ -39,7 +39,7 @@ impl BodyError {
     }
 }
 
-/// For the operator.
+/// The text for the operator.
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +62,7 @@ impl fmt::Display for BodyError {
             }
             Self::TooSlow(limit) => write!(
                 f,
-                "the body was not there after {limit:?}, which are allowed (`body_timeout`)"
+                "the body had not arrived after {limit:?}, which is the limit (`body_timeout`)"
             ),
             Self::Broken(_) => f.write_str(self.text()),
         }
@@ -78,7 +78,7 @@ impl Error for BodyError {
     }
 }
 
-/// Reads a body of at most `limit` bytes, all of it within `timeout`.
+/// Reads a body of at most `limit` bytes, which must all arrive within `timeout`.
 ///
 /// A body whose `Content-Length` is over the limit is refused unread. The buffer grows with the received bytes, not
 /// with the announced length.
@@ -136,7 +136,7 @@ where
     if rest.is_empty() {
         return Ok(first);
     }
-    // It has grown by doubling, and is in memory while the delivery waits.
+    // The buffer has grown by doubling, and stays in memory while the delivery waits.
     rest.shrink_to_fit();
     Ok(rest.into())
 }

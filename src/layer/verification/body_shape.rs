@@ -1,28 +1,29 @@
-//! The visible shape of a body whose signature does not match. It is not parsed, since it is not authentic.
+//! The visible shape of a body whose signature does not match. The body is not parsed, because it is not authentic.
 
 use std::fmt;
 
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 
-/// The length of a body, and its obvious flaw.
+/// The length of a body, and its obvious flaw, if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BodyShape {
     pub(crate) length: usize,
     pub(crate) flaw: Option<Flaw>,
 }
 
-/// A flaw that no provider signs: something between the provider and the layer has caused it.
+/// A flaw that no provider would sign, so something between the provider and the layer has caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Empty,
-    /// It has another length than the announced one, in bytes. It cannot contain text of the sender.
+    /// Its length differs from the announced one. Both are in bytes. As numbers, they cannot contain text of the
+    /// sender.
     OtherLength {
         announced: u64,
         arrived: usize,
     },
     NotUtf8,
-    /// It begins like an object or a list of JSON, but does not end like one.
+    /// It begins like a JSON object or list, but does not end like one.
     CutOff,
 }
 
@@ -56,7 +57,7 @@ fn flaw(announced: Option<u64>, body: &[u8]) -> Option<Flaw> {
     }
 }
 
-/// For the operator.
+/// The text for the operator.
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -111,7 +112,7 @@ mod tests {
         for (header, flaw) in [
             ("9", other(9)),
             ("18446744073709551615", other(u64::MAX)),
-            // The other flaws.
+            // If the length does not differ, the other flaws are reported.
             ("6", Some(Flaw::CutOff)),
             ("nonsense", Some(Flaw::CutOff)),
         ] {

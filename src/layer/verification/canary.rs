@@ -1,5 +1,5 @@
-//! How far a canary has come, and the answer to its sender. It is not a request of the provider: it is not counted, and
-//! the handler is not called.
+//! How far a canary has come, and the answer to its sender. A canary is an operator's test request, not a request from
+//! the provider: it is not counted, and the handler is not called.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ use crate::provider::delivery::Tenant;
 /// How far a canary has come.
 #[derive(Debug)]
 pub(crate) enum Canary {
-    /// It is authentic. The layer claims nothing, or has not yet.
+    /// It is authentic. The layer claims nothing, or has not claimed it yet.
     Authentic(Option<Tenant>),
     /// It was claimed, and the claim was rolled back.
     Claimed,
-    /// It could not be claimed, with the reason for the operator.
+    /// It could not be claimed, for this reason, which is for the operator.
     NotClaimed(String),
 }
 
 impl Canary {
-    /// Its sender is not a provider, so it gets none of the answers that a provider insists on.
+    /// The sender is not a provider, so it gets none of the answers that a provider insists on.
     pub(super) fn into_response<B: From<Bytes>>(self, verification: &Verification) -> Response<B> {
         let status = match self {
             Self::Authentic(_) | Self::Claimed => StatusCode::OK,
@@ -44,7 +44,7 @@ impl Canary {
     }
 }
 
-/// For its sender.
+/// The text for the sender.
 impl fmt::Display for Canary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -14,11 +14,11 @@ use crate::provider::event_types::WantedEvents;
 
 /// A tower [`Layer`] that verifies deliveries, without a database.
 ///
-/// It buffers and verifies the request, answers [handshakes](crate::provider::Handshake) and events that are
-/// [ignored](Self::only), and calls the handler with the raw body and the [`Delivery`](crate::Delivery). Unlike
-/// `IdempotentWebhook` **it calls the handler for each request**: a provider sends a delivery more than once. It is for
-/// handlers that [claim the delivery](crate::documentation::drivers) in a transaction of another driver, for handlers
-/// that put it into a queue, and for applications without Postgres.
+/// It buffers and verifies the request, answers [handshakes](crate::provider::Handshake) and [ignored](Self::only)
+/// events, and calls the handler with the raw body and the [`Delivery`](crate::Delivery). Unlike `IdempotentWebhook`,
+/// **it calls the handler for each request**, although a provider sends a delivery more than once. It is for handlers
+/// that [claim the delivery](crate::documentation::drivers) in a transaction of another driver, for handlers that put
+/// it into a queue, and for applications without Postgres.
 ///
 /// ```
 /// use axum::{Router, http::StatusCode, routing::post};
@@ -40,46 +40,51 @@ use crate::provider::event_types::WantedEvents;
 /// ```
 ///
 /// It needs none of the crates of the feature `postgres`: with `default-features = false` and the feature `axum`, sqlx
-/// is not in the tree.
+/// is not in the dependency tree.
 ///
 /// # Answers
 ///
-/// A request that is not authentic, not usable or too large is answered as by `IdempotentWebhook`
-/// ([what is answered](crate::documentation::handling#what-is-answered)). The handler's response leaves unchanged,
-/// except for what the provider insists on: its [status of success](Provider::success_status) or of
-/// [failure](Provider::failure_status), a text or an empty body, and never 410, for which some providers delete the
-/// endpoint. The header `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
+/// A request that is not authentic, not usable or too large is answered as by `IdempotentWebhook` ([what is
+/// answered](crate::documentation::handling#what-is-answered)). The handler's response is sent unchanged, except for
+/// what the provider insists on: its [status of success](Provider::success_status) or of
+/// [failure](Provider::failure_status), and a text or an empty body. It is never a 410, because some providers then
+/// delete the endpoint. The header `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
 ///
-/// Like any handler of axum, it is dropped when the sender hangs up. The layer does not catch panics of the handler.
+/// Like any axum handler, the handler is dropped when the sender hangs up. The layer does not catch its panics.
 ///
 /// # Where to put it
 ///
-/// On the route itself, as above. A middleware outside of the layer must not change the body, or no signature matches.
+/// Put it on the route itself, as above. Middleware outside the layer must not change the body, or no signature
+/// matches.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct VerifiedWebhook(Arc<Verification>);
 
 impl VerifiedWebhook {
-    /// A layer that verifies the deliveries of `provider`. The endpoint is the namespace of their ids: give each route its
-    /// own name, and keep it for as long as the route exists.
+    /// A layer that verifies the deliveries of `provider`.
+    ///
+    /// The endpoint is the namespace of delivery ids: give each route its own name, and keep it for as long as the
+    /// route exists.
     ///
     /// # Panics
     ///
-    /// If the endpoint is blank, longer than 255 bytes, or has control characters. If the provider's signature scheme
-    /// cannot use one of its secrets; [`Provider::check_secrets`] checks that without a panic. If the provider signs the
-    /// URL that it calls, and [`Provider::public_url`] is not set.
+    /// If the endpoint is blank, longer than 255 bytes, or contains control characters. If the provider's signature
+    /// scheme cannot use one of its secrets; [`Provider::check_secrets`] checks that without a panic. If the provider
+    /// signs the URL that it calls, and [`Provider::public_url`] is not set.
     #[track_caller]
     pub fn new(endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
         Self(Arc::new(Verification::new(endpoint.into(), provider)))
     }
 
-    /// Ignores events of other types: they are answered with the provider's success, and do not reach the handler.
-    /// `Events` does the same with a handler for each type, and says how names are matched.
+    /// Ignores events of all other types.
+    ///
+    /// They are answered with the provider's success, and do not reach the handler. `Events` does the same with a
+    /// handler for each type, and its documentation says how names are matched.
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, the list is empty, a name is not valid or is there twice, or the layer has a
-    /// list already.
+    /// If the provider has no event type, the list is empty, a name is not valid or is listed twice, or the layer
+    /// already has a list.
     #[track_caller]
     pub fn only<T: Into<String>>(self, event_types: impl IntoIterator<Item = T>) -> Self {
         self.with(|verification| verification.only(event_types))
@@ -91,7 +96,7 @@ impl VerifiedWebhook {
         self.with(|verification| verification.set_events(wanted)).0
     }
 
-    /// How long the whole body may take to arrive. A slower one is answered with 408, or with the provider's
+    /// How long the whole body may take to arrive. A slower body is answered with 408, or with the provider's
     /// [`failure_status`](Provider::failure_status).
     ///
     /// Default: 10 seconds.
@@ -99,7 +104,8 @@ impl VerifiedWebhook {
         self.with(|verification| verification.body_timeout = timeout)
     }
 
-    /// How long the look-up of a tenant's secrets, and the action of a handshake, may take. Then the sender gets a 503.
+    /// How long the lookup of a tenant's secrets, and the action of a handshake, may take. After that, the sender gets
+    /// a 503.
     ///
     /// Default: 3 seconds, at most a day.
     pub fn lookup_timeout(self, timeout: Duration) -> Self {

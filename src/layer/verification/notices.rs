@@ -1,4 +1,5 @@
-//! Facts about requests that a layer and its clones log once: a line for each request would hide other lines.
+//! Facts about requests that a layer and its clones log only once, because a line for each request would hide other
+//! lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,35 +12,36 @@ use crate::provider::event_types::{Ignored, Matched, Wanted, WantedEvents};
 use crate::provider::signature::Tolerance;
 use crate::tasks_and_errors::log_once::LogOnce;
 
-/// How many events are ignored before the log says that no name has matched. Some providers send fifty unwanted events
-/// for a wanted one.
+/// How many events are ignored before the log reports that no name has matched. Some providers send fifty unwanted
+/// events for each wanted one.
 const MANY_IGNORED: u32 = 100;
 
-/// The most versions that are logged. If they are not signed, whoever has captured a request can make them up.
+/// The largest number of versions that are logged. If they are not signed, anyone who has captured a request can make
+/// them up.
 const MAX_VERSIONS: usize = 10;
 
-/// How often an older secret is logged for each tenant, or for an endpoint without tenants.
+/// How often the use of an older secret is logged for each tenant, or for an endpoint without tenants.
 const OLDER_SECRET_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The most tenants for which that is logged in this time.
+/// For how many tenants, at most, the use of an older secret is logged in this interval.
 const MAX_TENANTS: usize = 100;
 
-/// No clock of a provider is ahead by more, even if a signature may be older than this.
+/// No provider's clock is further ahead than this, even if a signature may be older than this.
 const LONGEST_AHEAD: Duration = Duration::from_secs(5 * 60);
 
-/// How much of a text of the sender is logged, in characters.
+/// How many characters of a sender's text are logged.
 const MAX_CHARS: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Notices {
     refused_method: LogOnce,
-    /// By tenant. `None` if there are none.
+    /// By tenant. `None` if there are no tenants.
     older_secret: LogOnce<Option<Arc<str>>>,
     other_version: LogOnce<String>,
     slow_clock: LogOnce,
-    /// Ended once a name has matched.
+    /// Ends as soon as a name has matched.
     no_match: LogOnce,
-    /// Events that were ignored, for as long as no name has matched.
+    /// How many events were ignored while no name had matched.
     ignored: AtomicU32,
 }
 
@@ -57,12 +59,13 @@ impl Default for Notices {
 }
 
 impl Notices {
-    /// Whether a request is the first one that is refused for its method.
+    /// Whether this is the first request that is refused because of its method.
     pub(super) fn is_first_refused_method(&self) -> bool {
         self.refused_method.is_first(())
     }
 
-    /// A delivery was verified by the secret at this place. An older one shows that a rotation has not ended.
+    /// Notes which secret has verified a delivery. An older one (any `place` but 0) shows that a rotation is not
+    /// finished.
     pub(super) fn verified_by_secret(&self, place: usize, tenant: Option<&Arc<str>>) {
         if place > 0 && self.older_secret.is_first(tenant.cloned()) {
             info!(
@@ -73,7 +76,7 @@ impl Notices {
         }
     }
 
-    /// A delivery has another version of the payload than the expected ones.
+    /// Notes that a delivery has a payload of another version than the expected ones.
     pub(super) fn other_version(&self, version: &str, provider: &Provider) {
         let version = beginning(version);
         if self.other_version.is_first(version.clone()) {
@@ -86,8 +89,8 @@ impl Notices {
         }
     }
 
-    /// A delivery was signed at this time, which the tolerance allows: without a limit into the future, it allows any
-    /// time. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and
+    /// Notes when a delivery was signed. The tolerance allows this time; without a limit into the future, it allows any
+    /// later time. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and
     /// nothing else would show that.
     pub(super) fn signed_at(&self, signed_at: SystemTime, now: SystemTime, tolerance: Tolerance) {
         let limit = tolerance.past();
@@ -103,8 +106,8 @@ impl Notices {
         }
     }
 
-    /// The result for an event by the table of types. A table whose names are all misspelt answers each event with
-    /// success.
+    /// Notes what the table of types has decided for an event. If all names of the table are misspelled, every event
+    /// would be answered with success, and nothing else would show that.
     pub(super) fn wanted(&self, wanted: &Wanted, events: &WantedEvents) {
         if self.no_match.is_over() {
             return;
@@ -135,8 +138,8 @@ impl Notices {
             None => warn!(
                 event_type,
                 ignored,
-                "webhook ignored, and no name of the table has matched yet: are they spelt as the provider has them? \
-                 (logged once)"
+                "webhook ignored, and no name of the table has matched yet: are they spelled as the provider spells \
+                 them? (logged once)"
             ),
         }
     }

@@ -1,5 +1,5 @@
-//! Requests that are rejected before Postgres and the handler: 4xx if the sender is at fault, 503 if its key could not be fetched
-//! (`provider/keys/mod.rs`).
+//! Requests that are rejected before Postgres and the handler: with a 4xx if the sender is at fault, with a 503 if the
+//! provider's key could not be fetched (`provider/keys/mod.rs`).
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ use crate::tasks_and_errors::error_chain::ErrorChain;
 /// Why a request is rejected.
 #[derive(Debug)]
 pub(crate) enum Rejection {
-    /// With the methods that the provider uses.
+    /// Contains the methods that the provider uses.
     Method(Vec<Method>),
     Signature(SignatureError),
     Identity(IdentityError),
     Body(BodyError),
 }
 
-/// A rejected request, with the facts known by then.
+/// A rejected request, with what was known about it at that point.
 #[derive(Debug)]
 pub(crate) struct Rejected {
     pub(crate) rejection: Rejection,
-    /// By the name that the application's lookup has found.
+    /// The name of the tenant that the application's lookup has found.
     pub(crate) tenant: Option<Arc<str>>,
-    /// Set if it was read.
+    /// Set if the body was read.
     pub(crate) body: Option<BodyShape>,
 }
 
 impl Rejected {
-    /// For the operator.
+    /// The reason, for the operator.
     pub(crate) fn reason(&self, provider: &Provider) -> String {
         self.with_flaw(self.rejection.reason(provider))
     }
 
-    /// For Postgres: the same, without anything that the sender of a forged request can choose (G1). The tenant is one
-    /// that the application knows.
+    /// The reason that is stored in Postgres. It contains nothing that the sender of a forged request can choose (G1).
+    /// The tenant is one that the application knows.
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         let reason = self.with_flaw(self.rejection.stored_reason(provider));
         match &self.tenant {
@@ -48,7 +48,7 @@ impl Rejected {
         }
     }
 
-    /// An obvious flaw of the body comes first: no provider has signed it as it is.
+    /// Puts an obvious flaw of the body first, because no provider has signed such a body.
     fn with_flaw(&self, reason: String) -> String {
         let flaw = self.body.as_ref().and_then(|body| body.flaw);
         match (flaw, &self.rejection) {
@@ -80,7 +80,7 @@ impl From<BodyError> for Rejection {
 }
 
 impl Rejection {
-    /// For the sender. It does not say what is wrong with a signature, nor which settings there are.
+    /// The text for the sender. It does not say what is wrong with a signature, nor which settings there are.
     pub(crate) fn text(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) => "method not allowed".into(),
@@ -91,9 +91,9 @@ impl Rejection {
         }
     }
 
-    /// Whether the answer asks the sender to deliver again, because the key may be there then. If the keys of tenants
-    /// are fetched, this is always the answer: two answers would reveal which tenants exist, and a key that was not
-    /// fetched must not cost a delivery.
+    /// Whether the answer asks the sender to deliver again, because the key may be available then. If the keys of
+    /// tenants are fetched, every signature error gets this answer: two different answers would reveal which tenants
+    /// exist, and a key that could not be fetched must not cost a delivery.
     pub(crate) fn is_for_later(&self, provider: &Provider) -> bool {
         match self {
             Self::Signature(SignatureError::KeyNotFetched(_)) => true,
@@ -114,7 +114,7 @@ impl Rejection {
         }
     }
 
-    /// The status, or another one that the provider wants for it.
+    /// The status, or another status that the provider wants in this case.
     pub(crate) fn status_for(&self, provider: &Provider) -> StatusCode {
         let answers = &provider.answers;
         if self.is_for_later(provider) {
@@ -123,13 +123,14 @@ impl Rejection {
         let wanted = match self {
             Self::Method(_) => None,
             Self::Signature(_) => answers.rejection.or(answers.failure),
-            // The same delivery may be processed the next time: by another limit, on another line.
+            // The same delivery may be processed the next time, for example under another limit or on another
+            // connection.
             Self::Identity(_) | Self::Body(_) => answers.failure,
         };
         wanted.unwrap_or(self.status())
     }
 
-    /// For the metrics: one of a few names.
+    /// The name of the cause in the metrics. There are only a few names.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Method(_) => "method_not_allowed",
@@ -162,7 +163,7 @@ impl Rejection {
         }
     }
 
-    /// For the operator.
+    /// The reason, for the operator.
     pub(crate) fn reason(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) if provider.has_unsigned_handshakes() => {
@@ -172,7 +173,7 @@ impl Rejection {
             }
             Self::Method(_) => self.text(provider),
             Self::Signature(error @ SignatureError::NoMatch) if provider.signs_url() => {
-                // Without its path and its query, which may have a token.
+                // The path and the query are left out, because they may contain a token.
                 match provider.get_public_url() {
                     Some(url) => format!("{error}, or another URL than {}/... (`public_url`)", url.redacted()),
                     None => error.to_string(),
@@ -184,10 +185,10 @@ impl Rejection {
         }
     }
 
-    /// For Postgres: the same, without anything that the sender of a forged request can choose (G1).
+    /// The reason that is stored in Postgres. It contains nothing that the sender of a forged request can choose (G1).
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         match self {
-            // With some schemes, a header names the signed headers, or a part of a name is free.
+            // With some schemes, a header names the signed headers, or the sender can choose a part of a header's name.
             Self::Signature(SignatureError::MissingHeader(name))
                 if !provider.is_known_for(name) =>
             {
@@ -198,10 +199,10 @@ impl Rejection {
             {
                 "a header is malformed".into()
             }
-            // The other errors of signatures contain no text of a request, and a body is read for the delivery id after
+            // The other signature errors contain no text of a request. A body is read for the delivery id only after
             // its signature was verified.
             Self::Method(_) | Self::Signature(_) | Self::Identity(_) => self.reason(provider),
-            // Without the causes. With HTTP/2, the sender may end the connection with a text of its own, which the
+            // The causes are left out. With HTTP/2, the sender may end the connection with a text of its own, which the
             // server's error contains.
             Self::Body(error) => error.to_string(),
         }
@@ -289,11 +290,11 @@ mod tests {
         let github = presets::github(Secret::new("a secret")?);
         let telegram = presets::telegram(Secret::new("a secret")?);
         for (provider, name) in [
-            // The signature, the delivery id, the event type.
+            // The headers of the signature, the delivery id and the event type.
             (&github, "x-hub-signature-256"),
             (&github, "x-github-delivery"),
             (&github, "x-github-event"),
-            // Its description does not name the header.
+            // The provider's description does not name this header.
             (&telegram, "x-telegram-bot-api-secret-token"),
         ] {
             let name = HeaderName::from_static(name);

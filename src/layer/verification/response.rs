@@ -9,10 +9,10 @@ use http::{Response, StatusCode};
 use crate::metrics::outcome::Outcome;
 use crate::provider::Provider;
 
-/// For a sender that should deliver again.
+/// The text for a sender that should deliver again.
 pub(crate) const LATER: &str = "temporarily unavailable";
 
-/// The response as the provider insists on it, with the outcome.
+/// The response in the form that the provider insists on, with the outcome.
 pub(crate) fn finish<B: From<Bytes>>(
     mut response: Response<B>,
     outcome: Outcome,
@@ -57,8 +57,9 @@ pub(crate) fn succeed<B: From<Bytes>>(
     }
 }
 
-/// A failure with the status after which the provider delivers again. A success that the test kit rolls back stays a
-/// success. A handler's 410 is about an object that it has looked for, but some senders delete the endpoint for it.
+/// A failure with a status after which the provider delivers again. A success that was rolled back for the test kit
+/// stays a success. A handler's 410 is about an object that the handler has looked for, but some senders then delete
+/// the endpoint.
 pub(crate) fn fail<B>(
     mut response: Response<B>,
     provider: &Provider,
@@ -76,7 +77,7 @@ pub(crate) fn fail<B>(
     response
 }
 
-/// A short text.
+/// A response with a short text.
 pub(crate) fn plain<B: From<Bytes>>(status: StatusCode, text: String) -> Response<B> {
     let mut response = Response::new(B::from(text.into()));
     *response.status_mut() = status;
@@ -87,7 +88,7 @@ pub(crate) fn plain<B: From<Bytes>>(status: StatusCode, text: String) -> Respons
     response
 }
 
-/// Whether `Retry-After` belongs to the status.
+/// Whether a response with this status may have `Retry-After`.
 pub(crate) fn says_when(status: StatusCode) -> bool {
     [
         StatusCode::SERVICE_UNAVAILABLE,
@@ -96,7 +97,8 @@ pub(crate) fn says_when(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// A 503 with `Retry-After`, unless the provider wants a status without it.
+/// A 503 with `Retry-After`. If the provider wants another status, `Retry-After` is added only if that status may have
+/// it.
 pub(crate) fn unavailable<B: From<Bytes>>(
     text: &str,
     provider: &Provider,
@@ -115,7 +117,7 @@ pub(crate) fn retry_later<B>(response: &mut Response<B>, retry_after: Duration) 
     response.headers_mut().insert(RETRY_AFTER, seconds.into());
 }
 
-/// The response with another body.
+/// The response with this text in place of its body.
 fn with_text<B: From<Bytes>>(response: Response<B>, text: &'static str) -> Response<B> {
     let mut response = emptied(response).map(|_| B::from(Bytes::from_static(text.as_bytes())));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

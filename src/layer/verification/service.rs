@@ -44,8 +44,8 @@ impl<S: fmt::Debug> fmt::Debug for VerifiedWebhookService<S> {
     }
 }
 
-/// The body types must be made from `Bytes`: the request's from the buffered bytes, the response's from the layer's own
-/// short texts. axum's `Body` and `http_body_util::Full<Bytes>` are.
+/// The body types must convert from `Bytes`: the layer makes the request's body from the buffered bytes, and the
+/// response's body from its own short texts. axum's `Body` and `http_body_util::Full<Bytes>` do.
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for VerifiedWebhookService<S>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,

@@ -11,7 +11,7 @@ use crate::provider::delivery::{Delivery, VerifiedDelivery, check_text};
 use crate::provider::event_types::{EventTypes, Matched, Wanted, WantedEvents, add};
 use crate::provider::{Provider, Unreadable};
 
-/// The longest timeout, far below what Postgres and the clock can hold.
+/// The longest timeout. It is far below what Postgres and the clock can represent.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The settings of a layer that are about requests, and the state that its clones share.
@@ -21,18 +21,18 @@ pub(crate) struct Verification {
     pub(crate) provider: Provider,
     /// Set if only some events are wanted, or there are handlers by type.
     events: Option<Arc<WantedEvents>>,
-    /// Shared by all clones: `Reconcile` takes one before there are handlers.
+    /// Shared by all clones, because `Reconcile` takes a clone before the handlers are set.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
     pub(super) notices: Arc<Notices>,
     pub(crate) body_timeout: Duration,
-    /// For the look-up of a tenant's secrets, and for the action of a handshake.
+    /// The limit for the lookup of a tenant's secrets, and for the action of a handshake.
     pub(crate) lookup_timeout: Duration,
     pub(crate) retry_after: Duration,
     pub(crate) metrics: Metrics,
 }
 
 impl Verification {
-    /// The defaults.
+    /// The default settings.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl Verification {
         let metrics = Metrics::new(endpoint.clone(), provider.shared_name());
         metrics.has_secrets(provider.number_of_secrets());
         if !provider.expected_versions().is_empty() {
-            // It begins at zero.
+            // The counter starts at zero.
             metrics.other_version(0);
         }
         if provider.deadline_is_known {
@@ -78,9 +78,10 @@ impl Verification {
     ///
     /// # Panics
     ///
-    /// As [`set_events`](Self::set_events), or if the list is empty, or has a name twice or one that is not valid.
+    /// In the same cases as [`set_events`](Self::set_events), and if the list is empty, contains a name twice, or
+    /// contains a name that is not valid.
     #[track_caller]
-    #[expect(clippy::panic, reason = "it is a mistake of the program")]
+    #[expect(clippy::panic, reason = "it is a mistake in the program")]
     pub(crate) fn only<T: Into<String>>(&mut self, event_types: impl IntoIterator<Item = T>) {
         let none = EventTypes::new(Vec::<String>::new());
         let mut types = none.clone();
@@ -97,14 +98,14 @@ impl Verification {
         self.set_events(WantedEvents::new(types, &none, true));
     }
 
-    /// Takes the table of event types.
+    /// Sets the table of event types.
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, or no event of it can have one of the names, or the layer or a clone of it has
-    /// another table.
+    /// If the provider has no event type, if no event of the provider can have one of the names, or if the layer or a
+    /// clone of it already has another table.
     #[track_caller]
-    #[expect(clippy::panic, reason = "it is a mistake of the program")]
+    #[expect(clippy::panic, reason = "it is a mistake in the program")]
     pub(crate) fn set_events(&mut self, wanted: WantedEvents) {
         assert!(
             self.provider.has_event_type(),
@@ -133,7 +134,7 @@ impl Verification {
         self.events_of_clones.get()
     }
 
-    /// The name of the table that has matched an event, if one has.
+    /// The name in the table that an event has matched, if there is one.
     pub(crate) fn handled_name(&self, matched: Matched) -> Option<&str> {
         match matched {
             Matched::Type(place) => {
@@ -144,7 +145,7 @@ impl Verification {
         }
     }
 
-    /// The result for an event by its type, if the layer has a table of types.
+    /// What the layer's table of event types decides for an event. `None` if the layer has no table.
     pub(crate) fn wanted(
         &self,
         event_type: Option<&str>,
@@ -157,7 +158,7 @@ impl Verification {
         Some(wanted)
     }
 
-    /// The result for an event by its type. An event whose type cannot be read is not ignored.
+    /// What this table decides for an event. An event whose type cannot be read is not ignored.
     pub(crate) fn check(
         &self,
         events: &WantedEvents,
@@ -174,14 +175,14 @@ impl Verification {
         match self.provider.qualified_type(event_type, head, body) {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
             Err(Unreadable) => match events.check(event_type, None) {
-                // It may be a wanted one.
+                // It may be a wanted event.
                 Wanted::Ignored(_) => Wanted::Yes(Matched::Other),
                 wanted => wanted,
             },
         }
     }
 
-    /// Counts an authentic delivery, which may be an event that is ignored.
+    /// Counts an authentic delivery, even if its event is ignored.
     pub(super) fn note_authentic(
         &self,
         delivery: &VerifiedDelivery,
@@ -202,7 +203,7 @@ impl Verification {
         }
     }
 
-    /// Measures how long the sender of a delivery waits, if its signature has a time.
+    /// Measures how long the sender of a delivery waits, if the signature contains a time.
     pub(crate) fn measure_wait(&self, delivery: &Delivery) -> Option<SenderWait<'_>> {
         let is_told = cfg!(feature = "metrics") && self.provider.signs_each_attempt();
         let signed_at = delivery.signed_at().filter(|_| is_told)?;

@@ -1,4 +1,4 @@
-//! The span of a request, and the log lines of a request that `VerifiedWebhook` has passed on.
+//! The span of a request, and the log lines of a request that `VerifiedWebhook` has passed on to the handler.
 
 use http::Response;
 use http::request::Parts;
@@ -12,10 +12,10 @@ use crate::metrics::outcome::Outcome;
 use crate::provider::delivery::Delivery;
 use crate::tasks_and_errors::handler_error::FailureReason;
 
-/// The span of a request, or of the attempt at a delivery that was accepted before, within the caller's
-/// span. The handler runs in it.
+/// The span of a request, or of the attempt at a delivery that was already accepted, within the caller's span. The
+/// handler runs in it.
 ///
-/// At ERROR, so that no level filter drops the span but keeps its events.
+/// Its level is ERROR, so that no level filter drops the span but keeps its events.
 pub(crate) fn span(caller: &Span, verification: &Verification) -> Span {
     error_span!(
         parent: caller,
@@ -42,7 +42,7 @@ pub(crate) fn identified(span: &Span, delivery: &Delivery) {
     }
 }
 
-/// Adds to the span where a rejected request was sent. It contains nothing that the sender has chosen.
+/// Adds the tenant and the route of a rejected request to the span. They contain nothing that the sender has chosen.
 pub(super) fn rejected(head: &Parts, rejected: &Rejected) {
     let span = Span::current();
     if let Some(tenant) = rejected.tenant.as_deref() {

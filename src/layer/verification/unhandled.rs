@@ -23,13 +23,13 @@ use crate::tasks_and_errors::handler_error::FailureReason;
 pub(crate) enum Unhandled {
     Rejected(Rejected),
     Handshake(Handshake),
-    /// It is an operator's canary, with how far it has come.
+    /// The request is an operator's canary, and has come this far.
     Canary(Canary),
-    /// It is authentic, and the layer ignores its event type.
+    /// The request is authentic, and the layer ignores its event type.
     Ignored(Ignored),
     /// The tenant's secrets could not be looked up.
     NoSecrets(BoxError),
-    /// The secret of a handshake could not be kept, or the address that confirms it could not be visited.
+    /// The secret of a handshake could not be stored, or the address that confirms the handshake could not be visited.
     HandshakeFailed(BoxError),
     /// The application's code panicked while the request was verified.
     Panicked(String),
@@ -63,7 +63,7 @@ impl Unhandled {
             ..
         } = verification;
         let outcome = self.outcome();
-        // For `assert_idempotent`; it does not leave the process.
+        // For `assert_idempotent`. An extension does not leave the process.
         let reason = match &self {
             Self::Rejected(rejected) => Some(rejected.reason(provider)),
             Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => {
@@ -104,7 +104,7 @@ impl Unhandled {
         finish(response, outcome, provider)
     }
 
-    /// Counts why it was rejected.
+    /// Counts why the request was rejected, if it was.
     pub(crate) fn count(&self, metrics: &Metrics) {
         if let Self::Rejected(rejected) = self {
             metrics.rejection(rejected.rejection.kind());
@@ -115,7 +115,7 @@ impl Unhandled {
         }
     }
 
-    /// Logs it.
+    /// Logs the answer.
     pub(crate) fn log(&self, verification: &Verification) {
         match self {
             Self::Handshake(_) => info!("webhook handshake answered"),
@@ -138,8 +138,8 @@ impl Unhandled {
                 let reason = rejected.reason(provider);
                 let body_bytes = body.map(|body| body.length);
                 match rejection {
-                    // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
-                    // in the wrong place.
+                    // Most such requests come from browsers and scanners, and are not deliveries. But the first one may
+                    // be a sign that the layer is in the wrong place.
                     Rejection::Method(_) if verification.notices.is_first_refused_method() => {
                         warn!(
                             status,
@@ -156,7 +156,7 @@ impl Unhandled {
     }
 }
 
-/// For the operator, if it failed.
+/// The reason of a failure, for the operator.
 impl fmt::Display for Unhandled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

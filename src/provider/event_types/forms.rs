@@ -1,13 +1,13 @@
-//! The forms of the names of a provider's events.
+//! The forms that the names of a provider's events can have.
 
 use super::is_of_word;
 
-/// The forms of the names of a provider's events. Without any, the names can have any form.
+/// The forms that the names of a provider's events can have. If there are none, a name can have any form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameForms {
-    /// An example of each.
+    /// One example of each form.
     examples: Vec<String>,
-    /// Names that are the only ones of their form, and groups whose names the sender chooses.
+    /// Names that are the only ones of their form, and groups in which the sender chooses the names.
     exceptions: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl NameForms {
         listed.map(String::as_str)
     }
 
-    /// Whether an event can have the name, or one of the group.
+    /// Whether an event can have this name or, if it is a group, a name in the group.
     pub(crate) fn allow(&self, name: &str) -> bool {
         let is_exception = |exception: &String| {
             let of_group = |group: Option<&str>, name: &str| {
@@ -50,17 +50,17 @@ impl NameForms {
             || self.examples.iter().any(|example| is_like(name, example))
     }
 
-    /// The name in a form that is allowed, if its words say which.
+    /// The name rewritten in an allowed form, if its words show which form is meant.
     pub(crate) fn rewrite(&self, name: &str) -> Option<String> {
         let begins_with = |example: &&String| {
             let rest = name.strip_prefix(example.as_str());
             rest.is_some_and(|rest| rest.starts_with(|c| !is_of_word(c)))
         };
-        // `message.im` of Slack is `message`.
+        // Slack's name for `message.im` is `message`.
         if let Some(example) = self.examples.iter().find(begins_with) {
             return Some(example.clone());
         }
-        // A name of several parts prefers an example that also has some.
+        // For a name of several parts, an example that also has several parts comes first.
         let has_parts = |name: &str| !name.chars().all(is_of_word);
         let (alike, others): (Vec<_>, Vec<_>) = self
             .examples
@@ -75,7 +75,7 @@ impl NameForms {
 /// How the letters of a part of a name are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
-    /// It has no letters.
+    /// The part has no letters.
     Any,
     Lower,
     Upper,
@@ -109,7 +109,7 @@ impl Case {
         }
     }
 
-    /// Puts words in lower case together.
+    /// Joins words that are given in lower case.
     fn join(self, words: &[String], joiner: Option<char>) -> Option<String> {
         let capitals = words.iter().map(|word| {
             let mut chars = word.chars();
@@ -127,13 +127,13 @@ impl Case {
             (_, None, [word]) => word.clone(),
             (Self::Upper, Some(joiner), _) => words.join(&joiner.to_string()).to_uppercase(),
             (Self::Any | Self::Lower, Some(joiner), _) => words.join(&joiner.to_string()),
-            // The words alone do not show the style: `Push Hook`.
+            // The words alone do not show the style, as in `Push Hook`.
             _ => return None,
         })
     }
 }
 
-/// Whether it separates the words of a part.
+/// Whether the character separates the words of one part.
 fn is_joiner(c: char) -> bool {
     !c.is_alphanumeric() && is_of_word(c) && c != '*'
 }
@@ -147,7 +147,8 @@ fn parts(name: &str) -> (Vec<&str>, Vec<char>) {
     )
 }
 
-/// How the letters of each part are written. If one is in camel case, another one could be.
+/// How the letters of each part are written. If one part is in camel case, a lower-case part could be in camel case
+/// too.
 fn cases(parts: &[&str]) -> Vec<Case> {
     let mut cases: Vec<_> = parts.iter().map(|part| Case::of(part)).collect();
     if cases.contains(&Case::Camel) {
@@ -157,13 +158,14 @@ fn cases(parts: &[&str]) -> Vec<Case> {
     cases
 }
 
-/// The style in this place. A name may have more parts than its example.
+/// The style at this position. A name may have more parts than its example. The last style applies to the
+/// additional parts.
 fn nth<T: Copy>(of_example: &[T], place: usize) -> Option<T> {
     of_example.get(place).or(of_example.last()).copied()
 }
 
-/// Whether a name, or a group, has the form of an example: its case and its separators. There may be more dots, or none
-/// in a single word such as `ping`. Any other separator is there as often as in the example.
+/// Whether a name, or a group, has the form of an example: its case and its separators. The name may have more
+/// dots, or none if it is a single word such as `ping`. Any other separator occurs as often as in the example.
 fn is_like(name: &str, example: &str) -> bool {
     let group = name.strip_suffix('*');
     let (found, separators) = parts(group.unwrap_or(name));
@@ -205,7 +207,7 @@ fn words(part: &str) -> Vec<String> {
     words
 }
 
-/// The name in the form of an example.
+/// The name rewritten in the form of an example.
 fn rewrite(name: &str, example: &str) -> Option<String> {
     let (found, separators) = parts(name);
     let (expected, expected_separators) = parts(example);
@@ -217,7 +219,7 @@ fn rewrite(name: &str, example: &str) -> Option<String> {
     }
     let words = match (separators.is_empty(), expected_separators.is_empty()) {
         (_, true) => vec![words.concat()],
-        // `ORDERS_CREATE`, whose words are the parts.
+        // In `ORDERS_CREATE`, each word is a part.
         (true, false) if words.concat().len() == expected.len() => {
             words.concat().into_iter().map(|word| vec![word]).collect()
         }

@@ -7,12 +7,13 @@ mod wanted_events;
 pub(crate) use forms::NameForms;
 pub(crate) use wanted_events::{Ignored, Matched, Wanted, WantedEvents, add};
 
-/// Whether it belongs to a word, or separates the words of one part: a group ends after anything else.
+/// Whether the character belongs to a part of a name, either to a word or between two words. Any other character
+/// separates parts, and a group such as `invoice.*` ends after such a separator.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || ['_', '-', '*', ' '].contains(&c)
 }
 
-/// Names of event types, as a provider has them.
+/// Names of event types, as the provider writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventTypes(Vec<String>);
 
@@ -25,7 +26,8 @@ impl EventTypes {
         self.0.push(name);
     }
 
-    /// `*` is all types, and `invoice.*` all that begin with `invoice.`.
+    /// Whether a listed name or group covers the type. `*` covers all types, and `invoice.*` all that start with
+    /// `invoice.`.
     #[cfg(any(feature = "reqwest", test))]
     pub(crate) fn have(&self, event_type: &str) -> bool {
         self.find(event_type).is_some()
@@ -36,13 +38,13 @@ impl EventTypes {
         self.0.iter().any(|known| known == "*")
     }
 
-    /// The place of the name, or else of the longest group that has it.
+    /// The position of the name or, if it is not listed, of the longest group that covers it.
     pub(crate) fn find(&self, event_type: &str) -> Option<usize> {
         self.find_exact(event_type)
             .or_else(|| self.find_group(event_type))
     }
 
-    /// The place of the longest group that has the name.
+    /// The position of the longest group that covers the name.
     pub(crate) fn find_group(&self, event_type: &str) -> Option<usize> {
         let groups = self.0.iter().enumerate().filter_map(|(place, known)| {
             let prefix = known.strip_suffix('*')?;
@@ -53,7 +55,7 @@ impl EventTypes {
         groups.max().map(|(_, place)| place)
     }
 
-    /// The place of the name itself.
+    /// The position of the name itself.
     pub(crate) fn find_exact(&self, event_type: &str) -> Option<usize> {
         self.0.iter().position(|known| known == event_type)
     }

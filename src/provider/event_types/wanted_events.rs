@@ -8,20 +8,20 @@ use super::{EventTypes, is_of_word};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedEvents {
     handled: EventTypes,
-    /// The handled names, and after them the names to ignore.
+    /// The handled names, followed by the names to ignore.
     all: EventTypes,
     ignores_others: bool,
 }
 
-/// The place in the table of the event type of a request. In the extensions of the request.
+/// What an event type matched in the table of event types. It is in the extensions of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matched {
     Type(usize),
-    /// An empty table.
+    /// No name in the table matches, but the event is handled.
     Other,
 }
 
-/// The result for an event of a layer with a table.
+/// What a layer with a table of event types does with an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Yes(Matched),
@@ -31,9 +31,10 @@ pub(crate) enum Wanted {
 /// An event that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ignored {
-    /// Ignored by this name of the table.
+    /// This name in the table says that the event is ignored.
     Named(String),
-    /// No name of the table matches its type. With the qualifier, if the table distinguishes by it.
+    /// No name in the table matches the event type. Includes the qualifier if the table
+    /// distinguishes by it.
     Other(String),
 }
 
@@ -46,7 +47,7 @@ impl Ignored {
 }
 
 impl WantedEvents {
-    /// No name is in both lists.
+    /// No name may be in both lists.
     pub(crate) fn new(handled: EventTypes, ignored: &EventTypes, ignores_others: bool) -> Self {
         let all = handled.names().iter().chain(ignored.names()).cloned();
         Self {
@@ -83,7 +84,7 @@ impl WantedEvents {
         }
     }
 
-    /// Whether the qualifier of the type makes a difference.
+    /// Whether the qualifier of the type makes a difference in this table.
     pub(crate) fn qualify(&self, event_type: &str) -> bool {
         let mut names = self.names().iter();
         names.any(|name| is_within(name, event_type))
@@ -95,7 +96,7 @@ impl WantedEvents {
         is_ignored && !self.qualify(event_type)
     }
 
-    /// The name that differs from this type only in case and separators.
+    /// The name in the table that differs from this type only in case and separators.
     pub(crate) fn similar_to(&self, event_type: &str) -> Option<&str> {
         let (found, found_words) = (letters(event_type), words(event_type));
         let is_similar = |name: &&String| match name.strip_suffix('*') {
@@ -115,7 +116,7 @@ impl WantedEvents {
         self.all.names()
     }
 
-    /// In the order of the places.
+    /// The handled names, in the order of their positions.
     pub(crate) fn handled(&self) -> &[String] {
         self.handled.names()
     }
@@ -125,7 +126,7 @@ impl WantedEvents {
         ignored.unwrap_or_default()
     }
 
-    /// The handled names, if others are ignored.
+    /// The handled names, if all others are ignored.
     pub(crate) fn types(&self) -> Option<&EventTypes> {
         self.ignores_others.then_some(&self.handled)
     }
@@ -143,7 +144,7 @@ fn letters(name: &str) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The name in lower case, with a dot for whatever is between its words.
+/// The name in lower case, with a dot in place of each character between its words.
 fn words(name: &str) -> String {
     let words = name
         .chars()
@@ -157,7 +158,7 @@ pub(crate) enum NameError {
     Empty,
     /// It would match all types.
     All,
-    /// `*` is not at its end, after what separates words.
+    /// `*` is not at the end after a separator.
     Group,
     Twice,
 }
@@ -166,14 +167,14 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "it is empty",
-            Self::All => "`*` would be all types: use `otherwise`, or no `only`",
+            Self::All => "`*` would match all types: use `otherwise`, or no `only`",
             Self::Group => "`*` is only allowed at the end, after a dot or another separator, as in `invoice.*`",
             Self::Twice => "it is there twice",
         })
     }
 }
 
-/// Whether `*` is once in the name, at its end, after a word and what separates words.
+/// Whether `*` occurs once in the name: at its end, after a word and a separator.
 fn is_group(name: &str) -> bool {
     let words = name.strip_suffix('*').and_then(|words| {
         let separator = words.chars().last()?;
@@ -182,7 +183,7 @@ fn is_group(name: &str) -> bool {
     words.is_some_and(|words| !words.is_empty() && !words.contains('*'))
 }
 
-/// Adds a name, if it is one, and is not among the others.
+/// Adds a name, if it is valid and not listed yet.
 pub(crate) fn add(
     types: &mut EventTypes,
     others: &EventTypes,

@@ -8,10 +8,9 @@ use http::{Response, StatusCode};
 
 use crate::provider::Secret;
 
-/// A request by which the provider checks that the endpoint is there, such as Slack's
-/// `url_verification`.
+/// A request with which the provider checks that the endpoint exists, such as Slack's `url_verification`.
 ///
-/// The layer answers it. After [`Provider::verify`](crate::Provider::verify) the caller must answer with
+/// The layer answers it. If you call [`Provider::verify`](crate::Provider::verify) yourself, answer with
 /// [`response`](Self::response).
 #[derive(Clone, Debug)]
 pub struct Handshake {
@@ -24,7 +23,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// A handshake that is answered with 200 and no body. The event type is its name in logs.
+    /// A handshake that is answered with 200 and no body. Logs show the event type as its name.
     pub fn empty(event_type: impl Into<Cow<'static, str>>) -> Self {
         Self {
             event_type: event_type.into(),
@@ -36,8 +35,8 @@ impl Handshake {
         }
     }
 
-    /// A handshake that is answered with 200 and a plain text. Anyone may have chosen it, so the header
-    /// `X-Content-Type-Options: nosniff` keeps a browser from taking it for a page.
+    /// A handshake that is answered with 200 and a plain text. Anyone may have chosen the text, so the header
+    /// `X-Content-Type-Options: nosniff` keeps a browser from showing it as a page.
     pub fn text(event_type: impl Into<Cow<'static, str>>, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -73,7 +72,7 @@ impl Handshake {
         self
     }
 
-    /// The handshake brings the secret of the deliveries to come, for
+    /// Adds the secret that the handshake carries for later deliveries, for
     /// [`Provider::secret_exchange`](crate::Provider::secret_exchange).
     #[must_use]
     pub fn with_secret(mut self, secret: Secret) -> Self {
@@ -81,7 +80,7 @@ impl Handshake {
         self
     }
 
-    /// The handshake is answered once this address was visited with a GET, for
+    /// Adds an address that is visited with a GET before the handshake is answered, for
     /// [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
     #[must_use]
     pub fn confirmed_at(mut self, url: impl Into<String>) -> Self {
@@ -99,12 +98,12 @@ impl Handshake {
         &self.text
     }
 
-    /// The secret that the handshake brings.
+    /// The secret that the handshake carries.
     pub fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
     }
 
-    /// The address that is visited before the answer.
+    /// The address that is visited before the handshake is answered.
     pub fn confirmation_url(&self) -> Option<&str> {
         self.confirm_at.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Handshakes: requests by which a provider checks that the endpoint is there.
+//! Handshakes: requests with which a provider checks that the endpoint exists.
 
 mod answer;
 mod recognize;
@@ -13,7 +13,7 @@ pub use answer::Handshake;
 pub(super) use recognize::Handshakes;
 pub use request::HandshakeRequest;
 
-/// How a handshake that is signed like a delivery, but has no id, is recognized and answered.
+/// How to recognize and answer a handshake that is signed like a delivery, but has no id.
 #[derive(Clone, Debug)]
 pub(super) struct HandshakeRule {
     /// The event type of an authentic request without a delivery id.

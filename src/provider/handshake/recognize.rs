@@ -1,4 +1,4 @@
-//! Recognizes handshakes that need code, and not only data, to describe.
+//! Recognizes handshakes that data alone cannot describe, so that code is needed.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,16 +19,16 @@ type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
 
-/// How long the application's function for a confirmation may take. Each request that waits for it is answered sooner.
+/// How long the application's confirmation function may take. Each request that waits for it is answered sooner.
 const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
-/// The handshakes of a provider that are more than data.
+/// The handshakes of a provider that functions recognize.
 #[derive(Clone, Default)]
 pub(crate) struct Handshakes {
     unsigned: Vec<RecognizeFn>,
     signed: Vec<RecognizeFn>,
     keep_secret: Option<KeepFn>,
-    /// The application's function that confirms, as if it fetched the address.
+    /// The application's confirmation function, wrapped as if it fetched keys from the address.
     confirm: Option<KeySource>,
 }
 
@@ -89,7 +89,7 @@ impl Handshakes {
     pub(crate) async fn visit(&self, url: &str, keys: Option<&KeySource>) -> Result<(), BoxError> {
         match self.confirm.as_ref().or(keys) {
             Some(visitor) => visitor.visit(url).await,
-            None => Err("nothing confirms it: set `Provider::confirm_subscription`".into()),
+            None => Err("nothing can confirm it: set `Provider::confirm_subscription`".into()),
         }
     }
 
@@ -97,7 +97,7 @@ impl Handshakes {
     pub(crate) async fn keep(&self, head: &Parts, secret: &Secret) -> Result<(), BoxError> {
         match &self.keep_secret {
             Some(keep) => keep(head, secret.clone()).await,
-            None => Err("nothing keeps it: set `Provider::secret_exchange`".into()),
+            None => Err("nothing can store it: set `Provider::secret_exchange`".into()),
         }
     }
 }
@@ -113,12 +113,12 @@ impl fmt::Debug for Handshakes {
     }
 }
 
-/// A HEAD request, by which some providers check that something is at the URL.
+/// A HEAD request, with which some providers check that something answers at the URL.
 pub(crate) fn probe(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     (request.method() == Method::HEAD).then(|| Handshake::empty("HEAD"))
 }
 
-/// The subscription check of WebSub and Meta, if it has the token.
+/// The subscription check of WebSub and Meta, if it carries this token.
 pub(crate) fn subscription(request: &HandshakeRequest<'_>, token: &Secret) -> Option<Handshake> {
     let is_asked = request.method() == Method::GET
         && request.query_value("hub.mode").as_deref() == Some("subscribe");

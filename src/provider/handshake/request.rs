@@ -57,7 +57,7 @@ impl<'a> HandshakeRequest<'a> {
         query_values(path_and_query(self.head), name).next()
     }
 
-    /// The URL that the provider has called, if its base is known.
+    /// The URL that the provider called, if its base is known.
     #[cfg(all(feature = "p256", feature = "sha1"))]
     pub(crate) fn url(&self) -> Option<String> {
         self.request.url().ok()
@@ -81,7 +81,7 @@ impl<'a> HandshakeRequest<'a> {
         self.secrets
     }
 
-    /// The secret under which the request is signed, if it is.
+    /// The secret that signed the request, if one of the known secrets did.
     pub fn signing_secret(&self) -> Option<&'a Secret> {
         self.secrets?
             .iter()

@@ -10,9 +10,10 @@ use crate::provider::{Provider, Secret, Source};
 use crate::tasks_and_errors::error_chain::BoxError;
 
 impl Provider {
-    /// An authentic request without a delivery id and with this event type is a handshake: a
-    /// check whether the endpoint is there. The layer answers it with 200 and the challenge as
-    /// plain text. Nothing is claimed, and the handler does not run.
+    /// Treats an authentic request with this event type and without a delivery id as a handshake.
+    ///
+    /// A handshake is a check whether the endpoint exists. The layer answers it with 200 and the challenge as plain
+    /// text. Nothing is claimed, and the handler does not run.
     #[must_use]
     pub fn handshake(
         mut self,
@@ -26,12 +27,13 @@ impl Provider {
         self
     }
 
-    /// Recognizes handshakes that are not signed like deliveries: a GET with a challenge, a HEAD
-    /// request, a ping. The layer answers them before anything is verified or claimed, so
-    /// `recognize` must be sure of what it sees: **anyone can send such a request**.
+    /// Recognizes handshakes that are not signed like deliveries: a GET with a challenge, a HEAD request, a ping.
     ///
-    /// It may be called several times; the first one that recognizes a request counts. Requests
-    /// that it does not recognize take their usual way.
+    /// The layer answers them before anything is verified or claimed, so `recognize` must be sure of what it sees:
+    /// **anyone can send such a request**.
+    ///
+    /// You can call this method several times. The first function that recognizes a request decides. A request that
+    /// no function recognizes is processed as usual.
     ///
     /// ```
     /// use http::{HeaderName, Method};
@@ -69,8 +71,8 @@ impl Provider {
         self
     }
 
-    /// Recognizes handshakes that are signed like deliveries, and that [`handshake`](Self::handshake) cannot describe.
-    /// It is called only with authentic and recent requests, before their delivery id is read.
+    /// Recognizes handshakes that are signed like deliveries, and that [`handshake`](Self::handshake) cannot
+    /// describe. `recognize` is called only with authentic and recent requests, before their delivery id is read.
     #[must_use]
     pub fn signed_handshake(
         mut self,
@@ -80,17 +82,16 @@ impl Provider {
         self
     }
 
-    /// Stores the secret that a handshake brings, for providers that make the secret and send it once: Asana in
+    /// Stores the secret that a handshake carries, for providers that create the secret and send it once: Asana in
     /// `X-Hook-Secret`, Notion as `verification_token`.
     ///
-    /// `keep` gets the head of the request and the secret. The handshake is answered with success
-    /// after it is done, and with 503 if it fails or takes longer than
-    /// [`database_timeout`](crate::IdempotentWebhook::database_timeout). Later deliveries are
-    /// verified with the provider's secrets, so let
-    /// [`TenantSecrets`](crate::TenantSecrets) look up what was kept.
+    /// `keep` receives the head of the request and the secret. When it has finished, the handshake is answered with
+    /// success. If it fails or takes longer than [`database_timeout`](crate::IdempotentWebhook::database_timeout),
+    /// the handshake is answered with 503. Later deliveries are verified with the provider's secrets, so let
+    /// [`TenantSecrets`](crate::TenantSecrets) look up the secret that `keep` stored.
     ///
-    /// **Anyone can send such a request.** Store a secret only for a webhook that is being created and has none yet,
-    /// and distinguish webhooks by a part of the path that cannot be guessed.
+    /// **Anyone can send such a request.** Store a secret only for a webhook that is being created and has no
+    /// secret yet, and distinguish webhooks by a part of the path that cannot be guessed.
     ///
     /// ```
     /// use http::request::Parts;
@@ -128,21 +129,23 @@ impl Provider {
         self
     }
 
-    /// Confirms subscriptions, for providers that send an address to visit: AWS SNS. `confirm` gets the address, which
-    /// the preset has checked, and visits it with a GET. The handshake is answered
-    /// with success after it is done, and with 503 if it fails or takes longer than
-    /// [`database_timeout`](crate::IdempotentWebhook::database_timeout).
+    /// Confirms subscriptions, for providers that send an address to visit: AWS SNS.
     ///
-    /// Default: the client of [`keys`](Self::keys) visits it, if it fetches keys.
+    /// `confirm` receives the address, which the preset has checked, and visits it with a GET. When it has
+    /// finished, the handshake is answered with success. If it fails or takes longer than
+    /// [`database_timeout`](crate::IdempotentWebhook::database_timeout), the handshake is answered with 503.
     ///
-    /// Copies of a handshake share one visit, since a captured one can be sent again. A success counts for a minute,
-    /// and so does a 4xx other than 429. Any other failure, a panic included, counts for 5 seconds.
+    /// Default: if [`keys`](Self::keys) has a client that fetches keys, that client visits the address.
+    ///
+    /// Copies of a handshake share one visit, because somebody who has captured a handshake can send it again. A
+    /// success counts for a minute, and so does a 4xx other than 429. Any other failure, including a panic, counts
+    /// for 5 seconds.
     ///
     /// ```
     /// use idempotent_webhook::Provider;
     ///
     /// fn by_operator(sns: Provider) -> Provider {
-    ///     // For a topic whose subscriptions somebody confirms: it stays pending until then.
+    ///     // A person confirms the subscriptions of this topic. Each stays pending until then.
     ///     sns.confirm_subscription(|url: String| async move {
     ///         println!("to confirm, visit {url}");
     ///         Ok(())
@@ -161,9 +164,10 @@ impl Provider {
         self
     }
 
-    /// Answers the GET with `hub.challenge` by which Meta and providers of WebSub check a
-    /// subscription, if its `hub.verify_token` is this token. Without it, or with another token, such a GET is
-    /// answered with 405.
+    /// Answers the GET with `hub.challenge` with which Meta and providers of WebSub check a subscription, if its
+    /// `hub.verify_token` is this token.
+    ///
+    /// Without this setting, or with another token, such a GET is answered with 405.
     ///
     /// The route must accept a GET: `post(handler).layer(webhook)` does, and with `Events` use
     /// `any(events.layer(webhook))`.
@@ -185,13 +189,13 @@ impl Provider {
             || self.handshakes.has_unsigned()
     }
 
-    /// Whether a request may be a handshake although it is not signed like a delivery.
+    /// Whether a request can be a handshake although it is not signed like a delivery.
     pub(crate) fn has_unsigned_handshakes(&self) -> bool {
         self.handshakes.has_unsigned()
     }
 
-    /// Runs the action of a handshake before its answer: stores the secret that it brings, and visits the address that
-    /// confirms it.
+    /// Performs the action of a handshake before it is answered: stores the secret that it carries, and visits the
+    /// address that confirms it.
     pub(crate) async fn complete(
         &self,
         head: &Parts,

@@ -8,10 +8,12 @@ use serde_json::value::RawValue;
 use super::ReadError;
 use super::unescape::unescape;
 
-/// Reads the texts at `$.{list}[*].{member}`, and gives each to `accept`, or `None` if an element has no such text. It
-/// stops at the first that is not accepted. Returns how many elements the list has, or `None`
-/// if it has stopped.
+/// Reads the texts at `$.{list}[*].{member}`, and passes each to `accept`, or `None` for an element without such a
+/// text. Stops at the first element that `accept` refuses. Returns the number of elements in the list, or `None` if
+/// it stopped early.
 ///
+/// Only one text is in memory at a time. The whole document is checked to be valid JSON, unless reading stops
+/// early.
 /// One text is in memory at a time. The whole document is checked to be valid JSON unless it stops.
 pub(crate) fn read_elements(
     document: &[u8],
@@ -39,11 +41,11 @@ pub(crate) fn read_elements(
     }
 }
 
-/// Why the reader has ended.
+/// Why reading ended.
 enum End {
     Whole,
     Stopped,
-    /// A member is there twice.
+    /// A member occurs twice.
     Ambiguous,
 }
 
@@ -61,7 +63,7 @@ impl Elements<'_> {
     }
 }
 
-/// The document, whose list has this name.
+/// The document, and the name of the list in it.
 struct Document<'s, 'a>(&'s str, &'s mut Elements<'a>);
 
 impl<'de> DeserializeSeed<'de> for Document<'_, '_> {
@@ -179,7 +181,7 @@ impl Visitor<'_> for Named<'_> {
 mod tests {
     use super::*;
 
-    /// The texts, of which `no` is not accepted, and what was returned.
+    /// The texts that were read, and the result. `no` is not accepted.
     fn read(document: &str) -> (Vec<Option<String>>, Result<Option<usize>, ReadError>) {
         let mut texts = Vec::new();
         let found = read_elements(document.as_bytes(), "value", "state", |text| {

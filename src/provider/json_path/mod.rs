@@ -36,7 +36,7 @@ enum Step {
     Element(usize),
 }
 
-/// A text is not a singular JSON path.
+/// The error for a text that is not a singular JSON path.
 #[derive(Clone, Debug)]
 pub struct JsonPathError {
     position: usize,
@@ -56,7 +56,8 @@ impl fmt::Display for JsonPathError {
 impl std::error::Error for JsonPathError {}
 
 impl JsonPath {
-    /// The same place as a JSON pointer of [RFC 6901](https://www.rfc-editor.org/rfc/rfc6901).
+    /// The same place, written as a JSON pointer of
+    /// [RFC 6901](https://www.rfc-editor.org/rfc/rfc6901).
     ///
     /// ```
     /// use idempotent_webhook::JsonPath;

@@ -16,7 +16,7 @@ use super::{JsonPath, Step};
 /// The value at a path in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// Nothing: there is no such value.
+    /// There is no such value.
     Nothing,
     /// A string, unescaped, or an integer, digit by digit as it was written.
     Text(String),
@@ -33,8 +33,8 @@ pub(crate) enum Match {
 pub(crate) enum ReadError {
     NotJson(serde_json::Error),
     NotUtf8(std::str::Utf8Error),
-    /// A member on a path is repeated. Parsers differ in which of the two counts, so the handler
-    /// might read another value.
+    /// A member on a path is repeated. Parsers differ in which of the two values they use, so the handler might
+    /// read the other value.
     Ambiguous,
 }
 
@@ -178,7 +178,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
         if node.children.is_empty() || !raw.get().starts_with(['{', '[']) {
             return Ok(());
         }
-        // One path ends here, and another one goes on.
+        // A longer path continues below this value, so read it again.
         let mut deserializer = serde_json::Deserializer::from_str(raw.get());
         deserializer.deserialize_any(self).map_err(D::Error::custom)
     }
@@ -278,14 +278,14 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
     }
 }
 
-/// Reads a member's name as the child of a node that it leads to, if any.
+/// Reads a member's name, and finds the child node that it leads to, if any.
 struct MemberOf<'r>(&'r Node);
 
 impl<'de> DeserializeSeed<'de> for MemberOf<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        // Not as a string, which must be valid Unicode: a lone surrogate is JSON.
+        // The name is not read as a string, which would have to be valid Unicode: JSON allows a lone surrogate.
         let name = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
         let name = unescape(name.get());
         Ok(self.0.children.iter().find_map(|(step, child)| match step {

@@ -1,16 +1,17 @@
-//! The text of a string in JSON.
+//! The text of a JSON string.
 
-/// The text of a string as it is written in valid JSON, or `None` if it is another value, or not valid Unicode.
+/// The text of a string as it is written in valid JSON. `None` if the JSON is another value, or if the string is
+/// not valid Unicode.
 ///
-/// It takes no more memory than the string has. `serde_json` takes up to three times as much: it grows a buffer by
-/// doubling it, and copies it in the end.
+/// This takes no more memory than the string itself. `serde_json` takes up to three times as much, because it grows
+/// a buffer by doubling it, and copies it at the end.
 pub(crate) fn unescape(json: &str) -> Option<String> {
     let mut text = String::with_capacity(json.len());
     unescape_into(json, &mut text)?;
     Some(text)
 }
 
-/// Appends it to a text.
+/// Appends the text of a JSON string to `text`.
 pub(crate) fn unescape_into(json: &str, text: &mut String) -> Option<()> {
     let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
     while let Some((before, escape)) = rest.split_once('\\') {
@@ -33,7 +34,7 @@ pub(crate) fn unescape_into(json: &str, text: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The character of one code unit of UTF-16, or of two.
+/// The character that one or two UTF-16 code units encode.
 fn code_point(rest: &mut &str) -> Option<char> {
     let first = code_unit(rest)?;
     if let Some(character) = char::from_u32(first.into()) {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::{JsonPath, Step};
 
 impl JsonPath {
-    /// Writes `value` at the path, making objects and arrays on the way. Returns whether the
-    /// document had a place for it.
+    /// Writes `value` at the path, creating objects and arrays on the way. Returns whether the
+    /// document had a place for the value.
     pub(crate) fn write(&self, document: &mut Value, value: Value) -> bool {
         let mut place = document;
         for step in &self.steps {
@@ -20,7 +20,7 @@ impl JsonPath {
                 (Value::Object(members), Step::Member(name)) => {
                     members.entry(name.to_string()).or_insert(Value::Null)
                 }
-                // Further than one past the end would leave holes.
+                // A larger index would leave holes in the array.
                 (Value::Array(elements), Step::Element(index)) if *index <= elements.len() => {
                     if *index == elements.len() {
                         elements.push(Value::Null);
@@ -37,7 +37,7 @@ impl JsonPath {
         true
     }
 
-    /// Whether the document has something else than `null` at the path.
+    /// Whether the document has a value other than `null` at the path.
     #[cfg(feature = "testing")]
     pub(crate) fn is_in(&self, document: &Value) -> bool {
         let found = self

@@ -1,7 +1,7 @@
-//! The addresses of a host, or of an account there: the known keys, and the address to ask next.
+//! The addresses of a host, or of an account at that host: which keys are known, and which address is asked next.
 //!
-//! Anyone can send a request that names a new address. So an address whose keys are known is kept apart from
-//! those that have none yet, and each of the latter's steps is bounded.
+//! Anyone can send a request that names a new address. So addresses whose keys are known are stored apart from
+//! addresses without keys, and each step of an address without keys is bounded.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,36 +17,38 @@ use super::set::KeySet;
 /// How many addresses with keys are remembered.
 const MAX_KNOWN: usize = 100;
 
-/// How many addresses without keys are asked at a time. One that has failed keeps its place for a while.
+/// How many *places* there are. An address without keys needs a place to be asked. An address that has failed keeps
+/// its place for a while.
 const MAX_PLACES: usize = 10;
 
-/// The most addresses without keys that are asked within a pause, or that wait for a place.
+/// How many addresses without keys are asked within a pause at most, and how many can wait for a place.
 const MAX_ASKED: usize = 120;
 
-/// How many wait while failed addresses hold places, which become free one after the other. Each has its turn, so the
-/// longest wait is this times the least time between two turns.
+/// How many addresses can wait while failed addresses hold places, which become free one after the other. Each
+/// waiting address gets its turn, so the longest wait is this number times the shortest time between two turns.
 const MAX_WAITING_IN_FLOOD: usize = 50;
 
-/// How many places of failed addresses become free in a pause.
+/// How many places of failed addresses become free within a pause.
 const FREED: u32 = 6;
 
-/// Ends when the sender is dropped, at the end of a fetch.
+/// A fetch that is under way. The channel is closed when the sender is dropped, at the end of the fetch.
 pub(super) type Flight = watch::Receiver<()>;
 
 fn is_under_way(flight: &Flight) -> bool {
     flight.has_changed().is_ok()
 }
 
-/// Requests choose among the addresses, but not the account: requests to one endpoint use up nothing of another's.
+/// What is known about the addresses of one account. Requests choose the address, but not the account, so requests
+/// to one endpoint use up nothing that belongs to the account of another endpoint.
 #[derive(Default)]
 pub(super) struct Account {
     known: HashMap<String, Known>,
     places: HashMap<String, Place>,
-    /// The first one is asked next.
+    /// The first element is asked next.
     waiting: VecDeque<Waiting>,
-    /// When addresses without keys were asked, the first one first.
+    /// When addresses without keys were asked, oldest first.
     asked: VecDeque<Instant>,
-    /// Counts the uses of keys, for their order.
+    /// Counts the uses of keys, to find the least recently used ones.
     uses: u64,
 }
 
@@ -54,14 +56,14 @@ pub(super) struct Account {
 pub(super) struct Known {
     pub(super) keys: Arc<KeySet>,
     pub(super) fetched: Instant,
-    /// Why the last fetch has failed, if it has.
+    /// Why the last fetch failed, if it did.
     pub(super) failure: Option<Arc<str>>,
     asked: Instant,
     flight: Option<Flight>,
     used: u64,
 }
 
-/// An address without keys that is asked, or was asked a moment ago.
+/// An address without keys that is being asked, or was asked a moment ago.
 enum Place {
     UnderWay(Flight),
     Failed { reason: Arc<str>, until: Instant },
@@ -73,7 +75,7 @@ struct Waiting {
     fetch: Fetch,
 }
 
-/// A fetch to begin. Its sender is dropped at its end.
+/// A fetch to start. Its sender is dropped when the fetch ends.
 pub(super) struct Fetch {
     pub(super) request: KeyRequest,
     pub(super) sender: watch::Sender<()>,
@@ -84,7 +86,7 @@ impl Known {
         self.flight.as_ref().filter(|flight| is_under_way(flight))
     }
 
-    /// Whether it may be asked again.
+    /// Whether the address may be asked again.
     pub(super) fn may_be_asked(&self, pause: Duration) -> bool {
         self.flight().is_none() && self.asked.elapsed() >= pause
     }
@@ -93,7 +95,7 @@ impl Known {
         let (sender, flight) = watch::channel(());
         self.asked = Instant::now();
         self.flight = Some(flight);
-        // Until it ends; and if its runtime ends before.
+        // This reason counts until the fetch ends. It stays if the runtime of the fetch shuts down first.
         self.failure = Some("the fetch has not ended".into());
         Fetch {
             request: request.clone(),
@@ -108,7 +110,7 @@ impl Account {
         self.uses
     }
 
-    /// An address with keys, which a request uses.
+    /// The entry of an address with keys. It counts as used by a request.
     pub(super) fn known(&mut self, id: &str) -> Option<&mut Known> {
         let used = self.count();
         let known = self.known.get_mut(id)?;
@@ -116,8 +118,9 @@ impl Account {
         Some(known)
     }
 
-    /// Whether an address with keys may be asked although nothing shows that it has new ones: if no address was asked
-    /// during the pause. Anyone can send requests that are not signed with the keys that they name.
+    /// Whether an address with keys may be asked although nothing shows that it has new keys. That is so if no
+    /// address was asked during the pause. The limit is needed because anyone can send a request that is not signed
+    /// with the key that it names.
     pub(super) fn may_check_again(&self, pause: Duration) -> bool {
         self.known.values().all(|known| known.may_be_asked(pause))
     }
@@ -130,9 +133,10 @@ impl Account {
         }
     }
 
-    /// A request names an address without keys, which waits for a place if it has none. In a flood of forged
-    /// requests, only an address that was named before waits: forged requests name a new one each time, and an
-    /// authentic request comes again with the same one.
+    /// Records that a request names an address without keys. If the address has no place, it waits for one.
+    ///
+    /// In a flood of forged requests, an address waits only if it was named before: forged requests name a new
+    /// address each time, while an authentic request comes again with the same address.
     pub(super) fn name(&mut self, request: &KeyRequest, seen: &mut Seen) {
         self.free_places();
         let id = request.id();
@@ -140,7 +144,8 @@ impl Account {
             return;
         }
         if self.places.is_empty() {
-            // For a while no fetch has ended that would have asked them. Their requests come again.
+            // No fetch has ended for a while, so the waiting addresses were not asked. Forget them: their requests
+            // come again.
             self.waiting.clear();
         }
         let is_flood = self.has_failures();
@@ -159,9 +164,9 @@ impl Account {
         }
     }
 
-    /// The fetch of an address without keys, for a request that has named it. `None` if the address was asked a moment
-    /// ago; or if failed addresses hold places, as they do in a flood of forged requests: a request that waited for a
-    /// place would usually wait without success.
+    /// The fetch of an address without keys, for a request that has named it. `None` if the address was asked a
+    /// moment ago. Also `None` if failed addresses hold places, as they do in a flood of forged requests: a request
+    /// that waited for a place would usually wait without success.
     pub(super) fn flight(&self, id: &str) -> Option<Flight> {
         if let Some(Place::UnderWay(flight)) = self.places.get(id) {
             return Some(flight.clone());
@@ -179,7 +184,7 @@ impl Account {
         places.any(|place| matches!(place, Place::Failed { .. }))
     }
 
-    /// The fetch that comes next, if one may begin now.
+    /// The next fetch, if one may start now.
     pub(super) fn next(&mut self, pause: Duration) -> Option<Fetch> {
         self.free_places();
         while let Some(first) = self.asked.front()
@@ -200,14 +205,14 @@ impl Account {
     fn free_places(&mut self) {
         let now = Instant::now();
         self.places.retain(|_, place| match place {
-            // Otherwise its runtime has ended, which says nothing about the address.
+            // If it is not under way, its runtime has shut down, which says nothing about the address.
             Place::UnderWay(flight) => is_under_way(flight),
             Place::Failed { until, .. } => now < *until,
         });
     }
 
-    /// An address has answered with keys. The least recently used one makes room, although it may still be in use: a
-    /// provider may have a key for each of its webhooks, and more webhooks than fit.
+    /// Stores the keys with which an address has answered. The least recently used address makes room, although it
+    /// may still be in use: a provider may have a key for each of its webhooks, and more webhooks than fit.
     pub(super) fn learn(&mut self, id: String, keys: KeySet) {
         self.places.remove(&id);
         if self.known.len() >= MAX_KNOWN && !self.known.contains_key(&id) {
@@ -227,13 +232,13 @@ impl Account {
         self.known.insert(id, known);
     }
 
-    /// The key of an address has ended.
+    /// Forgets the key of an address, because the provider has withdrawn it.
     pub(super) fn forget(&mut self, id: String, pause: Duration) {
         self.known.remove(&id);
         self.fail(id, "the provider has no such key".into(), pause);
     }
 
-    /// A fetch has failed. Keys that are known stay.
+    /// Records that a fetch has failed. Known keys stay.
     pub(super) fn fail(&mut self, id: String, reason: Arc<str>, pause: Duration) {
         match self.known.get_mut(&id) {
             Some(known) => {
@@ -244,9 +249,9 @@ impl Account {
         }
     }
 
-    /// A failed address holds its place until the places before it have become free, and a while longer. So the places
-    /// are a bucket: forged requests cause as many fetches at once, and then few, while fetches that find keys use up
-    /// nothing.
+    /// Lets a failed address hold its place until the places held before it have become free, and a while longer.
+    /// This makes the places work like a bucket: forged requests cause as many fetches at once as there are places,
+    /// and only few after that. Fetches that find keys use up nothing.
     fn hold_place(&mut self, id: String, reason: Arc<str>, pause: Duration) {
         let held = self.places.values().filter_map(|place| match place {
             Place::UnderWay(_) => None,
@@ -258,8 +263,8 @@ impl Account {
         self.waiting.truncate(MAX_WAITING_IN_FLOOD);
     }
 
-    /// Whether it can be dropped: it has no keys younger than `max_stale`, and no fetch is under way or has just
-    /// failed.
+    /// Whether the account can be dropped: it has no keys younger than `max_stale`, and no fetch is under way or
+    /// has just failed.
     pub(super) fn is_idle(&mut self, max_stale: Duration) -> bool {
         self.free_places();
         let is_old =
@@ -307,7 +312,7 @@ mod tests {
         assert!(!knows(&mut account, "1"));
     }
 
-    /// Names so many addresses, which are asked and fail.
+    /// Names `number` addresses. Each of them is asked and fails.
     fn fail(account: &mut Account, seen: &mut Seen, number: usize) {
         for i in 0..number {
             name(account, seen, format!("failed {i}"));

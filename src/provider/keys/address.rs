@@ -1,4 +1,4 @@
-//! The address of keys, and how to ask it.
+//! The address of keys, and the request that fetches them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, Uri};
 
-/// How an address is asked for keys.
+/// The request that fetches keys from an address.
 ///
 /// ```
 /// use idempotent_webhook::provider::keys::KeyRequest;
@@ -23,9 +23,9 @@ pub struct KeyRequest {
 }
 
 impl KeyRequest {
-    /// A GET of an address. Its answer is read by [`KeySet::parse`](super::KeySet::parse).
+    /// A GET of an address. [`KeySet::parse`](super::KeySet::parse) reads its answer.
     ///
-    /// If it has a part of a request in it, that part must be checked before. The host is always the
+    /// If the address contains a part of a webhook request, check that part first. The host must always be the
     /// provider's own.
     pub fn get(url: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -36,23 +36,25 @@ impl KeyRequest {
         }
     }
 
-    /// A POST of JSON instead of a GET.
+    /// Sends a POST with JSON instead of a GET.
     #[must_use]
     pub fn post_json(mut self, json: &serde_json::Value) -> Self {
         self.json = Some(json.to_string());
         self
     }
 
-    /// The account that owns the keys, if one address serves several. The number of addresses of an account is bounded.
-    /// Never use a text that a request has chosen. Default: all addresses of a host belong to one account.
+    /// The account that owns the keys, if one address serves several accounts. The number of addresses of an
+    /// account is bounded. Never use a text that a request has chosen. Default: all addresses of a host belong to
+    /// one account.
     #[must_use]
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
     }
 
-    /// The address has a single key. If it answers with 404 or 410, the key has ended and is no longer used. Default:
-    /// such an answer is a failure like others, and the fetched keys stay in use.
+    /// Says that the address has a single key. If the address answers with 404 or 410, the key has been withdrawn
+    /// and is no longer used. Default: such an answer is a failure like any other, and the fetched keys stay in
+    /// use.
     #[must_use]
     pub fn one_key(mut self) -> Self {
         self.is_of_one_key = true;
@@ -68,17 +70,17 @@ impl KeyRequest {
         &self.url
     }
 
-    /// Addresses with this value share bounds.
+    /// Addresses with the same value share bounds.
     pub(super) fn bounds(&self) -> String {
         format!("{}\n{}", self.host(), self.account)
     }
 
-    /// Its identity among others.
+    /// Identifies the request among all requests for keys.
     pub(crate) fn id(&self) -> String {
         format!("{}\n{}", self.url, self.json.as_deref().unwrap_or_default())
     }
 
-    /// The host, for messages: the rest may be chosen by the sender of a request.
+    /// The host, for messages. The sender of a webhook request may have chosen the rest of the address.
     pub(crate) fn host(&self) -> String {
         let uri: Option<Uri> = self.url.parse().ok();
         let host = uri.as_ref().and_then(Uri::host);
@@ -108,15 +110,16 @@ impl KeyRequest {
 
 impl fmt::Debug for KeyRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The JSON may have an API key.
+        // The JSON may contain an API key.
         f.debug_struct("KeyRequest")
             .field("url", &self.url)
             .finish_non_exhaustive()
     }
 }
 
-/// Whether an address that a request names is `https`, without a user and a port, on a host and with a
-/// path that `is_known` knows. No query and no fragment. It must be short, as many of them may wait to be asked.
+/// Whether an address that a request names is `https` and has no user, no port, no query and no fragment, and
+/// whether `is_known` knows its host and path. The address must be short, because many addresses may wait to be
+/// asked.
 #[cfg(feature = "rsa")]
 pub(crate) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
     const MAX_LENGTH: usize = 256;

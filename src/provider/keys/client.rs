@@ -1,4 +1,4 @@
-//! The client that sends the request for keys.
+//! The client that fetches keys.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,15 +10,16 @@ use http::{Request, Response};
 
 use crate::tasks_and_errors::error_chain::BoxError;
 
-/// The longest answer, in bytes.
+/// The longest accepted answer, in bytes.
 pub(super) const MAX_ANSWER: usize = 256 * 1024;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Bytes>, BoxError>> + Send>>;
 pub(super) type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
 
-/// An HTTP client that fetches keys. `reqwest::Client` is one with the feature `reqwest`. So is any
-/// function from a request to its response, or to an error in a `Box<dyn Error + Send + Sync>`, into which `?`
-/// converts others:
+/// An HTTP client that fetches keys.
+///
+/// With the feature `reqwest`, `reqwest::Client` is such a client. So is any function from a request to its
+/// response, or to an error in a `Box<dyn Error + Send + Sync>`, into which `?` converts other errors:
 ///
 /// ```
 /// use bytes::Bytes;
@@ -29,19 +30,21 @@ pub(super) type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
 /// #     Ok(Response::new(Bytes::new()))
 /// # }
 /// let keys = KeySource::fetched(|request: Request<Bytes>| async {
-///     // By the client of your application.
+///     // Use the client of your application.
 ///     let response: Response<Bytes> = send(request).await?;
 ///     Ok(response)
 /// });
 /// ```
 pub trait KeyClient: Send + Sync + 'static {
-    /// Sends a request, and reads the whole answer. It must not follow redirects, and should stop
-    /// reading after 256 KiB. It need not have a time limit: the caller has one.
+    /// Sends a request and reads the whole answer.
+    ///
+    /// The client must not follow redirects, and should stop reading after 256 KiB. It needs no time limit, because
+    /// the caller has one.
     ///
     /// # Errors
     ///
-    /// Any error, which is logged. An answer with another status than 200 need not be one. A panic is taken for
-    /// an error.
+    /// Any error. It is logged. An answer with a status other than 200 need not be an error. A panic counts as an
+    /// error.
     fn fetch(
         &self,
         request: Request<Bytes>,
@@ -61,8 +64,8 @@ where
     }
 }
 
-/// Give it a client that follows no redirects, like the one of [`KeySource::https`](super::KeySource::https). Any other
-/// client asks the target of a redirect, and its answer is refused.
+/// Use a client that does not follow redirects, like the client of [`KeySource::https`](super::KeySource::https).
+/// Any other client sends a request to the target of a redirect, and the answer is then refused.
 #[cfg(feature = "reqwest")]
 impl KeyClient for reqwest::Client {
     async fn fetch(

@@ -20,10 +20,10 @@ use crate::provider::signature::{KeyNotFetched, SignatureError};
 use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
 use crate::tasks_and_errors::panic::{self, catch_panic};
 
-/// How long keys are used while their address cannot be asked.
+/// How long keys stay in use while they cannot be fetched again.
 const MAX_STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Keys by their address. Clones share them.
+/// Fetched keys, by their address. Clones share them.
 #[derive(Clone)]
 pub(super) struct Fetched {
     client: Client,
@@ -69,13 +69,13 @@ impl Fetched {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long keys are used.
+    /// How long fetched keys may be used.
     fn max_stale(&self) -> Duration {
         self.max_age.max(MAX_STALE)
     }
 
-    /// The keys at an address, if they include a wanted one; or a request to fetch them. If they were fetched for this
-    /// request already, they count as they are.
+    /// The keys at an address, if they include the wanted one. Otherwise, an error with the request that fetches
+    /// them. If the keys were already fetched for this webhook request, they are used as they are.
     pub(super) fn look_up(
         &self,
         request: &KeyRequest,
@@ -119,17 +119,17 @@ impl Fetched {
         }
     }
 
-    /// Waits for the fetches of addresses, and begins those that are not under way. Returns whether each address had
-    /// one.
+    /// Waits for the fetches of several addresses, and starts those that are not under way. Returns, for each
+    /// address, whether there was a fetch.
     pub(super) async fn fetch(&self, requests: &[&KeyRequest], until: Instant) -> Vec<bool> {
         let mut flights: Vec<_> = requests
             .iter()
             .map(|request| self.flight(request))
             .collect();
-        // All of them are under way, so that one time is enough for all.
+        // The fetches run at the same time, so one deadline is enough for all of them.
         let all_end = async {
             for flight in flights.iter_mut().flatten() {
-                // It fails when the sender is dropped, at the end.
+                // This fails when the sender is dropped, at the end of the fetch.
                 let _ = flight.changed().await;
             }
         };
@@ -143,7 +143,7 @@ impl Fetched {
         let State { accounts, seen } = &mut *state;
         let bounds = request.bounds();
         if !accounts.contains_key(&bounds) {
-            // Tenants come and go, and each may have one.
+            // Tenants come and go, and each tenant may have its own account.
             let max_stale = self.max_stale();
             accounts.retain(|_, account| !account.is_idle(max_stale));
         }
@@ -167,7 +167,7 @@ impl Fetched {
         }
     }
 
-    /// Asks an address in a task, so that a request that is dropped does not end it.
+    /// Asks an address in a task, so that a dropped request does not end the fetch.
     fn spawn(&self, fetch: Fetch) {
         let source = self.clone();
         tokio::spawn(async move {
@@ -181,7 +181,7 @@ impl Fetched {
         });
     }
 
-    /// `None` if the provider does not have such a key, or no longer has it.
+    /// The keys at an address. `None` if the provider does not have such a key, or no longer has it.
     async fn ask(&self, request: &KeyRequest) -> Result<Option<KeySet>, BoxError> {
         const GONE: [StatusCode; 2] = [StatusCode::NOT_FOUND, StatusCode::GONE];
         let answer = (self.client)(request.to_http()?).await?;
@@ -218,7 +218,7 @@ impl Fetched {
         self.ask_next(account);
     }
 
-    /// Visits an address, once for all requests at the same time and for a while after.
+    /// Visits an address. Requests that arrive at the same time, or shortly after, share one visit.
     pub(super) async fn visit(&self, url: &str) -> Result<(), BoxError> {
         self.visits.visit(url, &self.client, self.timeout).await
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(ask("/known", "a").await, 1);
         assert_eq!(ask("/unknown", "b").await, 2);
         assert_eq!(ask("/known", "c").await, 3);
-        // Failures are forgotten when the address may be asked again, and keys when they are no longer used.
+        // Failures are forgotten once the address may be asked again, and keys once they are no longer used.
         tokio::time::advance(fetched.pause).await;
         assert_eq!(ask("/known", "d").await, 3);
         tokio::time::advance(MAX_STALE).await;

@@ -14,11 +14,11 @@ use super::wanted_key::Wanted;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 use crate::tasks_and_errors::error_chain::BoxError;
 
-/// The source of a provider's public keys: given once, or fetched from the address that the preset knows. [The
-/// module](crate::provider::keys) says when.
+/// The source of a provider's public keys: given once, or fetched from the address that the preset knows.
 ///
-/// [`Provider::keys`](crate::Provider::keys) takes it. Clones share the keys, so one will do for all
-/// providers of an application whose keys the same client may fetch. Set the times before it is cloned.
+/// [The module](crate::provider::keys) says when keys are fetched. [`Provider::keys`](crate::Provider::keys) takes
+/// the source. Clones share the keys, so one source is enough for all providers of an application whose keys the
+/// same client may fetch. Set the times before cloning the source.
 #[derive(Clone)]
 pub struct KeySource(Kind);
 
@@ -29,26 +29,28 @@ enum Kind {
 }
 
 impl KeySource {
-    /// The keys in this text, whatever the address is: for tests, and for keys that you fetch by other means. The text is
-    /// what the address would answer, as [`KeySet::parse`] reads it.
+    /// The keys in this text, regardless of the address.
+    ///
+    /// This is for tests, and for keys that you fetch by other means. The text is what the address would answer, in
+    /// a form that [`KeySet::parse`] reads.
     ///
     /// # Errors
     ///
-    /// [`KeySetError`] if there is no key in it.
+    /// [`KeySetError`] if the text contains no key.
     pub fn given(keys: &str) -> Result<Self, KeySetError> {
         KeySet::parse(keys).map(Self::from)
     }
 
-    /// Keys that this client fetches: `reqwest::Client`, or a function as in [`KeyClient`].
+    /// Keys that this client fetches: a `reqwest::Client`, or a function as shown in [`KeyClient`].
     pub fn fetched(client: impl KeyClient) -> Self {
         Self(Kind::Fetched(Fetched::new(client)))
     }
 
-    /// Keys that a client of its own fetches, only by `https`. Feature `reqwest`.
+    /// Keys that a built-in client fetches, only by `https`. Needs the feature `reqwest`.
     ///
     /// # Errors
     ///
-    /// An error of `reqwest` if the client cannot be made, because the system has no certificates.
+    /// An error of `reqwest` if the client cannot be created, because the system has no certificates.
     #[cfg(feature = "reqwest")]
     pub fn https() -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
@@ -58,21 +60,21 @@ impl KeySource {
         Ok(Self::fetched(client))
     }
 
-    /// The age after which keys are fetched again. Default: an hour. No effect on given keys.
+    /// The age after which keys are fetched again. Default: an hour. It has no effect on given keys.
     #[must_use]
     pub fn max_age(self, age: Duration) -> Self {
         self.with(|fetched| fetched.max_age = age)
     }
 
-    /// The least time from one fetch of an address to the next. Default: a minute. After a failure without any keys, a
-    /// sixth of it. No effect on given keys.
+    /// The shortest time from one fetch of an address to the next. Default: a minute. If a fetch fails and no keys
+    /// are known, the next one may start after a sixth of this time. It has no effect on given keys.
     #[must_use]
     pub fn pause(self, pause: Duration) -> Self {
         self.with(|fetched| fetched.pause = pause)
     }
 
-    /// How long a fetch may take, and a request may wait for it. Default: 3 seconds. No effect on given
-    /// keys.
+    /// How long a fetch may take, and how long a request may wait for it. Default: 3 seconds. It has no effect on
+    /// given keys.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|fetched| fetched.timeout = timeout)
@@ -85,7 +87,7 @@ impl KeySource {
         self
     }
 
-    /// The keys, if they include a wanted one.
+    /// The keys, if they include the wanted one.
     pub(crate) fn look_up(
         &self,
         request: &KeyRequest,
@@ -99,7 +101,7 @@ impl KeySource {
         }
     }
 
-    /// How long a request may wait for keys if its answer is due within this time.
+    /// Until when a request may wait for keys if its answer is due within `response_deadline`.
     pub(crate) fn wait_until(&self, response_deadline: Duration) -> Instant {
         let half = response_deadline / 2;
         Instant::now()
@@ -109,8 +111,8 @@ impl KeySource {
             }
     }
 
-    /// Fetches all keys that a request needs at once, and waits until then at most: the fetches go on. Returns whether
-    /// each address could be asked.
+    /// Fetches all keys that a request needs, at the same time. Waits no longer than `until`, after which the
+    /// fetches continue. Returns, for each address, whether it could be asked.
     pub(crate) async fn fetch_until(
         &self,
         needed: impl Iterator<Item = &KeyNotFetched>,

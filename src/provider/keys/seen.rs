@@ -2,12 +2,12 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Enough slots that a flood of 300 new addresses a second does not displace an address within the 20 seconds after
-/// which AWS SNS sends a message again.
+/// Enough slots that a flood of 300 new addresses a second does not displace an address within 20 seconds, the time
+/// after which AWS SNS sends a message again.
 const SLOTS: usize = 1 << 16;
 
-/// Recently named addresses: a part of each hash, in the slot that the rest of the hash chooses. A newer one takes the
-/// slot of an older one. The hash has a random key, so nobody can choose the slot.
+/// Recently named addresses. Each slot holds a part of an address's hash, and the rest of the hash chooses the
+/// slot. A newer address takes the slot of an older one. The hash has a random key, so nobody can choose the slot.
 #[derive(Default)]
 pub(super) struct Seen {
     hasher: RandomState,
@@ -16,7 +16,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether an address was named before. It is now.
+    /// Whether an address was named before. From now on, it counts as named.
     pub(super) fn has_been(&mut self, id: &str) -> bool {
         self.slots.resize(SLOTS, 0);
         let hash = self.hasher.hash_one(id);

@@ -12,7 +12,7 @@ use crate::provider::signature::x509::Certificate;
 #[derive(Clone, Debug)]
 pub struct KeySet {
     keys: Vec<Key>,
-    /// In the order of the text. The key of a certificate may be of an unknown kind.
+    /// In the order of the text. The key of a certificate may be of an unknown kind, so it is not always in `keys`.
     #[cfg(feature = "x509")]
     certificates: Vec<Certificate>,
 }
@@ -23,7 +23,7 @@ struct Key {
     key: PublicKey,
 }
 
-/// A text has no key that can be used.
+/// The error for a text that contains no usable key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySetError;
 
@@ -39,14 +39,16 @@ impl fmt::Display for KeySetError {
 impl std::error::Error for KeySetError {}
 
 impl KeySet {
-    /// Reads keys: a JSON Web Key or a set of them (RFC 7517), public keys or certificates (feature `x509`)
-    /// in PEM, or what Circle, eBay, GitHub and Plaid answer. Keys that are not for signatures,
-    /// those that have expired, and those of unknown kinds are left out. An RSA key has at least 2048 bits,
-    /// unless it is a public key in PEM.
+    /// Reads keys from a text.
     ///
-    /// A key without an id, such as one in PEM, matches any id. For tests, a private key will do: in PEM
-    /// (PKCS #8), with its certificate after it if the provider has one, or as a JSON Web Key of Ed25519 or
-    /// P-256, whose id the token then has.
+    /// The text is a JSON Web Key or a set of them (RFC 7517), public keys or certificates (feature `x509`) in PEM,
+    /// or an answer of Circle, eBay, GitHub or Plaid. Keys that are not for signatures, keys that have expired, and
+    /// keys of unknown kinds are left out. An RSA key must have at least 2048 bits, unless it is a public key in
+    /// PEM.
+    ///
+    /// A key without an id, such as a key in PEM, matches any id. In tests, you can use a private key: in PEM
+    /// (PKCS #8), followed by its certificate if the provider has one, or as a JSON Web Key of Ed25519 or P-256,
+    /// whose id is then used as the id in the token.
     ///
     /// # Errors
     ///
@@ -56,8 +58,8 @@ impl KeySet {
         (!keys.is_empty()).then_some(keys).ok_or(KeySetError)
     }
 
-    /// The same, but without an error if there are keys that have ended: a withdrawn key must not be taken for one that
-    /// cannot be read.
+    /// Like [`parse`](Self::parse), but without an error if no key is left because one has expired: a withdrawn key
+    /// must not be mistaken for a key that cannot be read.
     pub(super) fn read(text: &str) -> Result<Self, KeySetError> {
         match serde_json::from_str::<Value>(text) {
             Ok(json) => Self::of_json(&json).ok_or(KeySetError),
@@ -100,7 +102,7 @@ impl KeySet {
         })
     }
 
-    /// Keys come before the keys of certificates: then a test signs with the private one.
+    /// Keys come before the keys of certificates, so that a test signs with the private key.
     fn of_pem(text: &str) -> Option<Self> {
         let blocks = || pem_blocks(text);
         let keys = blocks().filter_map(PublicKey::from_text);
@@ -136,14 +138,14 @@ impl KeySet {
         &self.certificates
     }
 
-    /// The id of the first key, for tests, which sign with it.
+    /// The first key and its id, for tests, which sign with it.
     pub(crate) fn first(&self) -> Option<(Option<&str>, &PublicKey)> {
         let key = self.keys.first()?;
         Some((key.id.as_deref(), &key.key))
     }
 }
 
-/// The blocks of a text in PEM, with the lines around them.
+/// The blocks of a text in PEM, each with its `BEGIN` and `END` line.
 fn pem_blocks(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let block = text.get(text.find("-----BEGIN ")?..)?;
@@ -192,7 +194,7 @@ mod tests {
         let (a, b) = (block("A"), block("B"));
         let text = format!("a line\n{a}\nanother\n{b}\n-----BEGIN C-----\nAA==");
         assert_eq!(pem_blocks(&text).collect::<Vec<_>>(), [&a, &b]);
-        // In one pass: each beginning would be searched to the end of the text.
+        // This must take one pass: otherwise, the text would be searched to its end for each `BEGIN`.
         let many = "-----BEGIN ".repeat(500_000);
         assert_eq!(pem_blocks(&many).count(), 0);
     }
@@ -220,7 +222,7 @@ mod tests {
             let read = KeySet::parse(&json!({"keys": [key]}).to_string());
             assert_eq!(read.is_ok(), kept, "{key}");
         }
-        // A key that has ended is not taken for one that cannot be read.
+        // An expired key is not mistaken for a key that cannot be read.
         let ended = key("expired_at", json!(1)).to_string();
         assert!(KeySet::read(&ended).is_ok_and(|keys| keys.is_empty()));
         assert!(KeySet::read(r#"{"keys":[]}"#).is_err());

@@ -1,4 +1,4 @@
-//! Visits of addresses that confirm handshakes.
+//! Visits to addresses that confirm handshakes.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -17,10 +17,10 @@ use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
 /// How many addresses are remembered.
 const MAX_VISITS: usize = 100;
 
-/// How long a final answer counts: a success or a 4xx.
+/// How long a final result counts: a success, or a 4xx other than 429.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// How long another failure counts. SNS sends a confirmation again after 20 seconds, three times.
+/// How long any other failure counts. SNS sends a confirmation again after 20 seconds, three times.
 const FAILED: Duration = Duration::from_secs(5);
 
 /// The result of a visit, and how long it counts.
@@ -33,13 +33,14 @@ struct Ended {
 /// `None` while the visit is under way.
 type Visit = watch::Receiver<Option<Ended>>;
 
-/// Visits by their address. A captured handshake can be sent many times. So requests at the same time share one
-/// visit, and its result counts for a while. Clones share them.
+/// Visits, by their address. Clones share them. Somebody can send a captured handshake many times, so requests at
+/// the same time share one visit, and its result counts for a while.
 #[derive(Clone, Default)]
 pub(super) struct Visits(Arc<Mutex<HashMap<String, Visit>>>);
 
 impl Visits {
-    /// Visits an address with a GET, or waits for the visit that is under way, or returns the result of the last one.
+    /// Visits an address with a GET, waits for a visit that is already under way, or returns the result of the last
+    /// one.
     pub(super) async fn visit(
         &self,
         url: &str,
@@ -64,7 +65,7 @@ impl Visits {
         let mut visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         visits.retain(|_, visit| match &*visit.borrow() {
-            // If its runtime was shut down, it never ends.
+            // If its runtime was shut down, the visit never ends.
             None => visit.has_changed().is_ok(),
             Some(ended) => now < ended.until,
         });
@@ -79,7 +80,7 @@ impl Visits {
         visits.insert(url.to_owned(), visit.clone());
         drop(visits);
         let client = client.clone();
-        // A task, so that a request that is dropped does not end it.
+        // A task, so that a dropped request does not end the visit.
         tokio::spawn(async move {
             sender.send_replace(Some(send(request, &client, timeout).await));
         });
@@ -87,7 +88,7 @@ impl Visits {
     }
 }
 
-/// Forgets the visit whose result expires first. Visits under way stay.
+/// Forgets the visit whose result expires first. Visits that are under way stay.
 fn make_room(visits: &mut HashMap<String, Visit>) -> Result<(), BoxError> {
     let until = |visit: &Visit| visit.borrow().as_ref().map(|ended| ended.until);
     let ended = visits
@@ -130,7 +131,7 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(3);
 
-    /// A client that is answered with this status after a second, and how often it was called.
+    /// A client that gets this status as its answer after a second, and the number of its calls.
     fn answered_with(status: StatusCode) -> (Client, Arc<AtomicUsize>) {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = calls.clone();
@@ -212,7 +213,7 @@ mod tests {
         }
         assert_eq!(calls.load(Ordering::Relaxed), MAX_VISITS);
 
-        // One that has ended makes room.
+        // A finished visit makes room.
         assert!(matches!(visit(MAX_VISITS).await, Ok(Ok(()))));
         let remembered = visits.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(remembered.len(), MAX_VISITS);

@@ -7,11 +7,11 @@ use super::set::KeySet;
 pub(crate) enum Wanted<'a> {
     /// The key with this id.
     Id(&'a str),
-    /// Any of them, if requests name none.
+    /// Any of the keys, if requests name none.
     Any,
-    /// A key that is not among the known ones, since none of these has signed the request.
+    /// A key that is not known yet, because none of the known keys has signed the request.
     Newer,
-    /// The known key, although it has not signed the request: the provider may have replaced it under its id.
+    /// The known key, although it has not signed the request: the provider may have replaced it under the same id.
     Changed,
 }
 

@@ -15,8 +15,8 @@ use super::token::one_of;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// HTTP Basic authentication: the secret is the text form of [`BasicCredentials`]. **Nothing is
-/// signed**: whoever sees one request can make any other.
+/// HTTP Basic authentication. The secret is the text form of [`BasicCredentials`]. **Nothing is signed**: anyone
+/// who sees one request can make any other.
 ///
 /// ```
 /// use idempotent_webhook::provider::signature::{BasicAuth, BasicCredentials};
@@ -35,7 +35,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 pub struct BasicAuth {}
 
 impl BasicAuth {
-    /// In the header `Authorization`.
+    /// Reads the credentials from the header `Authorization`.
     pub fn new() -> Self {
         Self::default()
     }
@@ -98,8 +98,8 @@ impl BasicCredentials {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the user is blank or has a colon, or the password is not UTF-8, or if either begins
-    /// or ends with white space.
+    /// [`SecretError`] if the user is blank or contains a colon, if the password is not UTF-8, or if one of them
+    /// starts or ends with white space.
     pub fn new(user: impl Into<String>, password: Secret) -> Result<Self, SecretError> {
         let user = user.into();
         match is_part(&user, ':') && password.is_last_part() {

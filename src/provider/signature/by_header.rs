@@ -10,11 +10,10 @@ use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// One scheme for requests with a header, and another one for those without it, for providers that
-/// let users choose.
+/// One scheme for requests with a certain header, and another scheme for requests without it.
 ///
-/// It is as weak as the weaker one, and only covers what both cover: whoever can forge the weaker one leaves the header
-/// out.
+/// This is for providers that let users choose. It is only as strong as the weaker scheme, and covers only what
+/// both schemes cover: anyone who can forge the weaker one leaves the header out.
 ///
 /// ```
 /// use http::HeaderName;
@@ -114,14 +113,14 @@ impl SignatureScheme for ByHeader {
         .into()
     }
 
-    /// A secret that one of them can use.
+    /// Accepts a secret that one of the two schemes can use.
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         self.with
             .check_secret(secret)
             .or_else(|_| self.without.check_secret(secret))
     }
 
-    /// As the first one, unless it cannot.
+    /// Signs with the first scheme, or with the second if the first cannot sign.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         self.with
             .sign(request, secret)

@@ -1,4 +1,4 @@
-//! MACs and digests for schemes with code of their own.
+//! MACs and digests for schemes that have their own code.
 
 use sha2::{Digest, Sha256};
 
@@ -30,7 +30,8 @@ pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-/// A digest that identifies a delivery if the provider sends no id: of the path with the query, and the body.
+/// A digest that identifies a delivery if the provider sends no id. It covers the path with the query, and the
+/// body.
 pub(crate) fn request_digest(path_and_query: &str, body: &[u8]) -> String {
     hex::encode(sha256_of([path_and_query.as_bytes(), body]))
 }

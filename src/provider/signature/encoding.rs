@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BAS
 pub enum Encoding {
     /// Lower-case hexadecimal digits.
     Hex,
-    /// Hexadecimal digits, upper-case ones as well.
+    /// Hexadecimal digits, in lower or upper case.
     HexOfAnyCase,
     /// Base64 (RFC 4648, section 4, padded).
     Base64,
@@ -17,7 +17,7 @@ pub enum Encoding {
     Base64Url,
 }
 
-/// A decoded MAC, of any length up to SHA-512's.
+/// A decoded MAC of any length up to that of SHA-512.
 pub(super) struct PresentedMac {
     bytes: [u8; Self::MAX_LEN],
     len: usize,

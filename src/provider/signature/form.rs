@@ -5,12 +5,13 @@ use std::borrow::Cow;
 /// A decoded name and value.
 pub(crate) type Field = (Vec<u8>, Vec<u8>);
 
-/// More than providers send. Without a limit, a body of empty fields, which anyone can send, would
-/// take much memory and time.
+/// More fields than providers send. Without a limit, a body of empty fields, which anyone can send,
+/// would take much memory and time.
 const MAX_FIELDS: usize = 1000;
 
-/// The fields of `application/x-www-form-urlencoded`, decoded, in the order in which they are
-/// written. A `%` without two hexadecimal digits stands for itself. `None` if there are too many.
+/// The decoded fields of `application/x-www-form-urlencoded`, in the order in which they are
+/// written. A `%` without two hexadecimal digits is kept unchanged. `None` if there are too many
+/// fields.
 pub(crate) fn fields(text: &[u8]) -> Option<Vec<Field>> {
     let pairs = || {
         text.split(|byte| *byte == b'&')
@@ -35,7 +36,8 @@ pub(crate) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
     Some(fields)
 }
 
-/// The only value of a field. A repeated field has none: readers differ in which one counts.
+/// The value of a field that occurs once. A repeated field has no value, because readers differ in
+/// which one they use.
 pub(crate) fn only_field<'f>(fields: &'f [Field], name: &str) -> Option<&'f [u8]> {
     let mut found = fields.iter().filter(|(known, _)| known == name.as_bytes());
     match (found.next(), found.next()) {
@@ -82,7 +84,7 @@ pub(crate) fn encode(text: &[u8], safe: &str) -> String {
     encoded
 }
 
-/// A form of one field.
+/// A form with one field.
 pub(crate) fn form(name: &str, value: &[u8]) -> String {
     format!("{name}={}", encode(value, "-_."))
 }

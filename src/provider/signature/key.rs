@@ -20,19 +20,20 @@ pub enum Key {
     Hex,
 }
 
-/// How a key is made, with what only presets need.
+/// How a key is made, including the ways that only presets need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Derivation {
     By(Key),
-    /// The secret is a text, and the key its Unicode normalization form KD.
+    /// The secret is a text, and the key is its Unicode normalization form KD.
     Nfkd,
-    /// The secret is a text for HTML, and the key the text with `&amp;`, `&lt;`, `&gt;`, `&quot;`
-    /// and the numeric references to these characters and to `'` decoded, as WordPress does.
+    /// The secret is a text for HTML, and the key is that text with `&amp;`, `&lt;`, `&gt;`,
+    /// `&quot;` and the numeric references to these characters and to `'` decoded, as WordPress
+    /// does.
     HtmlText,
 }
 
 impl Derivation {
-    /// The key, unless the secret is not one.
+    /// The key. `None` if the secret is not a key of this kind.
     pub(super) fn of(self, secret: &Secret) -> Option<Cow<'_, [u8]>> {
         let secret = secret.expose();
         let key = match self {
@@ -65,7 +66,7 @@ impl Derivation {
     }
 }
 
-/// The text with the character references decoded that WordPress knows.
+/// Decodes the character references that WordPress knows.
 fn unescaped(mut text: &str) -> String {
     let mut decoded = String::new();
     while let Some((before, rest)) = text.split_once('&') {
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(key(By(Key::Base64), "YQ==").as_deref(), Some("61"));
         assert_eq!(key(By(Key::Hex), "61fF").as_deref(), Some("61ff"));
         assert_eq!(key(Nfkd, "plain").as_deref(), Some("706c61696e"));
-        // An e and a combining acute accent, whether or not they were one character.
+        // An e and a combining acute accent, whether or not they were written as one character.
         assert_eq!(key(Nfkd, "\u{e9}").as_deref(), Some("65cc81"));
         assert_eq!(key(Nfkd, "e\u{301}").as_deref(), Some("65cc81"));
         assert_eq!(key(HtmlText, "a&amp;b").as_deref(), Some("612662"));

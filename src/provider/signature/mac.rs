@@ -12,12 +12,12 @@ pub(super) const MAC_LEN: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hash {
-    /// MD5. For providers that have nothing better: as an HMAC it is not known to be broken, but
-    /// no new protocol should use it. Feature `md5`.
+    /// MD5, for providers that have nothing better. As an HMAC it is not known to be broken, but no
+    /// new protocol should use it. Feature `md5`.
     #[cfg(feature = "md5")]
     Md5,
-    /// SHA-1. For providers that have nothing better: as an HMAC it is not known to be broken. Feature
-    /// `sha1`.
+    /// SHA-1, for providers that have nothing better. As an HMAC it is not known to be broken.
+    /// Feature `sha1`.
     #[cfg(feature = "sha1")]
     Sha1,
     /// SHA-256.
@@ -55,7 +55,7 @@ impl Hash {
     }
 }
 
-/// An HMAC in the making.
+/// An HMAC that is being computed.
 pub(super) enum MacBuilder {
     #[cfg(feature = "md5")]
     Md5(Hmac<md5::Md5>),

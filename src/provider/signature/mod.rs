@@ -1,8 +1,7 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
 //!
-//! - [`Hmac`] describes by data where an HMAC is in the headers, and what it covers
-//!   ([`SignedContent`]).
-//! - [`StandardWebhooks`] is the scheme of the specification of that name.
+//! - [`Hmac`] describes by data which header carries an HMAC, and what the HMAC covers ([`SignedContent`]).
+//! - [`StandardWebhooks`] is the scheme of the Standard Webhooks specification.
 //! - [`Jwt`] is for JSON Web Tokens, with a secret or with keys that are fetched.
 //! - [`Token`] and [`BasicAuth`] are for providers that send a secret and sign nothing.
 //! - [`ByHeader`] chooses between two schemes.
@@ -58,9 +57,9 @@ pub use tolerance::Tolerance;
 #[cfg(feature = "x509")]
 pub use x509::{CertificateError, X509Chain};
 
-/// The value of a header that must be there exactly once, in visible ASCII.
+/// The value of a header that must occur exactly once, in visible ASCII.
 ///
-/// If a header is repeated, it is unclear which one counts, and a proxy may choose another one.
+/// If a header is repeated, it is unclear which value counts, and a proxy may choose the other one.
 pub(crate) fn only_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -75,7 +74,7 @@ pub(crate) fn only_value<'a>(
     }
 }
 
-/// Whether a text is a UUID, which can change neither an address nor the borders of the signed content.
+/// Whether a text is a UUID, which can change neither an address nor the boundaries of the signed content.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let is_at = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
@@ -93,13 +92,13 @@ fn first_value<'a>(
         .iter()
         .find(|name| headers.contains_key(*name))
         .or(names.first())
-        // Every scheme names at least one.
+        // Every scheme names at least one header.
         .ok_or(SignatureError::NoMatch)?;
     Ok((name, only_value(headers, name)?))
 }
 
-/// Whether `is_signed` is true for one of the secrets. If it is for none, one of the errors is returned. An error about a
-/// key that may yet be fetched comes before the others.
+/// Checks that `is_signed` is true for one of the secrets. If it is true for none, one of the errors is returned.
+/// An error about a key that can still be fetched takes precedence.
 #[cfg(any(feature = "p256", feature = "rsa"))]
 pub(crate) fn signed_under_one_of(
     request: &SignedRequest<'_>,
@@ -112,7 +111,7 @@ pub(crate) fn signed_under_one_of(
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(_) if request.may_fetch(&found) => {}
-            // Another secret may be the right one, so that nobody knows.
+            // The secret whose key could not be fetched may be the right one, so its error stays.
             Err(error)
                 if matches!(found, SignatureError::KeyNotFetched(_))
                     && !request.may_fetch(&error) => {}

@@ -3,9 +3,10 @@
 use super::digests::hmac;
 use super::mac::{ExpectedMac, Hash};
 
-/// Whether two secret texts or MACs are the same. The time depends on their lengths only.
+/// Whether two secret texts or MACs are the same. The time it takes depends only on their lengths.
 ///
-/// It compares their HMACs under one key. These have the same length, and reveal nothing about where the texts differ.
+/// The comparison is between HMACs of the two under one key. The HMACs have the same length, and reveal nothing
+/// about where the texts differ.
 pub(crate) fn is_same(expected: &[u8], presented: &[u8]) -> bool {
     let presented = hmac(Hash::Sha256, expected, [presented]);
     ExpectedMac::of(expected, [expected]).matches(&presented)

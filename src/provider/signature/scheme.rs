@@ -17,10 +17,9 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
 ///
-/// [`Hmac`](super::Hmac) describes most providers by data, and
-/// [`StandardWebhooks`](super::StandardWebhooks) those that follow that specification. Implement
-/// this trait for a scheme that they cannot describe, and pass the value to
-/// [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
+/// [`Hmac`](super::Hmac) describes most providers by data, and [`StandardWebhooks`](super::StandardWebhooks)
+/// describes those that follow that specification. Implement this trait for a scheme that neither of them can
+/// describe, and pass the value to [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
 ///
 /// ```
 /// use http::HeaderName;
@@ -58,7 +57,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 ///     }
 /// }
 ///
-/// /// In constant time: the time does not tell where the first difference is.
+/// /// Compares in constant time: the time does not reveal where the first difference is.
 /// fn same(a: &[u8], b: &[u8]) -> bool {
 ///     a.len() == b.len() && a.iter().zip(b).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
 /// }
@@ -77,7 +76,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// # }
 /// ```
 pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
-    /// Rejects requests that can be rejected by the head alone, before the body is read.
+    /// Rejects requests that can be rejected by their head alone, before the body is read.
     ///
     /// # Errors
     ///
@@ -91,7 +90,7 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     ///
     /// The age of the signature is checked afterwards, by [`Tolerance`](super::Tolerance).
     ///
-    /// MACs must be compared in constant time.
+    /// Compare MACs in constant time.
     ///
     /// # Errors
     ///
@@ -114,38 +113,40 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Whether the signature covers every byte of the body. `false` for a form whose decoded fields are signed: whoever
-    /// has captured a request can write the same fields in another way, which has another digest. Default:
-    /// [`signs_body`](Self::signs_body).
+    /// Whether the signature covers every byte of the body.
+    ///
+    /// Return `false` for a form whose decoded fields are signed: anyone who has captured a request can write the
+    /// same fields in another way, and the body then has another digest. Default: [`signs_body`](Self::signs_body).
     fn signs_body_bytes(&self) -> bool {
         self.signs_body()
     }
 
-    /// Whether the signature covers a time, which [`verify`](Self::verify) returns with
-    /// [`Signed::at`]. `true` also for a scheme that signs a time only in some requests. Default: `false`.
+    /// Whether the signature covers a time, which [`verify`](Self::verify) returns with [`Signed::at`]. Return
+    /// `true` even if the scheme signs a time only in some requests. Default: `false`.
     fn signs_time(&self) -> bool {
         false
     }
 
     /// Whether the signature covers [`SignedRequest::url`], or a part of it that is not known without
-    /// [`Provider::public_url`](crate::Provider::public_url). If a signature does not match, the log names that as a
-    /// possible cause, too.
+    /// [`Provider::public_url`](crate::Provider::public_url). If it does and a signature does not match, the log
+    /// also names the URL as a possible cause.
     fn signs_url(&self) -> bool {
         false
     }
 
-    /// Whether no request verifies without [`Provider::public_url`](crate::Provider::public_url): a layer whose provider
-    /// has none is then not built. Default: [`signs_url`](Self::signs_url).
+    /// Whether no request can be verified without [`Provider::public_url`](crate::Provider::public_url). If so, a
+    /// layer is not built for a provider that has no public URL. Default: [`signs_url`](Self::signs_url).
     fn needs_public_url(&self) -> bool {
         self.signs_url()
     }
 
-    /// The exact bytes that the signature of a request covers, to find out why it does not match. They contain nothing
-    /// of the secret. Default: `None`, the scheme does not say.
+    /// The exact bytes that the signature of a request covers, to find out why a signature does not match.
+    ///
+    /// They contain nothing of the secret. Default: `None`, which means that the scheme does not reveal them.
     ///
     /// # Errors
     ///
-    /// A [`SignatureError`] if the request lacks a part of it.
+    /// A [`SignatureError`] if the request lacks a part of the content.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,
@@ -159,34 +160,36 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         Cow::Borrowed("custom")
     }
 
-    /// Whether the signature covers the [`Signed::value`] of this name. Default: if it
-    /// [covers the body](Self::signs_body).
+    /// Whether the signature covers the [`Signed::value`] of this name. Default: `true` if it [covers the
+    /// body](Self::signs_body).
     fn signs_value(&self, name: &str) -> bool {
         let _ = name;
         self.signs_body()
     }
 
-    /// Whether requests are verified by [keys](SignedRequest::keys) that are not among the secrets, so that
+    /// Whether requests are verified with [keys](SignedRequest::keys) that are not among the secrets. If so,
     /// [`Provider::keys`](crate::Provider::keys) must be set. Default: `false`.
     fn needs_keys(&self, secrets: &Secrets) -> bool {
         let _ = secrets;
         false
     }
 
-    /// Whether it takes secrets. If so, it must not accept a request without any, and a [`KeySource`] cannot take the
-    /// place of the secrets. Default: `true`.
+    /// Whether the scheme takes secrets. If it does, it must not accept a request when there are none, and a
+    /// [`KeySource`] cannot replace the secrets. Default: `true`.
     fn takes_secrets(&self) -> bool {
         true
     }
 
-    /// A secret that the scheme can use, and that is nobody's. The request of an unknown tenant is verified with it,
-    /// which takes about the same work. The time can still distinguish it from a known tenant: by the number of
-    /// secrets, and, if keys are fetched, by the fetches. Default: a short text in base64.
+    /// A secret that the scheme can use and that belongs to nobody.
+    ///
+    /// A request for an unknown tenant is verified with it, so that the verification takes about the same work as
+    /// for a known tenant. The response time can still distinguish the two: by the number of secrets and, if keys
+    /// are fetched, by the fetches. Default: a short text in base64.
     fn dummy_secret(&self) -> Secret {
         Secret::dummy()
     }
 
-    /// The parameters of the query that contain a secret. They are not kept with a request. Default: none.
+    /// The query parameters that contain a secret. They are not kept with a request. Default: none.
     fn secret_parameters(&self) -> &'static [&'static str] {
         &[]
     }
@@ -201,12 +204,11 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Signs a request as the provider does, for
-    /// `TestDelivery` of the feature `testing`.
+    /// Signs a request as the provider does, for `TestDelivery` of the feature `testing`.
     ///
     /// # Errors
     ///
-    /// [`SignError`] if the scheme cannot sign, as by default, or not with this secret.
+    /// [`SignError`] if the scheme cannot sign, which is the default, or cannot sign with this secret.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let _ = (request, secret);
         Err(SignError::new("the scheme does not implement `sign`"))
@@ -224,8 +226,9 @@ pub struct SignedRequest<'a> {
 }
 
 impl<'a> SignedRequest<'a> {
-    /// A request with its exact raw body. The URL that the provider has called is not known;
-    /// [`Provider::verify`](crate::Provider::verify) takes it from
+    /// A request with its exact raw body.
+    ///
+    /// The URL that the provider called is not known. [`Provider::verify`](crate::Provider::verify) takes it from
     /// [`Provider::public_url`](crate::Provider::public_url).
     pub fn new(head: &'a Parts, body: &'a [u8]) -> Self {
         Self {
@@ -252,13 +255,15 @@ impl<'a> SignedRequest<'a> {
         self
     }
 
-    /// The keys at an address, among which at least one has this id, or any keys without an id. The layer
-    /// fetches them if [`Provider::keys`](crate::Provider::keys) says so, and verifies the request again.
+    /// The keys at an address, if at least one of them has this id or no id. If `id` is `None`, any keys.
+    ///
+    /// If a key must be fetched and [`Provider::keys`](crate::Provider::keys) allows it, the layer fetches the keys
+    /// and verifies the request again.
     ///
     /// # Errors
     ///
-    /// [`SignatureError::KeyNotFetched`] if they must be fetched first,
-    /// [`SignatureError::UnknownKey`] if there is none with this id.
+    /// [`SignatureError::KeyNotFetched`] if the keys must be fetched first, [`SignatureError::UnknownKey`] if no
+    /// key has this id.
     pub fn keys(
         &self,
         request: &KeyRequest,
@@ -267,8 +272,8 @@ impl<'a> SignedRequest<'a> {
         self.look_up(request, id.map_or(Wanted::Any, Wanted::Id))
     }
 
-    /// Checks that the request is signed with the key at an address that has this id, or with any of them if it
-    /// names none.
+    /// Checks that the request is signed with the key of this id at an address or, if the request names no id, with
+    /// any of the keys there.
     pub(crate) fn check_signed_with_key_at(
         &self,
         request: &KeyRequest,
@@ -283,7 +288,7 @@ impl<'a> SignedRequest<'a> {
         match (is_signed, id) {
             (true, _) => Ok(()),
             (false, Some(_)) => Err(self.no_match_of_key_at(request)),
-            // The provider may have a new one.
+            // The provider may have a new key.
             (false, None) => Err(self.no_match(request, Wanted::Newer)),
         }
     }
@@ -300,7 +305,7 @@ impl<'a> SignedRequest<'a> {
         }
     }
 
-    /// Whether this key was not tried to fetch yet.
+    /// Whether the error asks for a key that has not been tried for this request yet.
     #[cfg(any(feature = "p256", feature = "rsa"))]
     pub(super) fn may_fetch(&self, error: &SignatureError) -> bool {
         match error {
@@ -328,7 +333,7 @@ impl<'a> SignedRequest<'a> {
         }
     }
 
-    /// The keys that are given to the provider, for schemes that fetch none.
+    /// The keys that were given to the provider, for schemes that fetch none.
     #[cfg(feature = "x509")]
     pub(crate) fn given_keys(&self) -> Option<&'a KeySet> {
         self.keys?.get_given().map(|keys| &**keys)
@@ -339,7 +344,7 @@ impl<'a> SignedRequest<'a> {
         &self.head.method
     }
 
-    /// The URL that the provider has called: its public base, then the exact path and query.
+    /// The URL that the provider called: its public base, followed by the exact path and query.
     ///
     /// # Errors
     ///
@@ -349,19 +354,19 @@ impl<'a> SignedRequest<'a> {
         Ok(base.url_of(self.head))
     }
 
-    /// The path and the query of [`url`](Self::url), or, without a public URL, those that the
-    /// server has received.
+    /// The path and the query of [`url`](Self::url) or, without a public URL, the path and the query that the
+    /// server received.
     pub fn public_path_and_query(&self) -> String {
         public_path_and_query(self.public_url, self.head)
     }
 
-    /// The path and the query as the server has received them, also under `Router::nest` of axum.
+    /// The path and the query as the server received them, even under axum's `Router::nest`.
     pub fn path_and_query(&self) -> &'a str {
         path_and_query(self.head)
     }
 
-    /// The URI. Under `Router::nest` of axum it lacks the prefix, which
-    /// [`path_and_query`](Self::path_and_query) has.
+    /// The URI. Under axum's `Router::nest`, it lacks the prefix, which [`path_and_query`](Self::path_and_query)
+    /// includes.
     pub fn uri(&self) -> &'a Uri {
         &self.head.uri
     }
@@ -399,14 +404,14 @@ impl Signed {
         self
     }
 
-    /// The signature counts from this time on, whatever the tolerance.
+    /// Makes the signature count only from this time on, regardless of the tolerance.
     #[must_use]
     pub fn valid_from(mut self, time: SystemTime) -> Self {
         self.valid_from = Some(time);
         self
     }
 
-    /// The signature counts until this time, whatever the tolerance.
+    /// Makes the signature count only until this time, regardless of the tolerance.
     #[must_use]
     pub fn expires(mut self, time: SystemTime) -> Self {
         self.expires = Some(time);
@@ -464,25 +469,25 @@ pub enum SignatureError {
     NoPublicUrl,
     /// The signature is well-formed, but wrong for this request with any of the secrets.
     NoMatch,
-    /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
-    /// a key of another kind.
+    /// No signature matches, and the scheme cannot use one of the secrets: the secret is not base64, or is a key of
+    /// another kind.
     UnusableSecret,
-    /// The key is not fetched yet, or could not be. The layer rejects such a request with 503, so that it comes
-    /// again.
+    /// The key was not fetched yet, or could not be fetched. The layer rejects such a request with 503, so that the
+    /// provider sends it again.
     KeyNotFetched(KeyNotFetched),
-    /// The request says that it is signed by another algorithm than the provider's.
+    /// The request says that it is signed by an algorithm other than the provider's.
     OtherAlgorithm,
-    /// The signature is by an algorithm, which this crate only has with the feature of this name.
+    /// The signature uses an algorithm that needs this crate's feature of this name.
     FeatureOff(&'static str),
-    /// The provider has no key of the id that the request names.
+    /// The provider has no key with the id that the request names.
     UnknownKey,
-    /// The certificates do not end at a certificate of the provider's, or are not valid. Feature `x509`.
+    /// The certificates do not lead to a certificate of the provider, or are not valid. Feature `x509`.
     #[cfg(feature = "x509")]
     Certificate(super::x509::CertificateError),
-    /// The request is for another receiver, or from another sender, than was configured. The text says which
-    /// part of it.
+    /// The request is for another receiver, or from another sender, than the configured one. The text says which
+    /// part of the request shows it.
     NotForUs(&'static str),
-    /// The request names no tenant, or one whose name is not usable, so there is no secret.
+    /// The request names no tenant, or a tenant whose name is not usable, so there is no secret.
     NoTenant,
     /// The tenant is unknown, so there is no secret.
     UnknownTenant,
@@ -506,12 +511,12 @@ pub enum SignatureError {
     },
     /// The signature is valid, but has [expired](Signed::expires) by its own time.
     Expired {
-        /// Since when, by this machine's clock.
+        /// How long ago, by this machine's clock.
         ago: Duration,
     },
-    /// The signature is valid, but not yet [valid](Signed::valid_from) by its own time.
+    /// The signature matches, but by its own time it is [not valid yet](Signed::valid_from).
     NotYetValid {
-        /// How far that time is away, by this machine's clock.
+        /// How long until it is valid, by this machine's clock.
         starts_in: Duration,
     },
 }
@@ -581,8 +586,9 @@ impl fmt::Display for SignatureError {
 
 impl std::error::Error for SignatureError {}
 
-/// A key that has to be fetched before a request can be verified:
-/// [`Provider::verify_fetching`](crate::Provider::verify_fetching) does it.
+/// A key that must be fetched before a request can be verified.
+///
+/// [`Provider::verify_fetching`](crate::Provider::verify_fetching) fetches it.
 #[derive(Clone, Debug)]
 pub struct KeyNotFetched(Arc<(KeyRequest, String)>);
 
@@ -601,11 +607,11 @@ impl KeyNotFetched {
     }
 }
 
-/// A fetch for a request.
+/// A fetch that was tried for a request.
 #[derive(Debug)]
 pub(crate) struct TriedFetch {
     pub(crate) needed: KeyNotFetched,
-    /// Whether the address could be asked, whether or not it has answered.
+    /// Whether the address could be asked, regardless of whether it answered.
     pub(crate) was_asked: bool,
 }
 

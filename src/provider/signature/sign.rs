@@ -1,4 +1,4 @@
-//! Signing, the reverse of verification, for tests.
+//! Signing of requests, the reverse of verification. For tests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::provider::public_url::{PublicUrl, path_and_query, public_path_and_que
 
 /// A request that a [`SignatureScheme`](super::SignatureScheme) signs as the provider does.
 ///
-/// The delivery id and the event type are in their places already.
+/// The delivery id and the event type have already been written into it.
 #[derive(Debug)]
 pub struct UnsignedRequest {
     head: Parts,
@@ -100,12 +100,12 @@ impl UnsignedRequest {
         self.time
     }
 
-    /// The first of the keys that are given to the provider, with its id. It signs if it is a private one.
+    /// The first of the keys that were given to the provider, with its id. If it is a private key, it signs.
     pub(crate) fn signing_key(&self) -> Option<(Option<&str>, &PublicKey)> {
         self.keys.as_ref()?.first()
     }
 
-    /// The keys that are given to the provider.
+    /// The keys that were given to the provider.
     #[cfg(feature = "x509")]
     pub(crate) fn given_keys(&self) -> Option<&KeySet> {
         self.keys.as_deref()
@@ -115,7 +115,7 @@ impl UnsignedRequest {
     ///
     /// # Errors
     ///
-    /// [`SignError`] if the value cannot be in a header.
+    /// [`SignError`] if the value cannot be put into a header.
     pub fn insert_header(
         &mut self,
         name: HeaderName,
@@ -138,7 +138,7 @@ impl UnsignedRequest {
 pub struct SignError(&'static str);
 
 impl SignError {
-    /// There is no private key, and the secret is not one.
+    /// There is no private key, and the secret is not a private key either.
     pub(crate) fn no_key() -> Self {
         Self::new(
             "there is no private key to sign with: give one by `KeySource::given`, or as the secret",
@@ -151,7 +151,7 @@ impl SignError {
     }
 }
 
-/// The text form of a preset's value cannot be read.
+/// For a preset's value whose text form cannot be read.
 impl From<SecretError> for SignError {
     fn from(error: SecretError) -> Self {
         Self(error.reason())

@@ -43,7 +43,7 @@ pub(super) enum Part {
     Timestamp,
     Id,
     Body,
-    /// As bytes, or as a text.
+    /// As bytes, or encoded as a text.
     BodySha256(Option<Encoding>),
     Method,
     Url,
@@ -60,7 +60,7 @@ pub(super) enum Case {
     Lower,
 }
 
-/// The parts of a request.
+/// The values of the parts, in one request.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     pub(super) timestamp: &'a str,
@@ -68,14 +68,14 @@ pub(super) struct Values<'a> {
     pub(super) body: &'a [u8],
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
-    /// Empty if nothing of it is signed.
+    /// Empty if no part of it is signed.
     pub(super) path_and_query: &'a str,
-    /// Empty if it is not signed.
+    /// Empty if the URL is not signed.
     pub(super) url: &'a str,
 }
 
 impl SignedContent {
-    /// No content yet.
+    /// Content without any parts yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -122,26 +122,25 @@ impl SignedContent {
         self.with(Part::Method)
     }
 
-    /// The URL that the provider has called. It needs
-    /// [`Provider::public_url`](crate::Provider::public_url).
+    /// The URL that the provider called. It needs [`Provider::public_url`](crate::Provider::public_url).
     #[must_use]
     pub fn url(self) -> Self {
         self.with(Part::Url)
     }
 
-    /// The path and the query, as the server has received them.
+    /// The path and the query, as the server received them.
     #[must_use]
     pub fn path_and_query(self) -> Self {
         self.with(Part::PathAndQuery)
     }
 
-    /// The value of a header. A request that lacks it is rejected.
+    /// The value of a header. A request without the header is rejected.
     #[must_use]
     pub fn header(self, name: HeaderName) -> Self {
         self.with(Part::Header(name))
     }
 
-    /// The first value with this name in the query, decoded. A request that lacks it is rejected.
+    /// The first value with this name in the query, decoded. A request without such a value is rejected.
     #[must_use]
     pub fn query_value(self, name: impl Into<Cow<'static, str>>) -> Self {
         self.with(Part::QueryValue(name.into(), Case::AsSent))
@@ -153,13 +152,14 @@ impl SignedContent {
         self.with(Part::QueryValue(name.into(), Case::Lower))
     }
 
-    /// A string or an integer in the JSON body. A request that lacks it is rejected.
+    /// A string or an integer in the JSON body. A request without such a value is rejected.
     #[must_use]
     pub(crate) fn json_value(self, path: JsonPath) -> Self {
         self.with(Part::JsonValue(path))
     }
 
-    /// Parts that are left out together if the request lacks one of their values, or has a blank header or query value.
+    /// Parts that are left out together if the request lacks one of their values, or if a header or query value
+    /// among them is blank.
     #[must_use]
     pub fn optional(self, content: Self) -> Self {
         self.with(Part::Optional(content.parts))
@@ -170,19 +170,19 @@ impl SignedContent {
         self
     }
 
-    /// Whether it has a part, even an optional one.
+    /// Whether the content includes this part, even as an optional part.
     pub(super) fn has(&self, part: &Part) -> bool {
         has(&self.parts, &|own| own == part)
     }
 
-    /// Whether it has the body or its digest.
+    /// Whether the content includes the body or its digest.
     pub(super) fn has_body(&self) -> bool {
         has(&self.parts, &|part| {
             matches!(part, Part::Body | Part::BodySha256(_))
         })
     }
 
-    /// Whether it has the path, or anything of the query.
+    /// Whether the content includes the path, or a part of the query.
     pub(super) fn has_uri(&self) -> bool {
         has(&self.parts, &|part| {
             matches!(part, Part::PathAndQuery | Part::QueryValue(..))
@@ -262,7 +262,7 @@ fn feed(
     Ok(())
 }
 
-/// `feed` with a type that does not grow with each level.
+/// Like `feed`, but with a type that does not grow with each level.
 fn feed_all(
     parts: &[Part],
     values: &Values<'_>,

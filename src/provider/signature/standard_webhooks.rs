@@ -20,9 +20,9 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// The scheme of [Standard Webhooks](https://www.standardwebhooks.com), with the headers of the specification or of
 /// Svix.
 ///
-/// The signature header is a list separated by spaces. The signed content is
-/// `{id}.{timestamp}.{body}`, so the delivery id is covered. An id with a full stop is rejected,
-/// as the specification requires: it would make the content ambiguous.
+/// The signature header is a list separated by spaces. The signed content is `{id}.{timestamp}.{body}`, so the
+/// delivery id is covered. An id that contains a dot is rejected, as the specification requires, because it would
+/// make the content ambiguous.
 ///
 /// | secret | key | signatures |
 /// |---|---|---|
@@ -30,9 +30,9 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// | `whpk_<base64>` | an ed25519 public key | `v1a,<base64>` |
 /// | `whsk_<base64>` | the public half of an ed25519 key pair | `v1a,<base64>` |
 ///
-/// The last two need the feature `ed25519`. Any other secret is refused when the layer is built
-/// ([`Provider::check_secrets`](crate::Provider::check_secrets)). Other providers, such as
-/// Stripe, use the whole text of a `whsec_…` secret as the key.
+/// The last two rows need the feature `ed25519`. Any other secret is refused when the layer is built
+/// ([`Provider::check_secrets`](crate::Provider::check_secrets)). Providers with other schemes, such as Stripe, use
+/// the whole text of a `whsec_…` secret as the key.
 #[derive(Clone, Debug)]
 pub struct StandardWebhooks {
     ids: Vec<HeaderName>,
@@ -45,12 +45,12 @@ pub struct StandardWebhooks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     Specification,
-    /// Secrets begin with `v1,whsec_`, and several are joined by `|`. Signatures are joined by a
-    /// comma and a space.
+    /// Secrets start with `v1,whsec_`, and several secrets are joined by `|`. Signatures are joined by a comma and
+    /// a space.
     Supabase,
     /// A secret without `whsec_` is the key itself.
     RawSecret,
-    /// The same, and a signature need not have its version.
+    /// Like `RawSecret`, and a signature may also lack its version.
     OpenAi,
 }
 
@@ -112,7 +112,7 @@ impl StandardWebhooks {
 
     fn read<'a>(&'a self, headers: &'a HeaderMap) -> Result<Head<'a>, SignatureError> {
         let (name, id) = first_value(headers, &self.ids)?;
-        // Ambiguous: `a.1` at time 2 has the same content as `a` at time 1 with a body that begins with `2.`.
+        // Ambiguous: `a.1` at time 2 has the same content as `a` at time 1 with a body that starts with `2.`.
         if id.contains('.') {
             return Err(SignatureError::MalformedHeader(name.clone()));
         }
@@ -179,8 +179,8 @@ impl SignatureScheme for StandardWebhooks {
     }
 
     fn signed_headers(&self) -> &[HeaderName] {
-        // The id is signed in the first of them that is present, which is the one that a `Source`
-        // with the same alternatives reads.
+        // The id is signed in the first of these headers that is present. A `Source` with the same alternatives
+        // reads the same header.
         &self.ids
     }
 
@@ -208,7 +208,8 @@ impl SignatureScheme for StandardWebhooks {
         let time = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
         let id = match first_value(request.headers(), &self.ids) {
             Ok((_, id)) => id.to_owned(),
-            // The delivery id is not this one: the same for each request of one delivery will do.
+            // The delivery id is found elsewhere, so this can be any id that is the same for each request of one
+            // delivery.
             Err(SignatureError::MissingHeader(name)) => {
                 let id = format!("msg_{}", sha256_hex(request.body()));
                 request.insert_header(name, id.as_str())?;
@@ -238,8 +239,8 @@ impl SignatureScheme for StandardWebhooks {
     }
 }
 
-/// The limit keeps a sender from filling the header with them: each takes about ten times as
-/// long as a MAC of a small body.
+/// The limit keeps a sender from filling the header with signatures: each takes about ten times as long to verify
+/// as a MAC of a small body.
 #[cfg(feature = "ed25519")]
 const MAX_ED25519_SIGNATURES: usize = 20;
 
@@ -263,7 +264,7 @@ impl Key {
         if let Some(public) = text.strip_prefix("whpk_") {
             Self::ed25519(&BASE64.decode(public).ok()?)
         } else if let Some(pair) = text.strip_prefix("whsk_") {
-            // The private half first, then the public one.
+            // The private half comes first, then the public half.
             Self::ed25519(BASE64.decode(pair).ok()?.get(32..)?)
         } else {
             let key = BASE64.decode(text.strip_prefix("whsec_").unwrap_or(text));
@@ -282,7 +283,7 @@ impl Key {
     }
 }
 
-/// Whether it is a key of a pair, by its prefix.
+/// Whether the secret is an ed25519 key, judged by its prefix.
 fn is_ed25519(secret: &[u8]) -> bool {
     secret.starts_with(b"whpk_") || secret.starts_with(b"whsk_")
 }
@@ -314,7 +315,7 @@ fn content<'a>(id: &'a str, timestamp: &'a str, body: &'a [u8]) -> [&'a [u8]; 5]
     [id.as_bytes(), b".", timestamp.as_bytes(), b".", body]
 }
 
-/// The signature of a request, as its head has it.
+/// The signature of a request, as read from the head.
 struct Head<'a> {
     id: &'a str,
     timestamp: &'a str,
@@ -324,7 +325,7 @@ struct Head<'a> {
 }
 
 impl Variant {
-    /// The secrets in a text that may have several.
+    /// The secrets in a text that may contain several.
     fn parts(self, secret: &Secret) -> impl Iterator<Item = &[u8]> {
         secret
             .expose()

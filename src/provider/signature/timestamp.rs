@@ -38,7 +38,7 @@ impl TimeFormat {
     }
 }
 
-/// Parses a Unix time of digits and nothing else.
+/// Parses a Unix time that consists of digits only.
 pub(crate) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
 }
 
 /// Parses a time such as `2023-11-14T22:13:20.123456789Z` or `2020-01-01T00:00:00-07:00`, not
-/// before 1970. Digits beyond nanoseconds are dropped, and a leap second is the second after.
+/// before 1970. Digits beyond nanoseconds are dropped. A leap second counts as the second after it.
 fn rfc_3339(text: &str) -> Option<SystemTime> {
     let (date, time) = text.split_once(['T', 't'])?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
@@ -93,7 +93,7 @@ fn offset_seconds(text: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(hours * 3600 + minutes * 60)
 }
 
-/// Numbers of exactly so many digits.
+/// Parses numbers that have exactly these widths in digits.
 fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[i64; N]> {
     let mut parts = text.split(separator);
     let mut numbers = [0; N];
@@ -109,7 +109,7 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
 
 /// The time in UTC, in whole seconds.
 pub(crate) fn to_rfc_3339(time: SystemTime) -> String {
-    // Four digits hold no later year than 9999.
+    // Four digits cannot hold a year after 9999.
     let seconds = to_unix_time(time, TimeUnit::Seconds).min(253_402_300_799);
     let seconds = i64::try_from(seconds).unwrap_or_default();
     let (days, second) = (seconds / 86_400, seconds % 86_400);

@@ -10,10 +10,10 @@ use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
 use crate::provider::{Secret, Secrets};
 
-/// The secret itself, in a header. **Nothing is signed**: whoever sees one request can make any
+/// The secret itself, in a header. **Nothing is signed**: anyone who sees one request can make any
 /// other.
 ///
-/// It is compared byte by byte, in constant time.
+/// The token is compared byte by byte, in constant time.
 ///
 /// ```
 /// use http::HeaderName;
@@ -50,7 +50,8 @@ impl Token {
         self
     }
 
-    /// The text after the prefix. A scheme of HTTP such as `Bearer` has no case (RFC 9110).
+    /// The text after the prefix. The case of an HTTP authentication scheme such as `Bearer` does
+    /// not matter (RFC 9110).
     fn token<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8], SignatureError> {
         let value = one_value(headers, &self.header)?;
         match value.split_at_checked(self.prefix.len()) {
@@ -89,7 +90,7 @@ impl SignatureScheme for Token {
     }
 }
 
-/// The bytes of a header that must be there exactly once. A token need not be ASCII.
+/// The bytes of a header that must occur exactly once. A token need not be ASCII.
 pub(crate) fn one_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,

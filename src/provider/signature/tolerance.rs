@@ -7,8 +7,8 @@ use super::timestamp::whole_seconds;
 
 /// How far the time of signing may be from the time of receipt.
 ///
-/// Both limits are inclusive, in whole seconds: with 300 seconds, a signature that is exactly
-/// 300 seconds old passes. It only applies to schemes that sign a time.
+/// Both limits are inclusive, in whole seconds: with 300 seconds, a signature that is exactly 300 seconds old
+/// passes. The tolerance only applies to schemes that sign a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
     past: Option<Duration>,
@@ -40,7 +40,7 @@ impl Tolerance {
         }
     }
 
-    /// Another limit on the limited sides. If none was limited, both are.
+    /// Sets another limit for the sides that are limited. If no side was limited, both are limited.
     #[must_use]
     pub const fn with_limit(self, limit: Duration) -> Self {
         match self.future {
@@ -49,7 +49,7 @@ impl Tolerance {
         }
     }
 
-    /// How old a signature may be. `None`: any age.
+    /// How old a signature may be. `None` means any age.
     pub const fn past(self) -> Option<Duration> {
         self.past
     }

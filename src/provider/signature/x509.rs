@@ -12,7 +12,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 use super::PublicKey;
 
-/// A certificate that is not verified.
+/// A certificate that has not been verified.
 #[derive(Clone)]
 pub(crate) struct Certificate {
     der: Vec<u8>,
@@ -42,8 +42,9 @@ impl Certificate {
         PublicKey::from_der(&key.to_der().ok()?)
     }
 
-    /// Checks that it was valid at a time, and is for a name that `is_meant`. For a certificate that comes without
-    /// its issuers from an address of the provider's own, whose TLS vouches for it.
+    /// Checks that the certificate was valid at a time, and is for a name that `is_meant` accepts. This is for a
+    /// certificate that comes without its issuers from an address of the provider's own, because the address's TLS
+    /// vouches for it.
     pub(crate) fn check(
         &self,
         at: SystemTime,
@@ -70,8 +71,8 @@ impl Certificate {
         is_meant.then_some(()).ok_or(CertificateError::Name)
     }
 
-    /// The DNS names among its alternative names. The common name counts only where there are none (RFC 6125,
-    /// section 6.4.4).
+    /// The DNS names among the certificate's alternative names. The common name counts only if there are none
+    /// (RFC 6125, section 6.4.4).
     fn dns_names(&self) -> Result<Vec<String>, CertificateError> {
         let extension = self
             .parsed
@@ -99,7 +100,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// Why certificates do not prove whose a key is.
+/// Why certificates do not prove who owns a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CertificateError {
@@ -107,13 +108,13 @@ pub enum CertificateError {
     Malformed,
     /// There are more certificates, or fewer, than the provider sends.
     Length,
-    /// They do not end at the root, or one of them may not issue others.
+    /// The chain does not end at the root, or a certificate in it may not issue others.
     UnknownIssuer,
     /// A certificate was not valid yet.
     NotYetValid,
     /// A certificate had expired.
     Expired,
-    /// A certificate lacks an extension that the provider's own have.
+    /// A certificate lacks an extension that the provider's own certificates have.
     MissingExtension,
     /// The certificate is for another name.
     Name,
@@ -138,13 +139,14 @@ impl fmt::Display for CertificateError {
 
 impl std::error::Error for CertificateError {}
 
-/// A chain of three certificates that a request brings, and that must end at a known root: the one that signs, the one
-/// that has issued it, and the root. For a
+/// A chain of three certificates that a request carries, and that must end at a known root.
+///
+/// The three are the certificate that signs, the certificate of its issuer, and the root. Use the chain in a
 /// [`SignatureScheme`](super::SignatureScheme) of your own. Feature `x509`.
 ///
-/// It is checked by `rustls-webpki`: the signatures (ECDSA with P-256, P-384 or P-521, RSA from 2048 bits,
-/// Ed25519), the validity of the first two, and that the issuer is a CA. The root is trusted as it is. Whether a
-/// certificate is revoked is not checked.
+/// `rustls-webpki` checks the signatures (ECDSA with P-256, P-384 or P-521, RSA from 2048 bits, Ed25519), the
+/// validity of the first two certificates, and that the issuer is a CA. The root is trusted as it is. Whether a
+/// certificate has been revoked is not checked.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -168,7 +170,7 @@ impl X509Chain {
     ///
     /// # Errors
     ///
-    /// [`CertificateError::Malformed`] if it cannot be read.
+    /// [`CertificateError::Malformed`] if the root cannot be read.
     pub fn new(root: &str) -> Result<Self, CertificateError> {
         let root = Certificate::from_pem(root).ok_or(CertificateError::Malformed)?;
         Ok(Self::of(root))
@@ -182,34 +184,34 @@ impl X509Chain {
         }
     }
 
-    /// The certificate that signs has an extension with this OID, such as `1.2.840.113635.100.6.11.1`.
+    /// Requires the certificate that signs to have an extension with this OID, such as `1.2.840.113635.100.6.11.1`.
     ///
     /// # Panics
     ///
-    /// If it is not an OID.
+    /// If `oid` is not an OID.
     #[must_use]
     pub fn leaf_extension(mut self, oid: &str) -> Self {
         self.leaf_extension = Some(ObjectIdentifier::new_unwrap(oid));
         self
     }
 
-    /// The certificate that has issued it has an extension with this OID.
+    /// Requires the issuer's certificate to have an extension with this OID.
     ///
     /// # Panics
     ///
-    /// If it is not an OID.
+    /// If `oid` is not an OID.
     #[must_use]
     pub fn issuer_extension(mut self, oid: &str) -> Self {
         self.issuer_extension = Some(ObjectIdentifier::new_unwrap(oid));
         self
     }
 
-    /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third one is not read:
-    /// the known root takes its place.
+    /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third certificate
+    /// is not read: the known root takes its place.
     ///
     /// # Errors
     ///
-    /// A [`CertificateError`] that says what is wrong with it.
+    /// A [`CertificateError`] that says what is wrong with the chain.
     pub fn verify(&self, chain: &[Vec<u8>], at: SystemTime) -> Result<PublicKey, CertificateError> {
         let [leaf, issuer, _] = chain else {
             return Err(CertificateError::Length);
@@ -252,7 +254,7 @@ impl X509Chain {
                 None,
             )
             .map_err(|error| fault(&error))?;
-        // Otherwise the issuer, whose extension counts, would not be the one that has issued it.
+        // Otherwise, the certificate whose extension was checked would not be the issuer of the leaf.
         match path.intermediate_certificates().count() {
             1 => Ok(()),
             _ => Err(CertificateError::UnknownIssuer),
@@ -260,7 +262,7 @@ impl X509Chain {
     }
 }
 
-/// The extensions of the provider say what a certificate is for.
+/// Accepts any key usage, because the provider's own extensions say what a certificate is for.
 struct AnyUsage;
 
 impl ExtendedKeyUsageValidator for AnyUsage {
@@ -285,7 +287,7 @@ fn fault(error: &webpki::Error) -> CertificateError {
 mod tests {
     use super::*;
 
-    /// `CN` is `sns.amazonaws.com`, and the only alternative name `evil.test`.
+    /// `CN` is `sns.amazonaws.com`, and the only alternative name is `evil.test`.
     const OTHER_NAME: &str = "\
 -----BEGIN CERTIFICATE-----\n\
 MIIBpDCCAUugAwIBAgIUHHOFJpmjISykAdA6wh54WdEEEmowCgYIKoZIzj0EAwIw\n\

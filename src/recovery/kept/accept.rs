@@ -1,4 +1,5 @@
-//! Keeps deliveries before their handler runs, also when they are sent again, and asks whether there is room.
+//! Keeps deliveries before their handlers run, makes kept deliveries due when they are sent again, and checks
+//! whether there is room.
 
 use std::collections::HashSet;
 
@@ -12,9 +13,9 @@ use crate::recovery::taken::Take;
 use crate::transaction::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
-/// Waits for the transactions that set deliveries aside, and holds up further ones to the end of this transaction: their
-/// inserts take the lock that this one excludes. Without this: a list of the provider has looked for the last time, A is
-/// processed and forgotten, the list commits, and A runs once more.
+/// Waits for the transactions that set deliveries aside, and holds back further ones until the end of this
+/// transaction: their inserts take a lock that this lock excludes. Without this: a provider list has made its last
+/// check, delivery A is processed and forgotten, the list commits, and A runs once more.
 const HOLD_DISCARDED: &str = "lock table idempotent_webhook.discarded in share mode";
 
 /// A request to keep before its handler runs.
@@ -22,20 +23,20 @@ const HOLD_DISCARDED: &str = "lock table idempotent_webhook.discarded in share m
 pub(crate) struct Acceptance {
     pub(crate) delivery: Delivery,
     pub(crate) request: KeptRequest,
-    /// The number that takes it, if its first attempt begins now, in this process.
+    /// The number under which it is taken, if its first attempt starts now, in this process.
     pub(crate) taker: Option<Taker>,
 }
 
 /// The result of keeping a request before its handler runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Accepted {
-    /// It is kept now. With a take, its attempt begins now.
+    /// It is kept now. With a take, its attempt starts now.
     New(Option<Take>),
     /// It was kept before.
     Known,
     /// It was processed before.
     Processed,
-    /// It is not kept: the database is of another environment, where no process runs it.
+    /// It is not kept: the database belongs to another environment, where no process would run it.
     Elsewhere,
 }
 
@@ -112,7 +113,7 @@ pub(crate) async fn accept(
             .filter(|(_, accepted)| matches!(accepted, Accepted::New(_)))
             .map(|(one, _)| key(&one.delivery))
             .collect();
-        // A later `forget` waits for this transaction, and deletes what it has kept.
+        // A later `forget` waits for this transaction, and deletes what this transaction has kept.
         sqlx::query(HOLD_DISCARDED)
             .execute(&mut *connection)
             .await?;
@@ -139,7 +140,7 @@ fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) 
 }
 
 impl Store {
-    /// Makes a kept delivery due that was sent again. Returns what it is after that.
+    /// Makes a kept delivery due because it was sent again. Returns what the delivery is afterwards.
     pub(crate) async fn resend(&self, acceptance: &Acceptance) -> Result<Accepted, DatabaseError> {
         let (delivery, request) = (&acceptance.delivery, &acceptance.request);
         let environment = self.environment().name();
@@ -158,7 +159,8 @@ impl Store {
                 .bind(environment.as_deref())
         };
         let note = || keyed(include_str!("note_resent.sql"), delivery);
-        // In a transaction of its own: the other one may wait for a row, and an operation would wait for both.
+        // The note has a transaction of its own: the other statement may wait for a row, and an operation would
+        // have to wait for both.
         self.run(note).await?;
         Ok(match self.read_one(statement).await? {
             (true, _) => Accepted::Processed,
@@ -174,7 +176,7 @@ impl Store {
         Ok(is_known)
     }
 
-    /// Whether an endpoint keeps this many deliveries, or this many bytes.
+    /// Whether an endpoint keeps at least this many deliveries, or at least this many bytes.
     pub(crate) async fn is_full(
         &self,
         endpoint: &str,

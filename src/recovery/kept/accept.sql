@@ -1,18 +1,20 @@
--- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. It does not
--- wait for a transaction that changes a row, such as a handler's, but only for one that inserts a row of the same key.
+-- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. It does
+-- not wait for a transaction that changes a row, such as a handler's, but only for one that inserts a row with the
+-- same key.
 --
--- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
--- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,
--- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are made from
--- the provider's list of events, $16 how long they stay once they are processed, $17 the environment of
--- the process.
+-- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which a
+-- delivery is taken if its attempt starts at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12
+-- bodies, $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests
+-- are made from the provider's list of events, $16 how long the requests stay once their deliveries are processed,
+-- $17 the environment of the process.
 --
--- In a database of another environment nothing is kept with $14: no process runs it there. The request is handled before it
--- is answered. Otherwise the request itself makes the attempt, and keeps what it runs.
+-- With $14, nothing is kept in a database that belongs to another environment: no process would run it there, so
+-- the request is handled before it is answered. Without $14, the request itself makes the attempt and runs what it
+-- keeps, in any environment.
 --
--- The planner must not see how many there are, nor whether $14 and $15 are true: it would plan again each time, which
--- takes longer than the rest. Hence the `select` around each of them. The requests are separate, so no body is copied
--- with the rest.
+-- The planner must not see how many deliveries there are, nor whether $14 and $15 are true: it would plan the
+-- statement again each time, which takes longer than the rest. Hence the `select` around each of these parameters.
+-- The requests are unnested separately, so that no body is copied with the other columns.
 with home as materialized (
     select
         not (select $14::boolean)
@@ -48,7 +50,7 @@ known as materialized (
             and kept.tenant = new.tenant
             and kept.delivery_id = new.delivery_id
     union all
-    -- Without this: it is found missing, then it arrives and is discarded, and it still runs.
+    -- Without this: a list finds a delivery missing, then the delivery arrives and is discarded, and it still runs.
     select number
     from new
     join idempotent_webhook.discarded as discarded
@@ -68,7 +70,7 @@ kept as (
     from new
     where number not in (select number from processed union all select number from known)
         and (select is_home from home)
-    -- Two processes do not wait for each other in a circle. The first of several copies is written.
+    -- In one order, so that two processes cannot deadlock. Of several copies, the first one is written.
     order by tenant, delivery_id, number
     on conflict do nothing
     returning tenant, delivery_id, takes, taken_by

@@ -1,6 +1,7 @@
--- Waits for the running attempt at a delivery, and holds the next one back until the end of the transaction.
--- Shared, so that two operations do not take each other for an attempt: they queue for the row. Without this: A
--- claims, reconciliation keeps it, an operator discards that, and A commits.
+-- Waits for the running attempt at a delivery, and holds back the next attempt until the end of the transaction.
+-- The lock is shared, so that two operations do not mistake each other for an attempt: they queue for the row
+-- instead. Without this: attempt A claims a delivery, reconciliation keeps the delivery, an operator discards it,
+-- and A commits.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select pg_advisory_xact_lock_shared(hashtextextended(id, hashtextextended(tenant, hashtextextended(endpoint, 0))))

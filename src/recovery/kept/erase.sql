@@ -1,8 +1,8 @@
 -- Erases the content of deliveries of the endpoints $1 with the tenants $2 and the ids $3: their requests, and the
--- reasons of failures, which may quote them. Their rows are locked.
+-- reasons of failures, which may quote the requests. Their rows are locked.
 --
--- A processed delivery leaves the archive. Any other is only recorded from now on, and an attempt that has taken it has
--- no effect on the row.
+-- A processed delivery leaves the archive. Any other delivery is only recorded from now on, and an attempt that has
+-- taken it can no longer change its row.
 with key as materialized (
     select endpoint, tenant, delivery_id
     from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)

@@ -1,6 +1,8 @@
--- The numbers $1 belong to dead processes: their last heartbeats are still $2. Deliveries that these processes have
--- taken are free. A locked row belongs to a heartbeat at this moment. Without `heartbeat`: 1 takes it, its number is
--- deleted, and 2 takes it while it runs. Without all of this: 1 is killed, and its deliveries are due forever.
+-- Deletes the numbers $1 of dead processes, if their last heartbeats are still $2. Deliveries that were taken under
+-- these numbers are free then. A row that a heartbeat is writing at this moment is locked, and is left alone.
+-- Without `heartbeat`: process 1 takes a delivery, its number is deleted although it lives, and process 2 takes the
+-- delivery while it runs. Without this statement: process 1 is killed, and no process ever takes its deliveries
+-- again.
 delete from idempotent_webhook.processes
 where number in (
     select number

@@ -1,11 +1,12 @@
--- Records that an attempt at a kept delivery has failed: the one with take number $9. It has no effect if the delivery
--- was taken again, or changed by something else meanwhile. Without this: the handler of 1 fails, 1
--- is silent, 2 takes it, and 1 frees what 2 runs.
+-- Records that the attempt with the take number $9 at a kept delivery has failed. It has no effect if the delivery
+-- was taken again, or changed by something else meanwhile. Without the take number: the handler of process 1 fails,
+-- process 1 falls silent, process 2 takes the delivery, and process 1 frees what process 2 runs.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
--- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if
--- this one does not count, $11 the time until it is probed, $12 who made the attempt, `provider` or `recovery`, $13 how
--- long it is left to this process to report to a hook that it is dead, or `null` if there is no hook.
+-- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how many
+-- attempts were counted and did not start, $10 after how many failures in a row the breaker opens, or `null` if
+-- this failure does not count, $11 the time until the first probe, $12 who made the attempt, `provider` or
+-- `recovery`, $13 how long only this process may report the death of the delivery to a hook, or `null` if there is
+-- no hook.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
     set attempts = attempts - $8,
@@ -16,7 +17,7 @@ with failed as (
         reason = $5,
         reason_group = idempotent_webhook.reason_group($5),
         taken_by = null,
-        -- Attempts that did not end, without this one, still count if it did not begin.
+        -- If this attempt did not start, the attempts before it that did not end still count.
         unfinished = case $8 when 0 then 0 else unfinished end,
         unreached_at = case $8 when 0 then null else unreached_at end,
         unreached_status = case $8 when 0 then null else unreached_status end,
@@ -27,7 +28,8 @@ with failed as (
         history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and takes = $9
-        -- It is due. Without this: the answer to the write is lost, it is written again, and the failure is there twice.
+        -- The delivery is taken, so it is due. Without this: the answer to the write is lost, the write is
+        -- repeated, and the failure is recorded twice.
         and taken_by is not null
     returning state, takes
 ),
@@ -47,7 +49,8 @@ breaker as (
 select state, state = 'dead' as died, takes
 from failed
 union all
--- The answer to the commit that made it dead was lost. The statement sees the row as it was before the update above.
+-- For a repeated write, after the answer to the commit that made the delivery dead was lost. This part sees the row
+-- as it was before the update above.
 select state, true, takes
 from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3

@@ -1,8 +1,10 @@
--- Gives back the deliveries $2 (tenants) and $3 (ids) of the endpoints $1 that were taken ahead, by the takes with the numbers
--- $4, and have not begun. They are due as before, in their old places. A locked one is left: the attempt of a request
--- is about to end it, or an operator changes it. If neither does, it is free once its number is given up.
+-- Gives back deliveries of the endpoints $1 that were taken ahead and have not started: tenants $2, ids $3, take
+-- numbers $4. They are due as before, in their old places. A locked delivery is left alone: the attempt of a
+-- request is about to end it, or an operator changes it. If neither happens, it is free once the number under which
+-- it was taken is given up.
 --
--- Without `takes`: 1 takes it ahead and is silent, 2 takes it, and 1 frees what 2 runs.
+-- Without `takes`: process 1 takes a delivery ahead and falls silent, process 2 takes it, and process 1 frees what
+-- process 2 runs.
 with given_back as (
     select kept.endpoint, kept.tenant, kept.delivery_id
     from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as key (endpoint, tenant, delivery_id, takes)
@@ -11,7 +13,8 @@ with given_back as (
             and kept.tenant = key.tenant
             and kept.delivery_id = key.delivery_id
     where kept.takes = key.takes
-        -- It is due. Without this: the answer to the write is lost, it is written again, and two attempts are taken back.
+        -- The delivery is taken, so it is due. Without this: the answer to the write is lost, the write is
+        -- repeated, and two attempts are taken back.
         and kept.taken_by is not null
     for update of kept skip locked
 )

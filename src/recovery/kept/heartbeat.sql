@@ -1,6 +1,6 @@
--- The heartbeat $3 of a process, which takes deliveries under the numbers $1 and has given up the numbers $2. Returns the
--- last heartbeat of each number of other processes. Without `given_up`: it is taken, the answer is lost, and it is due
--- forever in a living process.
+-- Writes the heartbeat $3 of a process that takes deliveries under the numbers $1 and has given up the numbers $2.
+-- Returns the last heartbeat of each number of other processes. Without `given_up`: a delivery is taken, the answer
+-- to the take is lost, and the delivery counts as taken for as long as the process lives.
 with given_up as (
     delete from idempotent_webhook.processes
     where number = any($2)

@@ -1,19 +1,18 @@
--- Keeps or records a failed attempt of the provider. Does neither if another attempt has committed the
--- delivery meanwhile.
+-- Keeps or records a failed provider attempt, unless another attempt has committed the delivery meanwhile.
 --
--- The state afterwards. Rows: the former state. Columns: the handler's decision about what comes next.
+-- The table shows the state afterwards. Rows: the state before. Columns: what comes next, as the handler has
+-- decided.
 --
 -- | kept as | nothing | dead | after $8 |
 -- |---|---|---|---|
--- | not at all, recorded, processed | begins again, as $6 | begins again, as $6 | begins again, as $6 |
+-- | not at all, recorded, processed | starts again, as $6 | starts again, as $6 | starts again, as $6 |
 -- | due | stays due | dead | due after $8 |
 -- | dead | stays dead | stays dead | stays dead |
 --
--- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt,
--- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
--- $15 time of signing, $16 whether the handler has decided what comes next, $17 how long the request stays once it is
--- processed, $18 how long it is left to this process to report to a hook that it is dead, or `null` if there is no
--- hook.
+-- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt, $8 time until
+-- the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body, $15 time of signing, $16
+-- whether the handler has decided what comes next, $17 how long the request stays once the delivery is processed,
+-- $18 how long only this process may report the death of the delivery to a hook, or `null` if there is no hook.
 --
 -- `processed` is materialized for Citus. Otherwise, the `select` of the insert runs on the node of the claim, with the
 -- `now()` of that node.
@@ -58,16 +57,17 @@ kept as (
             state, takes, taken_by, died_at, untold_at, next_attempt_at
         ) = (
             select
-                -- From the request that stays. If a header has the type, a copy of a captured body can have another
-                -- one.
+                -- The type comes from the request that stays. If a header has the type, a copy of a captured body
+                -- can have another one.
                 case when begins_anew then excluded.event_type else known.event_type end,
                 case when begins_anew then 0 else known.retries end,
                 case when begins_anew then 0 else known.unfinished end,
                 case when not changes then known.unreached_at end,
                 case when not changes then known.unreached_status end,
                 case when changes then excluded.state else known.state end,
-                -- Without this: A has taken it, B processes it and makes it due again, since its commit is in doubt, and A
-                -- has an effect. The same if this makes it dead while an attempt runs.
+                -- Without this: attempt A has taken the delivery, attempt B processes it and makes it due again,
+                -- because the commit of B is in doubt, and then A still has an effect on the row. The same can
+                -- happen if this makes the delivery dead while an attempt runs.
                 known.takes + changes::int,
                 case when not changes then known.taken_by end,
                 case when changes then excluded.died_at else known.died_at end,

@@ -1,6 +1,6 @@
--- Takes back deliveries that a list of the provider has made due in this transaction, if they have become known since:
--- `accept.sql` may have waited for another delivery of the list after it had looked. Without this: A is not known, the
--- list waits for B, A is processed and forgotten, and it runs once more.
+-- Deletes deliveries that a provider list has made due in this transaction, if they have become known since: after
+-- its check, `accept.sql` may have waited for another delivery of the list. Without this: delivery A is not known,
+-- the list waits for delivery B, A is processed and forgotten meanwhile, and A runs once more.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 with key as materialized (

@@ -1,4 +1,4 @@
--- Waits for the running attempt at a delivery, and holds the next one back until the end of the transaction.
+-- Waits for the running attempt at a delivery, and holds back the next attempt until the end of the transaction.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the rest of the transaction.
 select case when set_config('lock_timeout', $4, true) is not null then

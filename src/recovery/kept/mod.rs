@@ -2,39 +2,39 @@
 //!
 //! | from | event | to | statement |
 //! |---|---|---|---|
-//! | none | a request of the provider is kept before its handler runs | due; taken, if its attempt begins at once | `accept.sql` |
-//! | none | reconciliation finds that it never came | due | `accept.sql` |
-//! | none | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
-//! | recorded, processed | an attempt of the provider failed | due, dead or recorded again | `keep_failed.sql` |
-//! | due | an attempt of the provider failed, and its handler has said that it is dead | dead | `keep_failed.sql` |
-//! | none, due, dead, recorded, processed | the provider sends it again, and is answered before its handler runs | due | `note_resent.sql`, `resend.sql` |
-//! | due, taken | the same | due, taken | `note_resent.sql` |
+//! | none | a request of the provider is kept before its handler runs | due; taken, if its attempt starts at once | `accept.sql` |
+//! | none | reconciliation finds that its request never came | due | `accept.sql` |
+//! | none | a provider attempt failed | due, dead or recorded | `keep_failed.sql` |
+//! | recorded, processed | a provider attempt failed | due, dead or recorded again | `keep_failed.sql` |
+//! | due | a provider attempt failed, and its handler has decided that the delivery is dead | dead | `keep_failed.sql` |
+//! | none, due, dead, recorded, processed | the provider sends it again, and is answered before the handler runs | due | `note_resent.sql`, `resend.sql` |
+//! | due, taken | the same, while an attempt has taken it | due, taken | `note_resent.sql` |
 //! | due | its time has come | due, taken | `take.sql` |
-//! | due, taken | the process of the attempt is gone | due | `expire.sql` |
-//! | due, taken | the attempt was lost in a process that lives, which gives up its number | due | `heartbeat.sql` |
+//! | due, taken | the process of the attempt is dead | due | `expire.sql` |
+//! | due, taken | the attempt was lost in a living process, which gives up the number of the take | due | `heartbeat.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
-//! | due, taken | the attempt could not begin | due | `give_back.sql` |
-//! | due, taken | it was taken ahead, and waits no longer for a place to run | due | `give_back_ahead.sql` |
+//! | due, taken | the attempt could not start | due | `give_back.sql` |
+//! | due, taken | it was taken ahead, and no longer waits for a slot | due | `give_back_ahead.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
 //! | due, taken | its handler discards it, or its body was processed under another id | none | `drop.sql` |
-//! | due, dead, recorded | the handler of a request of the provider discards it, or its body was processed under another id | none | `drop.sql` |
+//! | due, dead, recorded | the handler of a provider request discards it, or its body was processed under another id | none | `drop.sql` |
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
 //! | any | an operator forgets its claim | none | `discard.sql` |
-//! | processed | an operator has it processed again | due | `reprocess.sql` |
-//! | due, dead, recorded | its content is erased: by an operator, or since it has been dead for some time | recorded | `erase.sql` |
+//! | processed | an operator reprocesses it | due | `reprocess.sql` |
+//! | due, dead, recorded | its content is erased, by an operator or because it has been dead for some time | recorded | `erase.sql` |
 //! | processed | its content is erased | none | `erase.sql` |
-//! | dead, recorded, processed | its time is over | none | retention |
+//! | dead, recorded, processed | its retention time is over | none | retention |
 //!
-//! A row is *taken* if its `taken_by` is a number of a living process (`liveness/mod.rs`). An attempt that has taken a
-//! row can change it only while `takes` is the number of its take. Another take increases it, and so do operators and
-//! copies. A statement that sets `state` also resets each column about earlier attempts:
-//! `tests/it/recovery/new_life.rs` asks for it. An attempt of the provider that has taken nothing writes by
-//! `keep_failed.sql` and `drop.sql`.
+//! A row is *taken* if its `taken_by` is a number of a living process (`liveness/mod.rs`). An attempt that has
+//! taken a row can change the row only while the column `takes` still has the number of its take. Another take
+//! increases the number, and so do operators and copies from the provider. A statement that sets `state` also
+//! resets each column about earlier attempts, which `tests/it/recovery/new_life.rs` checks. A provider attempt that
+//! has taken nothing writes with `keep_failed.sql` and `drop.sql`.
 //!
-//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, except those with a
-//! filter of an operator, in `operator`.
+//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, except for the
+//! statements with an operator's filter, which are in `operator`.
 //!
 //! Locks are taken in one order: the lock of the claim, the row of the delivery, the row of its endpoint.
 
@@ -55,8 +55,8 @@ pub(super) use take::{MOST_TAKEN, Wanted};
 
 use crate::transaction::RowKeys;
 
-/// Reconciliation leaves these deliveries alone from now on. With `if_reconciled`, that is recorded only if the
-/// endpoint is reconciled now.
+/// Records that reconciliation leaves these deliveries alone from now on. With `if_reconciled`, that is recorded
+/// only if the endpoint is reconciled now.
 pub(super) fn set_aside<'q>(
     keys: &'q RowKeys,
     endpoint: &'q str,

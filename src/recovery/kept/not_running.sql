@@ -1,5 +1,6 @@
--- The deliveries on which no attempt works: the same locks as in `await_attempt.sql`, without a wait. Without this: an
--- operator discards many, the answer says that it is done, and an attempt at one of them commits.
+-- The deliveries that no attempt is working on. It tries the same locks as `await_attempt.sql`, without waiting.
+-- Without this: an operator discards many deliveries, the answer says that it is done, and an attempt at one of
+-- them commits.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select tenant, id

@@ -1,9 +1,9 @@
--- Notes that the provider has sent a kept delivery again, before it hears that this is accepted. It waits for no
--- attempt. For an operation on many deliveries of the same endpoint it waits only while that commits (`operation.rs`),
--- by a lock that all notes of the endpoint share.
+-- Notes that the provider has sent a kept delivery again, before the provider gets the answer that this is
+-- accepted. The statement waits for no attempt. It waits for an operation on many deliveries of the same endpoint
+-- only while the operation commits (`operation.rs`), by a lock that all notes of the endpoint share.
 --
--- Without this: an attempt runs, an operator begins to discard many, the provider sends the delivery again and hears that it
--- is accepted, the attempt fails, and the delivery is discarded.
+-- Without this: an attempt runs, an operator starts to discard many deliveries, the provider sends the delivery
+-- again and gets the answer that it is accepted, the attempt fails, and the delivery is discarded.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 insert into idempotent_webhook.sent_again (endpoint, tenant, delivery_id)

@@ -1,4 +1,4 @@
--- No attempt of recovery begins at the endpoint $1.
+-- Pauses the endpoint $1: no recovery attempt starts there.
 insert into idempotent_webhook.kept_endpoints (endpoint, paused_at)
 values ($1, now())
 on conflict (endpoint) do update

@@ -1,10 +1,11 @@
--- Notes the problems of all endpoints, in a turn of the task `problems`. Returns those that have begun or ended since the last look.
--- It writes only these.
+-- Records the problems of all endpoints, in a turn of the task `problems`. Returns the problems that have started
+-- or ended since the last look, and writes only these.
 --
--- $1 whether it judges that an endpoint is absent: a process that has just started is in the middle of a deploy. $2 the
--- problems that this version of the crate knows.
+-- $1 whether this judges that no process recovers an endpoint: a process that has just started does not, because it
+-- may be in the middle of a deploy. $2 the problems that this version of the crate knows.
 --
--- An endpoint that no process has recovered for ten minutes was removed: all its problems except `unserved` are over.
+-- An endpoint that no process has recovered for ten minutes counts as removed: all its problems except `unserved`
+-- are over.
 with recursive due as (
     (
         select endpoint
@@ -71,7 +72,7 @@ ended as (
         ))
     returning noted.endpoint, noted.problem, noted.subject, noted.since
 ),
--- Problems that began and ended before a hook was called.
+-- Problems that started and ended before a hook was called.
 forgotten as (
     delete from idempotent_webhook.problems as noted
     using compared

@@ -1,6 +1,6 @@
--- An operator has processed deliveries of the endpoints $1 run again, with the tenants $2 and the ids $3. Their
--- rows are locked, and their claims deleted. Without `takes + 1`: 1 has taken it, a request processes it, an
--- operator has it processed again, and 1 gives it back.
+-- Makes processed deliveries due again, for an operator who reprocesses them: endpoints $1, tenants $2, ids $3.
+-- Their rows are locked, and their claims are deleted. Without `takes + 1`: process 1 has taken a delivery, a
+-- request processes it, an operator reprocesses it, and process 1 gives it back.
 update idempotent_webhook.kept_deliveries as kept
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
     unfinished = 0, unreached_at = null, unreached_status = null, reprocessed = true, processed_at = null,

@@ -1,8 +1,9 @@
--- Ends a kept delivery that turns out to be processed. Without this, a row that stayed behind is taken, is a duplicate,
--- and is taken again, forever. Without `exists`: it is accepted, sent again, and gone.
+-- Deletes or archives a kept delivery that turns out to be processed. Without this: a row that was left behind is
+-- taken, is a duplicate, and is taken again, forever. Without `exists`: a delivery is accepted and sent again, and
+-- its row is gone before it is processed.
 --
--- On Citus, the claims are on other nodes, and such a statement may not add a column to a `timestamptz`: the sum depends
--- on the time zone of the session. Without a time zone, it is allowed.
+-- On Citus, the claims are on other nodes, and such a statement may not add a column to a `timestamptz`, because
+-- the sum depends on the time zone of the session. On a timestamp without a time zone, it is allowed.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 with processed as (

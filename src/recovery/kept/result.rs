@@ -1,4 +1,5 @@
-//! The statements that record the result of an attempt in a kept row. `layer/request/record_result.rs` decides which one runs.
+//! The statements that record the result of an attempt in a kept row. `layer/request/record_result.rs` decides
+//! which one runs.
 
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ impl AttemptBy {
 /// Why an unprocessed delivery is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DroppedAs {
-    /// Its handler has discarded it.
+    /// The handler has discarded it.
     Discarded,
     /// Its body was processed under another id.
     Replay,
@@ -69,7 +70,7 @@ impl KeptAs {
 pub(crate) enum GivenBack {
     /// The layer has not called the handler, or recovery was asked to stop.
     NotBegun,
-    /// It has reached no layer. With the answer that came instead, if there was one.
+    /// The attempt has reached no layer. With the status of the answer that came instead, if there was one.
     Unreached(Option<StatusCode>),
 }
 
@@ -81,11 +82,11 @@ pub(crate) struct Became {
 }
 
 impl Store {
-    /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
+    /// Keeps or records a failed provider attempt. `None` if another attempt has committed the delivery meanwhile.
     ///
-    /// Another attempt at the delivery may be running now. Its commit would not end a row that is kept at the same
-    /// moment. So this waits for that attempt, for at most half of the timeout. `tells` is whether a hook is called for
-    /// dead deliveries.
+    /// Another attempt at the delivery may be running now, and its commit would not end a row that is kept at the
+    /// same moment. So this waits for that attempt, for at most half of the timeout. `tells` says whether a hook is
+    /// called for dead deliveries.
     pub(crate) async fn keep_failed(
         &self,
         failed: &FailedAttempt,
@@ -132,7 +133,7 @@ impl Store {
     }
 
     /// Records that an attempt at a kept delivery has failed. `None` if another attempt has taken it since.
-    /// `not_begun` is how many attempts were counted that did not begin.
+    /// `not_begun` is the number of attempts that were counted and did not start.
     pub(crate) async fn fail(
         &self,
         failed: &FailedAttempt,
@@ -162,8 +163,9 @@ impl Store {
         KeptAs::read(&self.run(statement).await?)
     }
 
-    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`, which doubles each time
-    /// for an attempt that reached no layer, up to an hour. Returns whether the row still belonged to the attempt.
+    /// Takes back an attempt that was counted and did not start. The next attempt is due after `wait`. If attempts
+    /// reach no layer, the wait doubles each time, up to an hour. Returns whether the row still belonged to the
+    /// attempt.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
@@ -187,7 +189,8 @@ impl Store {
         Ok(!self.run(statement).await?.is_empty())
     }
 
-    /// Gives back deliveries that were taken ahead and have not begun: their keys, and the numbers of their takes.
+    /// Gives back deliveries that were taken ahead and have not started, by their keys and the numbers of their
+    /// takes.
     pub(crate) async fn give_back_ahead(
         &self,
         endpoint: &str,
@@ -201,7 +204,7 @@ impl Store {
         self.run(statement).await.map(drop)
     }
 
-    /// What has happened to a delivery whose row no longer belongs to the attempt, which began this long ago.
+    /// What has happened to a delivery whose row no longer belongs to the attempt, which started `began` ago.
     pub(crate) async fn what_became(
         &self,
         delivery: &Delivery,
@@ -216,7 +219,7 @@ impl Store {
         })
     }
 
-    /// Ends the row of a delivery that another attempt has processed.
+    /// Deletes or archives the row of a delivery that another attempt has processed.
     pub(crate) async fn resolve(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
         let statement = || keyed(include_str!("resolve.sql"), delivery);
         self.run(statement).await.map(drop)
@@ -232,7 +235,8 @@ impl Store {
         let key = RowKeys::one(delivery.key_tenant(), delivery.id().as_str());
         let take = take.map(|take| take.takes);
         let drop_row = || keyed(include_str!("drop.sql"), delivery).bind(take);
-        // It would be missing forever. A discarded delivery may be on a list that is reconciled later.
+        // Otherwise reconciliation would find a replay missing forever. A discarded delivery is always set aside,
+        // because it may be on a list that is reconciled later.
         let if_reconciled = dropped == DroppedAs::Replay;
         let set_aside = || set_aside(&key, delivery.endpoint(), if_reconciled);
         let dropped = self.run_all(|| [drop_row(), set_aside()]);

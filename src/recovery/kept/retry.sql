@@ -1,8 +1,8 @@
--- An operator has deliveries of the endpoints $1 with the tenants $2 and the ids $3 run again now, with a new schedule.
--- Their rows are locked, and no attempt at them runs.
+-- Makes deliveries due now, with a new schedule, for an operator who retries them: endpoints $1, tenants $2, ids
+-- $3. Their rows are locked, and no attempt at them runs.
 --
--- Without `takes + 1`: 1 takes it and is silent, it is retried, and the failure of 1 is written to the row that is due
--- again.
+-- Without `takes + 1`: process 1 takes a delivery and falls silent, the delivery is retried, and the failure of
+-- process 1 is written to the row that is due again.
 update idempotent_webhook.kept_deliveries as kept
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
     unfinished = 0, unreached_at = null, unreached_status = null

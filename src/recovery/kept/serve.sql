@@ -1,5 +1,5 @@
--- Notes that a process recovers the endpoints of $1, and which of its loops have stopped, $2. In the order of the key, so that
--- two processes do not wait for each other in a circle. Of many processes that are well, one writes.
+-- Records that a process recovers the endpoints of $1, and which of its background tasks have stopped, $2. The rows
+-- are in the order of the key, so that two processes cannot deadlock. Of many healthy processes, only one writes.
 insert into idempotent_webhook.kept_endpoints as known (endpoint, served_at, stalled, stalled_at)
 select endpoint, now(), nullif($2::text[], '{}'), case when $2 <> '{}' then now() end
 from unnest($1::text[]) as served (endpoint)

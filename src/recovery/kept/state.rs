@@ -6,12 +6,11 @@
 pub enum KeptState {
     /// Nothing happens: its request is not kept, or was erased.
     Recorded,
-    /// It runs again. If its endpoint is paused, that waits until the endpoint is resumed.
+    /// It runs again. If its endpoint is paused, it waits until the endpoint is resumed.
     Due,
     /// It waits for an operator.
     Dead,
-    /// It is processed, and its request stays for a time
-    /// ([`processed_for`](crate::Keep::processed_for)).
+    /// It is processed, and its request is archived for a time ([`processed_for`](crate::Keep::processed_for)).
     Processed,
 }
 

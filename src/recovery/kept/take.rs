@@ -1,4 +1,4 @@
-//! Takes due deliveries, reads which are due, and says which endpoints a process recovers.
+//! Takes due deliveries, reads which are due, and records which endpoints a process recovers.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ const IS_UNSERVED: &str = "
 /// The most deliveries of one take (`take.sql`).
 pub(crate) const MOST_TAKEN: usize = 64;
 
-/// Which deliveries a take of recovery chooses.
+/// Which deliveries a take chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// At most so many, and at most [`MOST_TAKEN`].
+    /// At most this many deliveries, and at most [`MOST_TAKEN`].
     pub(crate) limit: usize,
     /// Deliveries that were due at this time, in Unix seconds, instead of now.
     pub(crate) due_at: Option<f64>,
-    /// As a probe, although the breaker is open.
+    /// Whether this is a probe, which takes a delivery although the breaker is open.
     pub(crate) is_probe: bool,
 }
 
 /// The next delivery of an endpoint, and the reasons that hold it back.
 pub(crate) struct Next {
     pub(crate) endpoint: String,
-    /// Until a delivery can be taken. `None` if there is none, or the endpoint is paused.
+    /// The time until a delivery can be taken. `None` if there is no delivery, or the endpoint is paused.
     pub(crate) wait: Option<Duration>,
-    /// How long it has been due.
+    /// How long the delivery has been due.
     pub(crate) overdue: Duration,
     /// Whether the breaker is open.
     pub(crate) is_open: bool,
@@ -86,7 +86,7 @@ impl Store {
         self.run(statement).await
     }
 
-    /// The next delivery of each of these endpoints. None, in a database of another environment.
+    /// The next delivery of each of these endpoints. No delivery in a database that belongs to another environment.
     pub(crate) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
         let environment = self.environment().name();
         let statement = || {
@@ -104,7 +104,7 @@ impl Store {
         Ok(time)
     }
 
-    /// This process recovers these endpoints, and these loops of it have stopped.
+    /// Records that this process recovers these endpoints, and that these of its background tasks have stopped.
     pub(crate) async fn serve(
         &self,
         endpoints: &[&str],
@@ -117,8 +117,8 @@ impl Store {
         self.run(statement).await.map(drop)
     }
 
-    /// How many deliveries of these endpoints have failed and wait: endpoint, state and number, which is at
-    /// most `limit`.
+    /// How many deliveries of these endpoints have failed and wait. Each row has the endpoint, the state, and the
+    /// number, which is at most `limit`.
     pub(crate) async fn failing(
         &self,
         endpoints: &[&str],
@@ -138,8 +138,8 @@ impl Store {
         Ok(!self.run(statement).await?.is_empty())
     }
 
-    /// The endpoints whose due deliveries no process runs, as the last look has found, and how many deliveries these
-    /// are, at most `limit`.
+    /// The endpoints whose due deliveries no process runs, as of the last look, and how many due deliveries each
+    /// one has, at most `limit`.
     pub(crate) async fn unserved(&self, limit: i64) -> Result<Vec<(String, i64)>, DatabaseError> {
         let statement = || sqlx::query(include_str!("unserved.sql")).bind(limit);
         self.read(statement).await

@@ -1,22 +1,23 @@
--- Takes the deliveries of the endpoint $1 that have been due longest, at most $2 and at most 64. They are
--- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
--- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
+-- Takes the deliveries of the endpoint $1 that have been due longest, at most $2 and at most 64. Their attempts are
+-- counted before they run, so that a delivery whose handler kills the process uses up its attempts. The commit
+-- waits for the disk, so that a delivery whose handler makes Postgres crash uses up its attempts, too.
 --
--- A delivery of a dead process is free once `expire.sql` has deleted its number (`liveness/mod.rs`).
+-- A delivery that a dead process had taken is free once `expire.sql` has deleted its number (`liveness/mod.rs`).
 --
--- A delivery is taken alone if it may kill its process: the attempt before did not end. If several were taken together,
--- any of them may have killed the process, and most have not begun, so that take is not counted. Without this: A kills
--- each process that runs it, and 63 deliveries that wait behind it use up their attempts.
+-- A delivery is taken alone if it may kill its process, that is, if the attempt before did not end. If several
+-- deliveries were taken together, any of them may have killed the process, and most had not started, so that take
+-- is not counted. Without this: delivery A kills each process that runs it, and 63 deliveries that wait behind A
+-- use up their attempts.
 --
--- $3 a time instead of now, in Unix seconds, $4 the number under which they are taken, $5 whether it is a probe: the
--- breaker is open, and `start_probe.sql` has let it through. $6 the environment of the process: in a database of another one
--- nothing is taken. An adoption changes that and pauses endpoints in one transaction, of which this statement sees all or
--- nothing.
+-- $3 a time to use instead of now, in Unix seconds, $4 the number under which the deliveries are taken, $5 whether
+-- this is a probe: the breaker is open, and `start_probe.sql` has allowed the probe, $6 the environment of the
+-- process: in a database that belongs to another environment, nothing is taken. An adoption changes the environment
+-- and pauses endpoints in one transaction, and this statement sees either all of it or nothing.
 --
--- The inner limit is a number in the text, so the planner knows that it is small. The outer one ends the scan:
--- deliveries that are not taken are not locked. All bodies after the first one are within 16 MiB in sum: they are read
--- at once, by `requests.sql`, after the commit. A body that kills the process which reads it uses up the attempts of
--- its delivery, too.
+-- The inner limit is a number in the text, so that the planner knows that it is small. The outer limit ends the
+-- scan, so that deliveries which are not taken are not locked. After the first delivery, more are taken only while
+-- all bodies together are within 16 MiB: `requests.sql` reads them at once, after the commit. A body that kills the
+-- process which reads it uses up the attempts of its delivery, too.
 with due as (
     select *
     from (
@@ -26,8 +27,9 @@ with due as (
         where endpoint = $1
             and state = 'due'
             and next_attempt_at <= coalesce(to_timestamp($3), now())
-            -- Without this: 1 takes it, and takes it again while it runs.
-            -- Neither this nor the next is an `exists` alone, which the planner could turn into a join of all of them.
+            -- Without this: process 1 takes a delivery, and takes it again while it runs.
+            -- Neither this condition nor the next is a plain `exists`, which the planner could turn into a join of
+            -- all rows.
             and (
                 taken_by is null
                 or not exists (select from idempotent_webhook.processes where number = taken_by)
@@ -69,7 +71,7 @@ set attempts = kept.attempts + (not chosen.found_uncounted)::int,
     taken_by = $4,
     taken_with_others = chosen.with_others
 from chosen
--- A delivery without a request must end, too.
+-- A left join: a delivery without a request must end, too.
 left join idempotent_webhook.kept_requests as request
     on request.delivery_id = any (array[chosen.delivery_id])
         and request.endpoint = chosen.endpoint

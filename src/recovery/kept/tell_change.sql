@@ -1,12 +1,13 @@
--- Takes, for the time $2, the change of the problems $1 that has waited longest to be reported to a hook. Another
--- process may take it after that time, if it is not reported by then.
+-- Of the changes of the problems $1, takes the one that has waited longest to be reported to a hook. If it is not
+-- reported within the time $2, another process may take it.
 --
--- Without `telling_until is not null`: a process reports the begin and is killed, the problem is over, and nobody
--- reports that, since there is no record of the begin.
+-- Without `telling_until is not null`: a process reports the start of a problem and is killed, the problem is over,
+-- and no process reports the end, because there is no record that the start was reported.
 --
--- Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
+-- Without an upper bound on `telling_until`: after a jump of the clock, no process would take the change for a long
+-- time.
 --
--- $3 the environment of the process: nothing is reported in a database of another environment.
+-- $3 the environment of the process: nothing is reported in a database that belongs to another environment.
 update idempotent_webhook.problems as noted
 set telling_until = now() + $2, tellings = tellings + 1
 from (

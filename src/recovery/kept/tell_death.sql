@@ -1,6 +1,6 @@
--- Takes, for the time $2, the dead delivery of one of the endpoints $1 that has waited longest to be reported to a
--- hook. The process that made it dead should have reported it long ago: it was killed, or the answer to its commit was
--- lost. Nothing in a database that is not of the environment $3.
+-- Of the dead deliveries of the endpoints $1, takes the one that has waited longest to be reported to a hook, for
+-- the time $2. The process that made it dead should have reported it long ago, but was killed, or the answer to its
+-- commit was lost. Nothing is taken in a database that does not belong to the environment $3.
 with untold as (
     select endpoint, tenant, delivery_id
     from idempotent_webhook.kept_deliveries

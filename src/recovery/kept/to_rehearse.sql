@@ -1,10 +1,10 @@
--- The kept row of a delivery to rehearse: none if it has ended since it was chosen.
+-- The kept row of a delivery to rehearse: no row if the delivery has ended since it was chosen.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.reprocessed, kept.reconciled,
     kept.state, kept.takes,
-    -- A delivery that an operator has processed again is due, and was processed.
+    -- A delivery that an operator reprocesses is due, and was processed before.
     kept.state = 'processed' or kept.reprocessed as was_processed,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
     extract(epoch from request.signed_at)::float8 as signed_at,

@@ -1,6 +1,7 @@
--- A hook has heard whether the problem $2 of the endpoint $1, about $5, is there: $3. That was the call $4. Without
--- `tellings`: a process is frozen after its hook has heard of the begin, another one reports the end, the problem comes
--- again, and counts as reported.
+-- Records that a hook was called for the problem $2 of the endpoint $1, about the subject $5. $3 whether the call
+-- reported that the problem is there, $4 the number of the call. Without `tellings`: a process is frozen after the
+-- call for the start of a problem, another process reports the end, the problem starts again, and the frozen
+-- process records the new start as reported.
 with ended as (
     delete from idempotent_webhook.problems
     where endpoint = $1 and problem = $2 and subject = $5 and tellings = $4 and not is_there and not $3

@@ -1,4 +1,4 @@
--- How many due deliveries each endpoint has that no process recovers, as the last look has found: at most $1.
+-- For each endpoint that no process recovers, as of the last look: how many due deliveries it has, at most $1.
 select noted.endpoint, (
     select count(*)
     from (

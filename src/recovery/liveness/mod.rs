@@ -1,9 +1,10 @@
-//! Whether a process lives. A process that takes deliveries has heartbeats in `processes`, each with another value than the
-//! one before. Nothing else decides whether a taken delivery may be taken again: neither how long ago its attempt
-//! began, nor a lock.
+//! Whether a process is alive. A process that *takes* deliveries, that is, marks due deliveries as its own to run
+//! them, writes *heartbeats* to the table `processes`. Each heartbeat has another value than the one before. Only
+//! heartbeats decide whether a taken delivery may be taken again: it does not matter how long ago its attempt
+//! started, and no lock matters either.
 //!
-//! Another process judges by a clock of its own that never jumps. It deletes the row of a dead process, and the
-//! deliveries that this had taken are free:
+//! Each process judges the others by its own clock, which never jumps. It deletes the row of a dead process, which
+//! frees the deliveries that the dead process had taken:
 //!
 //! ```text
 //!                    0 s   2 s   4 s   6 s   8 s   10 s  12 s
@@ -13,9 +14,9 @@
 //!                                 |<-- SILENCE -->| deleted
 //! ```
 //!
-//! A delivery is taken under a number, not under the process itself, since a living process can lose a delivery that it
-//! has taken: the task of the attempt was dropped, or the answer to the take was lost. A number is replaced after each
-//! `TERM` (`numbers.rs`):
+//! A delivery is taken under a random number, not under the process itself, because a living process can lose a
+//! delivery that it has taken: the task of the attempt was dropped, or the answer to the statement that took it was
+//! lost. A process replaces its number after each `TERM` (`numbers.rs`):
 //!
 //! ```text
 //!           0 s          10 s         20 s                     last attempt ends
@@ -24,12 +25,14 @@
 //! number 3               announced    in use
 //! ```
 //!
-//! - *announced*: in `processes`, and not used yet. A statement of another process that began before the announcement
-//!   would see its deliveries as free.
-//! - *in use*: deliveries are taken under it. The first number is used as soon as it is in `processes`: a statement that
-//!   began before takes the same delivery, at worst, and the claim refuses the attempt that took it first.
-//! - *draining*: attempts hold it. It has the heartbeats of its process, like the other numbers.
-//! - *given up*: its row is deleted with the next heartbeat. A delivery that was taken under it and lost is free.
+//! - *announced*: the number is in `processes`, and not used yet. A statement of another process that started
+//!   before the announcement does not know the number, and would see deliveries taken under it as free.
+//! - *in use*: deliveries are taken under the number. The first number of a process is used as soon as it is in
+//!   `processes`. At worst, a statement that started earlier takes the same delivery as well, and then the claim
+//!   refuses the attempt that took it first.
+//! - *draining*: attempts still hold the number. It gets the heartbeats of its process, like the other numbers.
+//! - *given up*: the row of the number is deleted with the next heartbeat. A delivery that was taken under it and
+//!   lost is free.
 
 mod numbers;
 mod other_processes;
@@ -52,32 +55,33 @@ use crate::transaction::{DatabaseError, begin_own, with_timeout};
 /// The time between two heartbeats.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// A process is fresh for this long after a heartbeat: it may take a delivery, since there is time for another heartbeat
-/// before it counts as dead. A process that is not fresh judges no other process: Postgres may have been down for all
-/// of them.
+/// A process is *fresh* for this long after a heartbeat. A fresh process may take a delivery, because there is time
+/// for another heartbeat before it counts as dead. A process that is not fresh does not judge other processes,
+/// because Postgres may have been down for all of them.
 const FRESH: Duration = Duration::from_secs(4);
 
-/// A process counts as dead once its last heartbeat has been the same for this long.
+/// A process counts as dead once its heartbeat has not changed for this long.
 const SILENCE: Duration = Duration::from_secs(6);
 
 /// How long deliveries are taken under one number.
 const TERM: Duration = Duration::from_secs(10);
 
-/// The longest time that a heartbeat takes.
+/// The longest time that a heartbeat may take.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The longest time that its connection takes. Two tries fit into `SILENCE`.
+/// The longest time that connecting for a heartbeat may take. Two tries fit into `SILENCE`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The wait after a heartbeat that has failed, while this process is fresh.
+/// The wait after a failed heartbeat, while this process is fresh.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The longest time that a goodbye takes. Without one, this process counts as dead after `SILENCE`.
+/// The longest time that a goodbye may take (`leave`). Without a goodbye, this process counts as dead after
+/// `SILENCE`.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// If a crash of Postgres loses a heartbeat, the next one follows before the process counts as dead. A process that is
-/// lost or frozen in the middle of a heartbeat holds its row for two seconds, and not for as long as Postgres believes
-/// in the connection.
+/// A heartbeat may get lost in a crash of Postgres, because the next one follows before the process counts as dead.
+/// A process that is lost or frozen in the middle of a heartbeat keeps its row locked for two seconds, and not for
+/// as long as Postgres considers the connection alive.
 const BEGIN: &str = concat!(
     begin_own!(),
     "; set local synchronous_commit = off; \
@@ -85,11 +89,11 @@ const BEGIN: &str = concat!(
     set local idle_in_transaction_session_timeout = '2s'"
 );
 
-/// The life of this process, and the heartbeats that it has seen of other processes.
+/// The heartbeats of this process, and those of other processes that it has seen.
 pub(super) struct Liveness {
     pool: PgPool,
-    /// Not from the pool, whose connections may all be in use for longer than `SILENCE`. Locked by the task that sends
-    /// a heartbeat.
+    /// The connection for heartbeats. It does not come from the pool, whose connections may all be in use for
+    /// longer than `SILENCE`. The task that sends a heartbeat holds the lock.
     connection: tokio::sync::Mutex<Option<PgConnection>>,
     state: Mutex<State>,
 }
@@ -112,8 +116,8 @@ impl Liveness {
         }
     }
 
-    /// Waits until it knows of each other process whether it lives. It does not wait for processes that come meanwhile:
-    /// new numbers come all the time.
+    /// Waits until it knows whether each other process is alive. It does not wait for processes that appear
+    /// meanwhile, because new numbers appear all the time.
     pub(super) async fn wait_until_known(&self) -> Result<(), DatabaseError> {
         let mut waited_for = None;
         loop {
@@ -128,8 +132,8 @@ impl Liveness {
         }
     }
 
-    /// This process takes nothing more for now. It gives up the numbers that no attempt holds at once, and the rest
-    /// once their attempts have ended.
+    /// Stops taking deliveries for now. It gives up the numbers that no attempt holds at once, and the rest once
+    /// their attempts have ended.
     pub(super) async fn leave(&self) {
         let leaving = async {
             let mut place = self.connection.lock().await;
@@ -146,10 +150,10 @@ impl Liveness {
         }
     }
 
-    /// Sends a heartbeat, and looks at the heartbeats of other processes. Returns how many numbers of dead processes it
-    /// has deleted.
+    /// Sends a heartbeat, and reads the heartbeats of other processes. Returns how many numbers of dead processes
+    /// it has deleted.
     async fn beat(&self, place: &mut Option<PgConnection>) -> Result<u64, DatabaseError> {
-        // After an error, or if this is dropped, the connection is closed.
+        // After an error, or if this future is dropped, the connection is closed.
         let mut connection = match place.take() {
             Some(connection) => connection,
             None => self.connect().await?,
@@ -170,7 +174,8 @@ impl Liveness {
         Ok(dead)
     }
 
-    /// A pool for this one connection has the hooks of the application's pool, such as one that sets a role.
+    /// Connects through a pool of one connection. It has the hooks of the application's pool, such as one that sets
+    /// a role.
     async fn connect(&self) -> Result<PgConnection, DatabaseError> {
         let options = self.pool.options().clone();
         let own = options
@@ -220,7 +225,7 @@ impl State {
         self.numbers.in_use().filter(|_| self.is_fresh())
     }
 
-    /// The numbers of dead processes. `sent_at` is before these heartbeats were read.
+    /// The numbers of dead processes. `sent_at` is a time before the heartbeats `seen` were read.
     fn silent(&self, seen: &Heartbeats, sent_at: Instant) -> Heartbeats {
         match self.is_fresh() {
             true => self.other_processes.silent(seen, sent_at),
@@ -228,7 +233,7 @@ impl State {
         }
     }
 
-    /// The heartbeat is written, and these of other processes were read with it.
+    /// Notes that the heartbeat is written, and that the heartbeats `seen` of other processes were read with it.
     fn note_written(&mut self, message: &Message, seen: Heartbeats) {
         if !self.is_fresh() {
             self.other_processes = OtherProcesses::default();
@@ -246,7 +251,7 @@ impl Shared {
         if let Some(taker) = liveness.state().taker() {
             return Ok(taker);
         }
-        // One heartbeat for all that wait for it.
+        // All callers that wait share one heartbeat.
         let place = tokio::time::timeout(TIMEOUT, liveness.connection.lock()).await;
         let mut place = place.map_err(|_| DatabaseError::TimedOut)?;
         loop {
@@ -258,8 +263,8 @@ impl Shared {
         }
     }
 
-    /// Announces numbers, and sends heartbeats in the background: for as long as there is a handle, and deliveries are taken
-    /// or attempts are under way.
+    /// Announces numbers, and sends heartbeats in the background. This goes on for as long as a handle exists, and
+    /// deliveries are taken or attempts are running.
     pub(super) fn stay_alive(self: &Arc<Self>) {
         let mut state = self.liveness.state();
         state.numbers.start();
@@ -270,7 +275,8 @@ impl Shared {
         }
     }
 
-    /// Sends the next heartbeat in the background. Returns the time to the one after it, or `None` if that was the last one.
+    /// Sends the next heartbeat in the background. Returns the time until the one after it, or `None` if this was
+    /// the last one.
     async fn beat_in_background(&self) -> Option<Duration> {
         let liveness = &self.liveness;
         if liveness.pool.is_closed() {
@@ -289,8 +295,8 @@ impl Shared {
             Ok(0) => {}
             Ok(_) => {
                 tracing::info!(
-                    "a process of webhook recovery was silent for six seconds, so it counts as dead: its deliveries \
-                     are taken over"
+                    "a webhook recovery process was silent for six seconds, so it counts as dead: its deliveries are \
+                     taken over"
                 );
                 self.news.notify_waiters();
             }
@@ -325,7 +331,8 @@ impl fmt::Debug for Liveness {
 mod tests {
     use super::*;
 
-    /// The next heartbeat of this process, which reads another one's. Returns whether it takes that process for dead.
+    /// Sends the next heartbeat of this process, which reads the heartbeat of another one. Returns whether this
+    /// process considers the other one dead.
     fn beat(state: &mut State, other: i64) -> bool {
         let message = state.numbers.message();
         let seen = vec![(1, other)];

@@ -20,7 +20,7 @@ impl Taker {
         *self.0
     }
 
-    /// Whether an attempt holds it. No attempt gets a number that is draining.
+    /// Whether an attempt holds the number. No new attempt gets a number that is draining.
     fn is_held(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -31,15 +31,16 @@ pub(super) struct Numbers {
     in_use: Taker,
     in_use_since: Instant,
     announced: Taker,
-    /// The number that the next heartbeat announces. It stays until the heartbeat is answered: a number that was
-    /// announced and forgotten would be taken for one of a dead process.
+    /// The number that the next heartbeat announces. It stays here until the heartbeat is answered: a number that
+    /// was announced and then forgotten would look like a number of a dead process.
     next: Option<Taker>,
     draining: Vec<Taker>,
-    /// Whether this process takes deliveries. Otherwise it announces no numbers.
+    /// Whether this process takes deliveries. If not, it announces no numbers.
     is_taking: bool,
     /// Whether `in_use` and `announced` are in `processes`.
     are_written: bool,
-    /// How many heartbeats this process has tried to send. A number that was deleted and comes back has a later one.
+    /// How many heartbeats this process has tried to send. If a number was deleted and is written again, its
+    /// heartbeat is a later one.
     heartbeats: i64,
 }
 
@@ -71,7 +72,7 @@ impl Numbers {
         self.is_taking = true;
     }
 
-    /// The number for deliveries that are taken now, once it is written.
+    /// The number for deliveries that are taken now, once the number is in `processes`.
     pub(super) fn in_use(&self) -> Option<Taker> {
         self.are_written.then(|| self.in_use.clone())
     }
@@ -100,7 +101,7 @@ impl Numbers {
         }
     }
 
-    /// The last message is written.
+    /// Notes that the last message is written.
     pub(super) fn note_written(&mut self, message: &Message) {
         self.are_written = message.numbers.contains(&self.in_use.number());
         self.draining
@@ -110,7 +111,7 @@ impl Numbers {
         }
     }
 
-    /// The announced number is in use from now on, and this one is announced.
+    /// Puts the announced number to use. From now on, `next` is the announced number.
     fn rotate(&mut self, next: Taker) {
         let announced = std::mem::replace(&mut self.announced, next);
         let in_use = std::mem::replace(&mut self.in_use, announced);
@@ -118,12 +119,12 @@ impl Numbers {
         self.in_use_since = Instant::now();
     }
 
-    /// Takes nothing more. Returns whether there is a number to give up.
+    /// Stops taking deliveries. Returns whether there is a number to give up.
     pub(super) fn leave(&mut self) -> bool {
         if std::mem::replace(&mut self.is_taking, false) {
             self.are_written = false;
             self.draining.extend(self.next.take());
-            // Both numbers are draining then.
+            // After these two rotations, both numbers are draining.
             self.rotate(Taker::new());
             self.rotate(Taker::new());
         }
@@ -141,7 +142,7 @@ mod tests {
         numbers
     }
 
-    /// A heartbeat that is written.
+    /// A heartbeat whose write succeeds.
     fn beat(numbers: &mut Numbers) -> Message {
         let message = numbers.message();
         numbers.note_written(&message);

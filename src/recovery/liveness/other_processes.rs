@@ -18,12 +18,13 @@ struct Seen {
     heartbeat: i64,
     /// When this process first saw this heartbeat.
     since: Instant,
-    /// Whether this process has seen an earlier heartbeat of the other one. If not, the other one may have been dead for a day.
+    /// Whether this process has seen an earlier heartbeat of this number. If not, the other process may have been
+    /// dead for a day.
     has_changed: bool,
 }
 
 impl OtherProcesses {
-    /// Notes the heartbeats that were read now. Numbers that are not among them are forgotten.
+    /// Notes the heartbeats that were read now. Forgets all other numbers.
     pub(super) fn note(&mut self, heartbeats: Heartbeats) {
         let before = std::mem::take(&mut self.0);
         let see = |(number, heartbeat)| {
@@ -40,7 +41,8 @@ impl OtherProcesses {
         self.0 = heartbeats.into_iter().map(see).collect();
     }
 
-    /// Processes whose heartbeat has not changed for too long. `sent_at` is before the heartbeats were read.
+    /// The processes whose heartbeat has not changed for too long. `sent_at` is a time before the heartbeats were
+    /// read.
     pub(super) fn silent(&self, heartbeats: &Heartbeats, sent_at: Instant) -> Heartbeats {
         let is_silent = |(number, heartbeat): &&(i64, i64)| {
             self.0.get(number).is_some_and(|seen| {

@@ -4,7 +4,7 @@ use sqlx::{PgPool, Row};
 
 use crate::transaction::{ShortTx, environment};
 
-/// The lock keeps two adoptions apart.
+/// The row lock keeps two adoptions apart.
 const BEFORE: &str = "select name from idempotent_webhook.environment for update";
 
 const SET: &str = "
@@ -14,10 +14,10 @@ const SET: &str = "
     set name = excluded.name, named_at = excluded.named_at
 ";
 
-/// It is no other one now.
+/// The adopted environment no longer counts as another one.
 const FORGET_OTHER: &str = "delete from idempotent_webhook.other_environments where name = $1";
 
-/// What is recorded of an adoption.
+/// The record of an adoption.
 #[derive(Debug)]
 pub(crate) struct Adopted {
     #[cfg_attr(
@@ -25,19 +25,21 @@ pub(crate) struct Adopted {
         expect(dead_code, reason = "the dashboard shows it")
     )]
     pub(crate) action: i64,
-    /// The endpoints that it has paused.
+    /// The endpoints that the adoption has paused.
     pub(crate) paused: Vec<String>,
 }
 
-/// Gives the database of `pool` another [environment](crate::Recovery::environment), or its first one: a copy of production's
-/// database becomes that of `staging`, for example. Returns the endpoints that are paused by it.
+/// Gives the database of `pool` another [environment](crate::Recovery::environment), or its first one. Returns the
+/// endpoints that this pauses.
 ///
-/// Processes of this environment run what is kept in the database from now on, and those of any other one do not. What was
-/// kept before is that of another environment: **each endpoint with deliveries that are due or dead is left paused**, so that
-/// somebody discards or erases what is not to run here, and [resumes](crate::Endpoint::resume) it.
+/// For example, a copy of the production database becomes the database of `staging`. From now on, processes of this
+/// environment run the deliveries that are kept in the database, and processes of any other environment do not.
+/// Deliveries that were kept before belong to another environment: **each endpoint with deliveries that are due or
+/// dead is left paused**, so that somebody can discard or erase what must not run here, and then
+/// [resume](crate::Endpoint::resume) the endpoint.
 ///
-/// It is one transaction, and is recorded among the actions of operators. If the database has this environment already,
-/// nothing changes.
+/// The adoption is one transaction, and is recorded among the operator actions. If the database has this
+/// environment already, nothing changes.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -55,14 +57,14 @@ pub(crate) struct Adopted {
 ///
 /// # Errors
 ///
-/// Any error of Postgres, and `sqlx::Error::Configuration` if the name is empty, has more than 63 bytes, or anything but
-/// visible ASCII characters.
+/// Any error of Postgres, and `sqlx::Error::Configuration` if the name is empty, has more than 63 bytes, or
+/// contains anything but visible ASCII characters.
 pub async fn adopt(pool: &PgPool, environment: &str) -> sqlx::Result<Vec<String>> {
     let adopted = adopt_by(pool, environment, None).await?;
     Ok(adopted.map(|adopted| adopted.paused).unwrap_or_default())
 }
 
-/// The same by an operator. `None` if nothing has changed.
+/// Adopts an environment on behalf of an operator. `None` if nothing has changed.
 pub(crate) async fn adopt_by(
     pool: &PgPool,
     name: &str,

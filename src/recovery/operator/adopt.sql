@@ -1,7 +1,8 @@
--- Pauses each endpoint that has deliveries which are due or dead, and records the adoption: by the operator $1, from which
--- environment to which in the words $2.
+-- Pauses each endpoint that has deliveries which are due or dead, and records the adoption. $1 the operator, $2 a
+-- text with the new environment and the one before.
 --
--- Each look-up reads one row of an index, however many are kept: `order by` and `limit` leave the planner no other way.
+-- Each look-up reads one row of an index, no matter how many deliveries are kept: `order by` and `limit` leave the
+-- planner no alternative.
 with recursive known as (
     (
         select endpoint

@@ -1,4 +1,5 @@
-//! An operation on many deliveries, a batch at a time. The dashboard runs its batches itself, in `dashboard/operate/bulk.rs`.
+//! A bulk operation: an operation on many deliveries, a batch at a time. The dashboard runs its batches itself, in
+//! `dashboard/operate/bulk.rs`.
 
 use std::collections::VecDeque;
 use std::ops::AddAssign;
@@ -13,11 +14,11 @@ use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
 const NOW: &str = "select extract(epoch from now())::float8";
 
-/// The most deliveries that one transaction changes. Each holds the lock of its claim meanwhile, and Postgres' table of
-/// locks has room for 64 a connection by default.
+/// The most deliveries that one transaction changes. For each delivery, the transaction holds the lock of the
+/// claim, and the lock table of Postgres has room for 64 locks per connection by default.
 pub(crate) const BATCH: usize = 500;
 
-/// How many keys are chosen at once, in a transaction of their own. They are in memory until their turn.
+/// How many keys are chosen at once, in a transaction of their own. They stay in memory until their batch.
 const CHOICE: usize = 20_000;
 
 /// The next `$17` keys, after the key with the tenant `$15` and the id `$16`.
@@ -37,7 +38,7 @@ const CHOOSE: &str = concat!(
 "
 );
 
-/// How many deliveries an operation on many has changed, and how many it has left alone.
+/// How many deliveries a bulk operation has changed, and how many it has left alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
@@ -76,18 +77,19 @@ impl Chosen {
     }
 }
 
-/// An operation on all deliveries of a filter.
+/// An operation on all deliveries that match a filter.
 ///
-/// They are chosen in the order of their keys, which nothing changes, and each once. So the operation ends, even if the
-/// provider goes on sending. No delivery escapes it by failing, being processed or being changed by another operation.
+/// Deliveries are chosen in the order of their keys, which never change, and each delivery is chosen once. So the
+/// operation ends even if the provider goes on sending. No delivery escapes the operation because it fails, is
+/// processed or is changed by another operation meanwhile.
 pub(crate) struct Bulk<'a> {
     operation: Operation,
     scope: Scope<'a>,
-    /// Its `received_before` is the time of the first choice, if none was given.
+    /// If no `received_before` was given, it is set to the time of the first choice.
     filter: Filter,
     /// Chosen deliveries that are not in a batch yet.
     chosen: VecDeque<Chosen>,
-    /// The last key that was chosen. The next choice begins after it.
+    /// The last key that was chosen. The next choice starts after it.
     last: Option<(String, String)>,
     has_chosen_all: bool,
 }
@@ -104,7 +106,7 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// The next batch. The caller must [apply](Self::apply) each.
+    /// The next batch. The caller must [apply](Self::apply) each batch.
     pub(crate) async fn next(&mut self, pool: &PgPool) -> sqlx::Result<Option<RowKeys>> {
         if self.chosen.is_empty() && !self.has_chosen_all {
             self.chosen = in_transaction(pool, async |tx| self.choose(tx).await).await?;
@@ -137,7 +139,7 @@ impl<'a> Bulk<'a> {
         chosen.iter().map(Chosen::read).collect()
     }
 
-    /// Changes a batch, in a transaction that has [begun](in_transaction) for operations.
+    /// Changes a batch, in a transaction that was [started](in_transaction) for operations.
     pub(crate) async fn apply(
         &self,
         batch: &RowKeys,
@@ -149,7 +151,7 @@ impl<'a> Bulk<'a> {
             .await
     }
 
-    /// All batches, each in a transaction of its own.
+    /// Applies all batches, each in a transaction of its own.
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<Changes> {
         let mut changes = Changes::default();
         while let Some(batch) = self.next(pool).await? {

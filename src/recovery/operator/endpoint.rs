@@ -9,24 +9,25 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
-/// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set `acquire_timeout`
-/// in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` with
-/// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: if the future is dropped, its connection is
-/// closed. After a timeout, look up whether the change was made.
+/// As with sqlx itself, each function waits for as long as the pool and Postgres allow. To limit that, set
+/// `acquire_timeout` in `PgPoolOptions` (30 seconds by default) and `statement_timeout` with
+/// `PgConnectOptions::options`. Or wrap the call in `tokio::time::timeout`: if the future is dropped, its
+/// connection is closed. After a timeout, check whether the change was made.
 ///
-/// A change waits for an attempt that is under way, for another change, and for retention, for as long as the
-/// `lock_timeout` of the pool allows, or for two seconds if it has none. Then it fails with the error `55P03` of Postgres,
-/// and has changed nothing.
+/// A change waits for a running attempt, for another change, and for retention. It waits for as long as the
+/// `lock_timeout` of the pool allows, or for two seconds if none is set. After that, it fails with the Postgres
+/// error `55P03`, and has changed nothing.
 ///
 /// # Many deliveries
 ///
-/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change each delivery once, and only deliveries that came
-/// before they began, by the clock of the database. They leave out a delivery that the provider sends again meanwhile,
-/// even if it was kept before or an attempt was running when it came. They leave alone, and count, a delivery that an
-/// attempt is working on: [`Changes`] has both numbers. So if both are zero, there was nothing to do.
+/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change each delivery once, and only deliveries that
+/// came before the call started, by the clock of the database. They leave out a delivery that the provider sends
+/// again during the call, even if it was kept before or an attempt was running when it came again. They also leave
+/// alone a delivery that an attempt is working on, and count it. [`Changes`] has both numbers: how many were
+/// changed, and how many were left alone. If both are zero, there was nothing to do.
 ///
-/// They use one connection, and work in batches, each in a transaction of its own. If one of them is cancelled or
-/// fails, its finished batches stay done. Call it again for the rest.
+/// Each function uses one connection, and works in batches, each in a transaction of its own. If the call is
+/// cancelled or fails, its finished batches stay done. Call the function again for the rest.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -56,18 +57,20 @@ impl Endpoint {
         }
     }
 
-    /// Only the deliveries of this tenant, where
-    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on.
+    /// Only the deliveries of this tenant, if [`separate_ids`](crate::TenantSecrets::separate_ids) is on.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// The deliveries that are not processed yet, in the order of their ids: kept ones, and those with a recorded
-    /// failure. At most `limit`, and only those `after` the last one of the page before. With a filter of
+    /// Lists the deliveries that are not processed yet, in the order of their ids.
+    ///
+    /// These are the kept deliveries, and the deliveries with a recorded failure. The list has at most `limit`
+    /// entries. For the next page, pass the last delivery of the page before as `after`. With a filter for
     /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), it lists the processed deliveries whose
-    /// requests stay, in the order of tenants if ids are separate by tenant, and then of ids.
+    /// requests are still archived. If ids are separate by tenant, these are in the order of tenants, and then of
+    /// ids.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;
@@ -98,8 +101,7 @@ impl Endpoint {
         operator::list(&self.pool, self.scope(), filter, after, limit).await
     }
 
-    /// Has a kept delivery run again now, with a new schedule. It is a dead one, or one that is due
-    /// later.
+    /// Makes a kept delivery due now, with a new schedule. The delivery must be dead, or due later.
     ///
     /// # Errors
     ///
@@ -112,8 +114,10 @@ impl Endpoint {
         })
     }
 
-    /// Has all kept deliveries of a filter run again now, with a new schedule. [Many deliveries](Self#many-deliveries)
-    /// says which. A delivery that a living process has taken counts as running.
+    /// Makes all kept deliveries that match a filter due now, with a new schedule.
+    ///
+    /// [Many deliveries](Self#many-deliveries) says which deliveries this changes. A delivery that a living process
+    /// has taken counts as running.
     ///
     /// # Errors
     ///
@@ -124,8 +128,8 @@ impl Endpoint {
 
     /// Deletes a kept delivery that should not be processed. It waits for a running attempt.
     ///
-    /// If the delivery was to be [reprocessed](Self::reprocess), it stays forgotten: if the provider sends it again, it
-    /// is processed again.
+    /// If the delivery was to be [reprocessed](Self::reprocess), its claim stays deleted: if the provider sends the
+    /// delivery again, it is processed again.
     ///
     /// # Errors
     ///
@@ -138,8 +142,9 @@ impl Endpoint {
         })
     }
 
-    /// Deletes all kept deliveries of a filter, which should not be processed. [Many deliveries](Self#many-deliveries) says
-    /// which.
+    /// Deletes all kept deliveries that match a filter, so that they are not processed.
+    ///
+    /// [Many deliveries](Self#many-deliveries) says which deliveries this changes.
     ///
     /// # Errors
     ///
@@ -148,16 +153,19 @@ impl Endpoint {
         self.all(Operation::Discard, filter).await
     }
 
-    /// Erases the kept content of a delivery: its request, and the reasons of its failures, which may quote it. Returns
-    /// whether there was any. It waits for a running attempt, except a [late
-    /// claim](crate::IdempotentWebhook::late_claim) before its `begin`, which is refused. If that attempt belongs to a
-    /// request of the provider and fails, its request is kept again: look again once it has ended.
+    /// Erases the kept content of a delivery: its request, and the reasons of its failures, which may quote the
+    /// request.
     ///
-    /// **It cannot run again.** If it was not processed, it is only [recorded](crate::recovery::KeptState::Recorded) from
-    /// now on, with its times and statuses, and counts as one that has failed until it is discarded or deleted. If it
-    /// was processed, it leaves the archive, and its id stays known, unless it was to be
-    /// [reprocessed](Self::reprocess). A request that the provider sends later is a new one. [Personal
-    /// data](crate::documentation::personal_data) says what else is stored.
+    /// Returns whether there was any content. It waits for a running attempt, except for a [late
+    /// claim](crate::IdempotentWebhook::late_claim) before its `begin`, which is then refused. If such an attempt
+    /// belongs to a request of the provider and fails, the request is kept again, so check again once the attempt
+    /// has ended.
+    ///
+    /// **The delivery cannot run again.** If it was not processed, it is only
+    /// [recorded](crate::recovery::KeptState::Recorded) from now on, with its times and statuses, and counts as a
+    /// failed delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its id
+    /// stays known, unless it was to be [reprocessed](Self::reprocess). A request that the provider sends later is
+    /// a new one. [Personal data](crate::documentation::personal_data) says what else is stored.
     ///
     /// # Errors
     ///
@@ -167,10 +175,12 @@ impl Endpoint {
         Ok(matches!(erased, One::Changed))
     }
 
-    /// Erases the content of all deliveries of a filter, for example of a [tenant](Filter::tenant), or all
-    /// [dead](crate::recovery::KeptState::Dead) ones. Without a [state](Filter::state), processed deliveries are
-    /// included. [Many deliveries](Self#many-deliveries) says which: also a delivery that fails, or is processed, while
-    /// this runs.
+    /// Erases the content of all deliveries that match a filter, for example of a [tenant](Filter::tenant), or of
+    /// all [dead](crate::recovery::KeptState::Dead) deliveries.
+    ///
+    /// Without a [state](Filter::state), processed deliveries are included. [Many deliveries](Self#many-deliveries)
+    /// says which deliveries this changes. A delivery that fails, or is processed, while this runs is included,
+    /// too.
     ///
     /// # Errors
     ///
@@ -179,13 +189,14 @@ impl Endpoint {
         self.all(Operation::Erase, filter).await
     }
 
-    /// Has a processed delivery run again, if its request is still there
-    /// ([`Keep::processed_for`](crate::Keep::processed_for)): its claim is forgotten, and it is due now with a new
-    /// schedule.
+    /// Makes a processed delivery due again, if its request is still archived
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)).
     ///
-    /// This is for repairs: the handler had a bug, and is fixed. Undo its effects first, or have the
-    /// handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed). A row with a unique
-    /// [`idempotency_key`](crate::Delivery::idempotency_key) is there from the first time: insert it with
+    /// Its claim is deleted, and the delivery is due now with a new schedule.
+    ///
+    /// This is for repairs, after a bug in the handler was fixed. First undo the effects of the first run, or have
+    /// the handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed). A row with a unique
+    /// [`idempotency_key`](crate::Delivery::idempotency_key) still exists from the first run: insert it with
     /// `on conflict do nothing`, or each attempt fails.
     ///
     /// # Errors
@@ -199,9 +210,11 @@ impl Endpoint {
         })
     }
 
-    /// The same for all processed deliveries of a filter, for example all that were processed
-    /// [since](Filter::processed) a deploy. [Many deliveries](Self#many-deliveries) says which: deliveries that are
-    /// processed while this runs are left out.
+    /// [Reprocesses](Self::reprocess) all processed deliveries that match a filter, for example all that were
+    /// processed [since](Filter::processed) a deploy.
+    ///
+    /// [Many deliveries](Self#many-deliveries) says which deliveries this changes. Deliveries that are processed
+    /// while this runs are left out.
     ///
     /// ```no_run
     /// use std::time::{Duration, SystemTime};
@@ -224,9 +237,10 @@ impl Endpoint {
         self.all(Operation::Reprocess, filter).await
     }
 
-    /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as before, but with
-    /// [`Keep::accepted`](crate::Keep::accepted) they are only kept. An endpoint can be paused before its first
-    /// delivery.
+    /// Pauses recovery of the endpoint, in all processes.
+    ///
+    /// Requests of the provider are handled as before, but with [`Keep::accepted`](crate::Keep::accepted) they are
+    /// only kept. An endpoint can be paused before its first delivery.
     ///
     /// # Errors
     ///
@@ -237,7 +251,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Resumes recovery of the endpoint, also if failures in a row hold it back.
+    /// Resumes recovery of the endpoint, even if its breaker is open after failures in a row.
     ///
     /// # Errors
     ///

@@ -12,15 +12,16 @@ use super::operation::Operation;
 use crate::recovery::KeptState;
 use crate::transaction::pg_time::unix_time;
 
-/// An absent filter must not cost an index: statements with a filter are planned for their values. They may sort their
-/// result: only the order of the primary key would make them read the archive.
+/// A filter that is not set must not keep the planner from using an index, so statements with a filter are planned
+/// for their values. They may sort their result: without sorting, the order of the primary key would make them read
+/// the archive.
 const PLAN_FOR_VALUES: &str = "
     select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_sort', 'on', true)
 ";
 
-/// The delivery belongs to the endpoint `$1` and has one of the states `$3`, as the table has them. Each state by
-/// itself, since each has its index, with the conditions of the index: without them, the archive is read to find dead
-/// deliveries.
+/// The delivery belongs to the endpoint `$1` and has one of the states `$3`, named as in the table. Each state is a
+/// condition of its own, because each state has its own index, and the condition repeats that of the index. Without
+/// these conditions, Postgres would read the archive to find dead deliveries.
 macro_rules! is_listed {
     () => {
         "kept.endpoint = $1
@@ -69,14 +70,14 @@ pub struct Filter {
     failed: Times,
     processed: Times,
     processed_by: Option<String>,
-    /// By name, also where ids are not separate by tenant.
+    /// By name, even if ids are not separate by tenant.
     pub(crate) tenants: Option<Vec<String>>,
-    /// Only those that were last received before this time, in Unix seconds by the clock of the database, also if they
-    /// fail or are processed afterwards.
+    /// Only deliveries that were last received before this time, even if they fail or are processed afterwards. In
+    /// Unix seconds, by the clock of the database.
     pub(crate) received_before: Option<f64>,
 }
 
-/// From a time on, and before another one.
+/// A range of times: from a time on, and before another one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     from: Option<SystemTime>,
@@ -100,18 +101,18 @@ impl Times {
     }
 }
 
-/// Postgres has times in microseconds.
+/// The next time that Postgres can store: its times have microseconds.
 fn next(time: &SystemTime) -> Option<SystemTime> {
     time.checked_add(Duration::from_micros(1))
 }
 
 impl Filter {
-    /// All that are not processed.
+    /// All deliveries that are not processed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only those in this state.
+    /// Only deliveries in this state.
     #[must_use]
     pub fn state(mut self, state: KeptState) -> Self {
         self.state = Some(state);
@@ -126,22 +127,23 @@ impl Filter {
     }
 
     /// Only deliveries of this tenant, by its name, even if ids are not
-    /// [separate](crate::TenantSecrets::separate_ids) by tenant. Called several times, any of the tenants.
+    /// [separate](crate::TenantSecrets::separate_ids) by tenant. If called several times, it matches deliveries of
+    /// any of these tenants.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.tenants.get_or_insert_default().push(name.into());
         self
     }
 
-    /// Only those whose last reason has this text.
+    /// Only deliveries whose last failure reason contains this text.
     #[must_use]
     pub fn reason_contains(mut self, text: impl Into<String>) -> Self {
         self.reason = Some(text.into());
         self
     }
 
-    /// Only those whose last attempt failed within these times, such as `from..until`. With `..now`, a retry of what
-    /// you have seen leaves out later failures.
+    /// Only deliveries whose last attempt failed within these times, such as `from..until`. With `..now`, a retry
+    /// of the failures that you have seen leaves out later failures.
     #[must_use]
     pub fn failed(mut self, times: impl RangeBounds<SystemTime>) -> Self {
         self.failed = Times::of(times);
@@ -164,12 +166,13 @@ impl Filter {
         self
     }
 
-    /// Whether a list has only processed deliveries.
+    /// Whether a list with this filter shows only processed deliveries.
     pub(super) fn is_of_processed(&self) -> bool {
         self.state == Some(KeptState::Processed)
     }
 
-    /// The first thirteen values of a statement with this filter. Without a state, it means these states.
+    /// Binds the first thirteen values of a statement with this filter. A filter without a state means all of
+    /// `states`.
     fn bind_states<'q>(
         &'q self,
         sql: &'static str,
@@ -197,7 +200,8 @@ impl Filter {
             .bind(self.received_before)
     }
 
-    /// The same for a list or a count. It includes processed deliveries only if the filter asks for them.
+    /// Binds the same values for a list or a count. It includes processed deliveries only if the filter asks for
+    /// them.
     pub(super) fn bind_listed<'q>(
         &'q self,
         sql: &'static str,
@@ -211,7 +215,7 @@ impl Filter {
         self.bind_states(sql, scope, states)
     }
 
-    /// The first fourteen values of a statement about deliveries that an operation can change.
+    /// Binds the first fourteen values of a statement about deliveries that an operation can change.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,
@@ -223,7 +227,7 @@ impl Filter {
     }
 }
 
-/// For the connection's next statements with a filter, to the end of the transaction.
+/// Makes Postgres plan the statements on this connection for their values, until the end of the transaction.
 pub(super) async fn plan_for_values(tx: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query(PLAN_FOR_VALUES).execute(tx).await.map(drop)
 }

@@ -5,18 +5,18 @@ use crate::recovery::operator;
 use crate::transaction::RowKeys;
 
 impl Endpoint {
-    /// Forgets a processed delivery, so that it is processed again when the provider resends it.
-    /// Returns whether it was there.
+    /// Forgets a processed delivery, so that it is processed again when the provider resends it. Returns whether
+    /// the delivery was known.
     ///
-    /// This is for repairs: the handler had a bug, is fixed, and a delivery that it has
-    /// acknowledged must be processed again. Undo its effects, forget the delivery, and have the
-    /// provider resend it. The handler's
-    /// [idempotency keys](crate::Delivery::idempotency_key) are the same as the first time.
+    /// This is for repairs: a bug in the handler was fixed, and a delivery that the handler has acknowledged must
+    /// be processed again. Undo the effects of the first run, forget the delivery, and have the provider resend it.
+    /// The handler's [idempotency keys](crate::Delivery::idempotency_key) are the same as the first time.
     ///
-    /// Its kept row goes as well. If its request stays ([`Keep::processed_for`](crate::Keep::processed_for)),
-    /// [`reprocess`](Self::reprocess) needs no provider.
+    /// The kept row of the delivery is deleted, too. If its request is still archived
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)), [`reprocess`](Self::reprocess) does not need the
+    /// provider.
     ///
-    /// It is logged at INFO, with the endpoint and the delivery id.
+    /// The call is logged at INFO, with the endpoint and the delivery id.
     ///
     /// # Errors
     ///

@@ -13,7 +13,8 @@ use crate::recovery::KeptState;
 use crate::transaction::ShortTx;
 use crate::transaction::pg_time::from_unix_time;
 
-/// At most `$16`, in an order of keys, after the key with the tenant `$14` and the id `$15`.
+/// A list of at most `$16` deliveries in the order of their keys, after the key with the tenant `$14` and the id
+/// `$15`.
 macro_rules! list {
     (by $key:literal after $last:literal) => {
         concat!(
@@ -47,11 +48,12 @@ macro_rules! list {
     };
 }
 
-/// By the primary key, which finds a page of the archive without reading later pages: most of the table is archive.
+/// In the order of the primary key, whose index finds a page of the archive without reading later pages: most of
+/// the table is archive.
 const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$14, $15");
 
-/// Not in the order of the primary key, so that the planner uses the indexes of the states. If ids grow with time, due
-/// deliveries are behind the whole archive, which the planner does not know.
+/// Not in the order of the primary key, so that the planner uses the indexes of the states. If ids grow with time,
+/// due deliveries come after the whole archive in that order, which the planner does not know.
 const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$15, $14");
 
 #[cfg(feature = "dashboard")]
@@ -76,27 +78,28 @@ const COUNT: &str = concat!(
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KeptDelivery {
-    /// The tenant, where there is one.
+    /// The tenant, if there is one.
     pub tenant: Option<String>,
     /// The delivery id.
     pub delivery_id: String,
-    /// The event type, if it has one.
+    /// The event type, if the delivery has one.
     pub event_type: Option<String>,
     /// Its state.
     pub state: KeptState,
     /// How many attempts there have been, including the provider's.
     pub attempts: u32,
-    /// When the first request of it came.
+    /// When its first request came.
     pub first_received_at: SystemTime,
-    /// When the last attempt failed, if one has.
+    /// When an attempt last failed, if one has failed.
     pub last_failed_at: Option<SystemTime>,
     /// When the next attempt is due.
     pub next_attempt_at: Option<SystemTime>,
-    /// When it was processed, if it was and its request stays.
+    /// When it was processed, if it was processed and its request is archived.
     pub processed_at: Option<SystemTime>,
-    /// The [version](crate::IdempotentWebhook::version) that processed it, if it was and the version is known.
+    /// The [version](crate::IdempotentWebhook::version) that processed it, if it was processed and the version is
+    /// known.
     pub processed_version: Option<String>,
-    /// The last answer, if an attempt has failed.
+    /// The status of the last failed attempt, if an attempt has failed.
     pub status: Option<u16>,
     /// Why the last attempt failed.
     pub reason: Option<String>,
@@ -153,7 +156,7 @@ fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
     })
 }
 
-/// How many there are, at most `limit`.
+/// How many deliveries match, at most `limit`.
 #[cfg(feature = "dashboard")]
 pub(crate) async fn count(
     connection: &mut PgConnection,

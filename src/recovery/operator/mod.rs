@@ -1,5 +1,5 @@
-//! The operations of operators on kept deliveries. An operation is applied to keys (`operation.rs`): to the keys of a
-//! filter (`bulk.rs`), or to one.
+//! The operations of operators on kept deliveries. An operation is applied to keys (`operation.rs`): to all keys
+//! that match a filter (`bulk.rs`), or to one key.
 
 mod adopt;
 mod bulk;
@@ -29,7 +29,7 @@ pub(crate) use list::list;
 pub(crate) use newest::{Chosen, newest};
 pub(crate) use operation::{Applied, Operation, Running, in_transaction};
 
-/// Waits for each transaction that changes the rows of the deliveries, such as a reprocess.
+/// Waits for each transaction that changes the rows of these deliveries, such as a reprocess.
 const LOCK_KEPT: &str = "
     select 1
     from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
@@ -83,7 +83,7 @@ pub enum Discarded {
     Discarded,
     /// It was processed, so there is nothing to discard.
     Processed,
-    /// Nothing is kept of it.
+    /// The delivery is not kept.
     NotKept,
 }
 
@@ -95,11 +95,11 @@ pub enum Reprocessed {
     Due,
     /// It was not processed, or has been deleted since.
     NotProcessed,
-    /// It was processed, and its request is not there.
+    /// It was processed, and its request is not archived.
     NotKept,
 }
 
-/// Which deliveries are in reach: all of an endpoint, or only one tenant's.
+/// The deliveries that an operation can reach: all deliveries of an endpoint, or only those of one tenant.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) endpoint: &'a str,
@@ -110,13 +110,13 @@ pub(crate) struct Scope<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum One {
     Changed,
-    /// Nothing has changed, and it was processed.
+    /// Nothing has changed, and the delivery is processed.
     Processed,
     Unchanged,
 }
 
-/// Applies an operation to one delivery, in a transaction that has [begun](in_transaction) for it. An attempt at it that is
-/// under way is waited for, unless the delivery would run again anyway.
+/// Applies an operation to one delivery, in a transaction that was [started](in_transaction) for it. It waits for a
+/// running attempt at the delivery, unless the delivery would run again anyway.
 pub(crate) async fn apply_to_one(
     operation: Operation,
     scope: Scope<'_>,
@@ -143,7 +143,7 @@ pub(crate) async fn apply_to_one(
     })
 }
 
-/// Applies an operation to these deliveries, whenever they came.
+/// Applies an operation to these deliveries, no matter when they came.
 pub(crate) async fn apply_to(
     operation: Operation,
     keys: &RowKeys,
@@ -178,27 +178,29 @@ pub(crate) async fn is_processed(
     Ok(!rows(PROCESSED, keys, endpoint, tx).await?.is_empty())
 }
 
-/// Deletes the claims of processed deliveries, and their kept rows: they must not run again by themselves. Returns the
-/// ones that were there.
+/// Deletes the claims of processed deliveries, and also their kept rows, which must not run again by themselves.
+/// Returns the deliveries that had a claim.
 pub(crate) async fn forget(
     keys: &RowKeys,
     endpoint: &str,
     tx: &mut PgConnection,
 ) -> sqlx::Result<RowKeys> {
     let processed = rows(PROCESSED, keys, endpoint, tx).await?;
-    // No attempt holds them for long, since they are processed.
+    // No attempt holds these rows for long, because the deliveries are processed.
     let lock = sqlx::query(LOCK_KEPT);
     processed.bind(lock, endpoint).execute(&mut *tx).await?;
     let forgotten = processed.delete_claims(endpoint, None, &mut *tx).await?;
     if !forgotten.is_empty() {
-        // Without this: a failure is kept although its commit went through, it is forgotten, and runs again by itself.
-        // It is deleted like a discarded delivery, so reconciliation leaves it alone.
+        // Without this: a failure is kept although its commit went through, the delivery is forgotten, and it runs
+        // again by itself. The row is deleted like that of a discarded delivery, so reconciliation leaves the
+        // delivery alone.
         Operation::Discard.write(&forgotten, endpoint, tx).await?;
     }
     Ok(forgotten)
 }
 
-/// The same for those whose requests are not kept: with its request, a delivery can be processed again.
+/// Forgets only the deliveries whose requests are not archived: a delivery with an archived request can be
+/// reprocessed.
 #[cfg(feature = "dashboard")]
 pub(crate) async fn forget_unless_archived(
     keys: &RowKeys,

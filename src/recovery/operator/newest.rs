@@ -12,8 +12,8 @@ use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use crate::transaction::ShortTx;
 use crate::transaction::pg_time::from_unix_time;
 
-/// At most `$14`, in the order of [`Chosen`]. No index has this order: everything that the filter matches is read, but
-/// only once. A recorded delivery has no request.
+/// At most `$14` deliveries, in the order of [`Chosen`]. No index has this order: everything that the filter
+/// matches is read, but only once. A recorded delivery is left out, because it has no request.
 const NEWEST: &str = concat!(
     "
     select
@@ -35,7 +35,7 @@ const NEWEST: &str = concat!(
 /// A kept delivery, by its key.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chosen {
-    /// First, so that the newest one is the least.
+    /// The first field, so that the newest delivery is the least.
     received_at: Reverse<SystemTime>,
     pub(crate) tenant: String,
     pub(crate) delivery_id: String,
@@ -51,7 +51,7 @@ impl Chosen {
     }
 }
 
-/// The newest deliveries of any of these filters, the newest first.
+/// The newest deliveries that match any of these filters, newest first.
 pub(crate) async fn newest(
     pool: &PgPool,
     scope: Scope<'_>,

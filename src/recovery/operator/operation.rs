@@ -1,4 +1,4 @@
-//! An operation of an operator: one sequence of statements over keys, for one delivery and for many.
+//! An operation of an operator: the same sequence of statements for one delivery and for many.
 
 use sqlx::{PgConnection, PgPool, Row};
 
@@ -7,10 +7,11 @@ use super::filter::{Filter, meets_filter};
 use crate::recovery::kept::set_aside;
 use crate::transaction::{RowKeys, ShortTx, begin_own};
 
-/// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
-/// delivery waits longer than that for a connection. If its process is lost, Postgres ends it. Its statements use keys,
-/// with any values: planning each of them again would take longer than the rest. Citus, which has this table, cannot
-/// plan a statement for several workers without the values.
+/// Begins a transaction of an operation. The transaction waits for a row or an attempt for as long as the pool's
+/// `lock_timeout` says, or for two seconds: a delivery waits longer than that for a connection. If the process is
+/// lost, Postgres ends the transaction. Its statements select rows by key, so one plan fits all values, and
+/// planning each statement again would take longer than the rest. Citus, which has the table `pg_dist_partition`,
+/// cannot plan a statement for several workers without the values.
 const BEGIN: &str = concat!(
     begin_own!(),
     ";
@@ -39,8 +40,8 @@ macro_rules! can_change {
 }
 pub(super) use can_change;
 
-/// Waits for each transaction that changes the rows of the tenants `$15` and the ids `$16`, and then looks at them
-/// again. In one order, so that two operations do not wait for each other in a circle.
+/// Waits for each transaction that changes the rows of the tenants `$15` and the ids `$16`, and then checks these
+/// rows again. They are locked in one order, so that two operations cannot deadlock.
 const LOCK: &str = concat!(
     "
     select
@@ -62,17 +63,17 @@ const LOCK: &str = concat!(
 "
 );
 
-/// Waits for lists of providers that are being compared with the kept deliveries, before anything waits for this
-/// operation.
+/// Waits for provider lists that are being compared with the kept deliveries. This comes before anything waits for
+/// this operation.
 const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclusive mode";
 
-/// Waits for statements that note that a delivery of the endpoint `$1` came again, and keeps further ones waiting to the end
-/// of the transaction: `note_resent.sql` shares the lock. From here on only writes follow, which wait for nothing for long.
-/// Without this: the provider hears that a copy is accepted, which is not noted yet, and the operation discards the
-/// copy as well.
+/// Waits for statements which note that a delivery of the endpoint `$1` was sent again, and makes further ones wait
+/// until the end of the transaction: `note_resent.sql` shares the lock. From here on, only writes follow, and none
+/// of them waits for long. Without this: the provider gets the answer that a copy is accepted before the copy is
+/// noted, and the operation discards the copy as well.
 const HOLD_SENT_AGAIN: &str = "select pg_advisory_xact_lock(hashtextextended($1, 4))";
 
-/// The deliveries of these keys that came again since `$4`.
+/// The deliveries of these keys that were sent again since `$4`.
 const SENT_AGAIN: &str = "
     select key.tenant, key.delivery_id
     from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)
@@ -92,14 +93,14 @@ pub(crate) enum Operation {
     Erase,
 }
 
-/// What happens to a delivery on which an attempt works.
+/// What an operation does with a delivery that an attempt is working on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Running {
     /// The operation waits for the attempt.
     IsAwaited,
     IsLeft,
-    /// The row shows every attempt: a processed delivery has none, and an attempt that is about to commit has locked
-    /// the row.
+    /// The operation waits only for the row, which is enough: a processed delivery has no attempt, and an attempt
+    /// that is about to commit has locked the row.
     HoldsRow,
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct Applied {
     pub(crate) running: usize,
 }
 
-/// Does `work` in a transaction for operations, and commits.
+/// Does `work` in a transaction for operations, and commits it.
 pub(crate) async fn in_transaction<T>(
     pool: &PgPool,
     work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -140,7 +141,7 @@ impl Operation {
         }
     }
 
-    /// The states that it can change.
+    /// The states that the operation can change.
     pub(super) fn states(self) -> &'static [&'static str] {
         match self {
             Self::Retry => &["due", "dead"],
@@ -150,9 +151,9 @@ impl Operation {
         }
     }
 
-    /// Applies it to these deliveries, in a transaction that has [begun](in_transaction) for it.
+    /// Applies the operation to these deliveries, in a transaction that was [started](in_transaction) for it.
     ///
-    /// Locks are taken in the order of the life cycle: first for the claims, then for the rows.
+    /// Locks are taken in the order of `kept/mod.rs`: first the locks of the claims, then the locks of the rows.
     pub(super) async fn apply(
         self,
         scope: Scope<'_>,
@@ -180,7 +181,8 @@ impl Operation {
         let mut locked = lock.fetch_all(&mut *tx).await?;
         let mut running = keys.len() - free.len();
         if self == Self::Retry {
-            // Its claim may come later: a handler that claims late has begun, for example.
+            // A delivery that a living process has taken counts as running even if it has no claim yet: for
+            // example, its handler may claim late.
             let mut taken = 0;
             for row in &locked {
                 taken += usize::from(row.try_get::<bool, _>("is_taken")?);
@@ -218,7 +220,7 @@ impl Operation {
             keys.delete_claims(endpoint, None, &mut *tx).await?;
         }
         if self == Self::Discard {
-            // Before the delete, which sees deliveries that a list of the provider has kept meanwhile.
+            // Before the delete, so that the delete also sees deliveries that a provider list has kept meanwhile.
             let set_aside = set_aside(keys, endpoint, false);
             set_aside.execute(&mut *tx).await?;
         }

@@ -1,5 +1,5 @@
-//! The mark by which `layer/request/rehearse.rs` recognises a rehearsal, and its result. `transaction/commit.rs` rolls it
-//! back.
+//! The mark by which `layer/request/rehearse.rs` recognizes a rehearsal, and the result of the rehearsal.
+//! `transaction/commit.rs` rolls it back.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,8 +9,9 @@ use tokio::task::AbortHandle;
 use crate::provider::delivery::Delivery;
 use crate::transaction::{AsRead, RowsByTable};
 
-/// In the extensions of a request that is rolled back whatever the handler answers. It was verified when it was kept. No
-/// request from outside can have it: extensions do not come over the wire, and the type is private.
+/// The mark of a rehearsal, in the extensions of a request that is rolled back regardless of the handler's answer.
+/// The request was verified when it was kept. No request from outside can have the mark: extensions do not come
+/// over the wire, and the type is private.
 #[derive(Clone, Debug)]
 pub(crate) struct RehearsalAttempt(Arc<Inner>);
 
@@ -18,7 +19,7 @@ pub(crate) struct RehearsalAttempt(Arc<Inner>);
 struct Inner {
     delivery: Delivery,
     read: AsRead,
-    /// The layer's endpoint, once it was reached.
+    /// The task of the layer, once the layer was reached.
     task: OnceLock<AbortHandle>,
     result: OnceLock<Result<RehearsalResult, Refused>>,
     has_ended: Notify,
@@ -31,16 +32,17 @@ pub(crate) enum RehearsalResult {
     Processed {
         /// A mistake that looks like success, if the layer has seen one.
         suspicion: Option<String>,
-        /// The rows that its handler has written. `None` if Postgres does not count.
+        /// The rows that its handler has written. `None` if Postgres does not count them.
         written: Option<RowsByTable>,
     },
     /// It would fail, for this reason.
     Failed(String),
     /// It has failed for a reason outside of the handler, such as a deadlock.
     Interrupted(String),
-    /// The version has no handler for its type.
+    /// This version has no handler for its event type.
     Ignored(String),
-    /// It shows nothing about the handler, for this reason. If it reached no layer, requests will not reach one either.
+    /// The rehearsal shows nothing about the handler, for this reason. If it has reached no layer, real requests
+    /// will not reach one either.
     NotRun { reason: String, is_unreached: bool },
     /// Its row has changed since it was read.
     Changed,
@@ -62,7 +64,7 @@ impl RehearsalResult {
     }
 }
 
-/// Why an endpoint is not rehearsed whose layer does not allow it.
+/// Why an endpoint is refused if its layer does not allow rehearsals.
 pub(crate) const NOT_REHEARSABLE: &str = "its layer is not `rehearsable`, which declares that a rollback undoes the work of its handlers";
 
 /// Why no delivery of the endpoint may be rehearsed.
@@ -96,20 +98,20 @@ impl RehearsalAttempt {
         &self.0.delivery
     }
 
-    /// Its row, as it was read before the lock.
+    /// The row of the delivery, as it was read before the lock.
     pub(crate) fn read(&self) -> &AsRead {
         &self.0.read
     }
 
-    /// The layer has begun, in this task.
+    /// Notes that the layer has started, in this task.
     pub(crate) fn begin(&self, task: AbortHandle) {
-        // There is one layer. Another one is within its task.
+        // Only one layer counts. Another layer runs within the task of the first.
         let _ = self.0.task.set(task);
     }
 
-    /// The layer has reached the end of it.
+    /// Notes that the layer has finished the rehearsal.
     pub(crate) fn end(&self, result: Result<RehearsalResult, Refused>) {
-        // There is one result.
+        // A rehearsal has only one result.
         let _ = self.0.result.set(result);
         self.0.has_ended.notify_one();
     }

@@ -12,7 +12,7 @@ use crate::transaction::{RowsByTable, RowsWritten};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RehearsalComparison {
-    /// Each event type of each endpoint that both versions would process, by name.
+    /// Each event type of each endpoint that both versions would process, in the order of names.
     pub types: Vec<ComparedType>,
 }
 
@@ -28,13 +28,13 @@ pub struct ComparedType {
     pub deliveries: usize,
     /// How their writes have changed.
     pub change: EffectsChange,
-    /// The rows that the earlier version writes for them, by table.
+    /// The rows that the earlier version writes for these deliveries, by table.
     pub before: BTreeMap<String, RowsWritten>,
-    /// The rows that this version writes for them, by table.
+    /// The rows that this version writes for these deliveries, by table.
     pub now: BTreeMap<String, RowsWritten>,
 }
 
-/// How the writes of a version for the deliveries of an event type differ from those of the earlier version.
+/// How a version's writes for the deliveries of an event type differ from the writes of the earlier version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EffectsChange {
@@ -42,23 +42,24 @@ pub enum EffectsChange {
     Same,
     /// More rows in the same tables.
     More,
-    /// Fewer rows, but some, and nowhere else.
+    /// Fewer rows, but still some, and none in other tables.
     Less,
     /// In another table, by another statement than before (an update for an insert), or more in one table and fewer in
     /// another.
     Elsewhere,
-    /// Nothing now, but rows before.
+    /// No rows now, but some before.
     Nothing,
     /// Not known: no delivery was run by both versions, or Postgres has not counted.
     NotKnown,
 }
 
 impl RehearsalReport {
-    /// Compares what the handlers of two versions write. `before` is the report of the earlier version, rehearsed on the same
-    /// database.
+    /// Compares what the handlers of two versions write. `before` is the report of the earlier version, rehearsed
+    /// on the same database.
     ///
     /// Only deliveries that both versions would process count. They are compared by event type, all rows of a type
-    /// together: a single delivery that writes nothing is not a finding, since its handler may have nothing to do.
+    /// together: a single delivery that writes nothing is not a finding, because its handler may have nothing to
+    /// do.
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::RehearsalReport;
@@ -77,8 +78,8 @@ impl RehearsalReport {
             let earlier = earlier.find(|before| {
                 before.endpoint == now.endpoint && before.event_type == now.event_type
             });
-            // A delivery that one version does not process belongs to its own report. A type that the earlier report
-            // does not have is not known.
+            // A delivery that one version does not process shows up in the report of that version. A type that the
+            // earlier report does not have is not known.
             let is_processed = !now.effects.is_empty();
             let is_mended = earlier.is_some_and(|before| before.effects.is_empty());
             (is_processed && !is_mended).then(|| ComparedType::of(now, earlier))
@@ -90,10 +91,11 @@ impl RehearsalReport {
 }
 
 impl RehearsalComparison {
-    /// Whether each type writes as before. A type whose effects are [not known](EffectsChange::NotKnown) does not.
+    /// Whether each event type writes as before. A type whose effects are [not known](EffectsChange::NotKnown) does
+    /// not pass.
     ///
-    /// Failures, and deliveries that are not rehearsed, are not in it: a deploy needs [`RehearsalReport::passed`] as
-    /// well.
+    /// The comparison does not cover failures, or deliveries that are not rehearsed: before a deploy, check
+    /// [`RehearsalReport::passed`] as well.
     pub fn passed(&self) -> bool {
         self.types.iter().all(|of| of.change == EffectsChange::Same)
     }

@@ -10,7 +10,7 @@ use crate::transaction::{RowsByTable, RowsWritten};
 /// How many ids are shown for each reason.
 const IDS: usize = 3;
 
-/// How many reasons are shown of a list.
+/// How many reasons of a list are shown.
 const REASONS: usize = 10;
 
 /// The longest shown part of a reason or an id.
@@ -169,7 +169,7 @@ fn write_tables(
     Ok(())
 }
 
-/// A line for each reason, the most frequent first.
+/// Writes a line for each reason, most frequent first.
 fn write_list(f: &mut fmt::Formatter<'_>, what: &str, listed: &[RehearsedDelivery]) -> fmt::Result {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for of in listed {
@@ -196,7 +196,7 @@ fn write_list(f: &mut fmt::Formatter<'_>, what: &str, listed: &[RehearsedDeliver
     }
 }
 
-/// On one line, and without what a terminal takes for a command: a reason may quote a request.
+/// Puts a text on one line, without characters that a terminal takes for a command: a reason may quote a request.
 fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()

@@ -1,4 +1,5 @@
-//! Rehearsals: kept deliveries are run through a router, and rolled back, by `rehearse_commit` in `transaction/commit.rs`.
+//! Rehearsals: kept deliveries are run through a router and rolled back, by `rehearse_commit` in
+//! `transaction/commit.rs`.
 
 mod attempt;
 mod comparison;

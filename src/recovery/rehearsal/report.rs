@@ -13,19 +13,20 @@ use crate::transaction::{RowsByTable, RowsWritten};
 
 /// The report of [`Recovery::rehearse`](crate::Recovery::rehearse).
 ///
-/// `Display` is for a terminal: a line for each event type, below it the listed deliveries, by reason, and at the end
-/// whether it [passes](Self::passed), and if not, why.
+/// `Display` is for a terminal: a line for each event type, below it the listed deliveries by reason, and at the
+/// end whether the rehearsal [passes](Self::passed), and if not, why.
 ///
-/// With `serde` it is written as JSON and read back, for [`compare`](Self::compare) in the job of another version. In
-/// the JSON, quoted texts, digits and mail addresses are masked in reasons, since they may quote requests. Ids stay.
+/// With `serde`, a report is written as JSON and read back, for [`compare`](Self::compare) in the job of another
+/// version. In the JSON, quoted texts, digits and mail addresses in reasons are masked, because reasons may quote
+/// requests. Ids are not masked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsalReport {
-    /// Each rehearsed event type of each endpoint, by name.
+    /// Each rehearsed event type of each endpoint, in the order of names.
     pub types: Vec<RehearsedType>,
     /// The endpoints that were not rehearsed, or not to the end.
     pub refused: Vec<RefusedEndpoint>,
-    /// The error of Postgres that has ended the rehearsal before its end.
+    /// The Postgres error that has ended the rehearsal early.
     #[serde(serialize_with = "write_masked_if_any")]
     pub error: Option<String>,
 }
@@ -38,21 +39,22 @@ pub struct RehearsedType {
     pub endpoint: String,
     /// The event type, if the deliveries have one.
     pub event_type: Option<String>,
-    /// How many were processed before, and would be now.
+    /// How many deliveries were processed before, and would be processed now.
     pub processed_again: usize,
     /// Deliveries that were processed before, and would fail now.
     pub fails_now: Vec<RehearsedDelivery>,
-    /// How many were not processed yet, and would be now.
+    /// How many deliveries were not processed yet, and would be processed now.
     pub processed_now: usize,
     /// Deliveries that were not processed yet, and would fail now.
     pub fails_again: Vec<RehearsedDelivery>,
     /// Deliveries for whose type the new version has no handler.
     pub ignored_now: Vec<RehearsedDelivery>,
-    /// Whether that is [expected](crate::recovery::Rehearsal::expect_ignored).
+    /// Whether it is [expected](crate::recovery::Rehearsal::expect_ignored) that these are ignored.
     pub is_ignored_on_purpose: bool,
-    /// Deliveries that were not run: Postgres was away, another attempt was running, or no layer was reached.
+    /// Deliveries that were not run, because Postgres was unreachable, another attempt was running, or no layer was
+    /// reached.
     pub not_run: Vec<RehearsedDelivery>,
-    /// Deliveries that would be processed, but with a warning of the layer: a handler that has not taken its
+    /// Deliveries that would be processed, but with a warning from the layer: a handler that has not taken its
     /// transaction may have written outside of it.
     pub suspicious: Vec<RehearsedDelivery>,
     /// The writes of the deliveries that would be processed.
@@ -67,12 +69,12 @@ pub struct RehearsedType {
 pub struct RehearsedEffects {
     /// The delivery id.
     pub delivery_id: String,
-    /// The tenant, where there is one.
+    /// The tenant, if there is one.
     pub tenant: Option<String>,
-    /// The rows it has written, by the name of the table with its schema, as Postgres counts them. Rows of triggers and
-    /// cascades count, and so do rows that a savepoint has rolled back. Rows of a partition count for its partitioned
-    /// table. Temporary tables and the tables of this crate do not count. `None` if it is not known, because
-    /// `track_counts` is off.
+    /// The rows that its handler has written, by the name of the table with its schema, as Postgres counts them.
+    /// Rows of triggers and cascades count, and so do rows that a savepoint has rolled back. Rows of a partition
+    /// count for its partitioned table. Temporary tables and the tables of this crate do not count. `None` if the
+    /// rows are not known, because `track_counts` is off.
     pub written: Option<BTreeMap<String, RowsWritten>>,
 }
 
@@ -82,7 +84,7 @@ pub struct RehearsedEffects {
 pub struct RehearsedDelivery {
     /// The delivery id.
     pub delivery_id: String,
-    /// The tenant, where there is one.
+    /// The tenant, if there is one.
     pub tenant: Option<String>,
     /// Why it is listed. It may quote the request, as the reason of any failure may.
     #[serde(serialize_with = "write_masked")]
@@ -95,9 +97,9 @@ pub struct RehearsedDelivery {
 pub struct RefusedEndpoint {
     /// The endpoint.
     pub endpoint: String,
-    /// Why not.
+    /// Why it was not rehearsed.
     pub reason: String,
-    /// Whether that is [expected](crate::recovery::Rehearsal::expect_refused).
+    /// Whether the refusal is [expected](crate::recovery::Rehearsal::expect_refused).
     pub is_expected: bool,
 }
 
@@ -108,11 +110,12 @@ impl RehearsalReport {
     /// - each endpoint was rehearsed, unless its refusal is [expected](crate::recovery::Rehearsal::expect_refused);
     /// - no type is ignored, unless that is [expected](crate::recovery::Rehearsal::expect_ignored);
     /// - each delivery has reached the layer of its endpoint;
-    /// - each type with deliveries that were not run, because Postgres was away or other transactions held their rows,
-    ///   has others that were run;
+    /// - each type with deliveries that were not run, because Postgres was unreachable or other transactions held
+    ///   their rows, has other deliveries that were run;
     /// - no error has ended the rehearsal.
     ///
-    /// If nothing is kept, as before a first deploy, it passes. The last lines of the report say why it has not passed.
+    /// If nothing is kept, as before a first deploy, the rehearsal passes. If it has not passed, the last lines of
+    /// the report say why.
     pub fn passed(&self) -> bool {
         self.objections().is_empty()
     }
@@ -246,7 +249,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// The endpoint is not rehearsed, or not to the end.
+    /// Notes that the endpoint is not rehearsed, or not to the end.
     pub(super) fn refuse(&mut self, endpoint: &str, reason: String) {
         self.refused.push(RefusedEndpoint {
             endpoint: endpoint.to_owned(),
@@ -255,7 +258,7 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// An error has ended the rehearsal.
+    /// Notes that an error has ended the rehearsal.
     pub(super) fn end(&mut self, error: &impl ToString) {
         self.error = Some(error.to_string());
     }
@@ -275,8 +278,8 @@ impl RehearsedType {
         self.processed_again + self.fails_now.len() + self.processed_now + self.fails_again.len()
     }
 
-    /// The rows that the handlers have written, all deliveries together, by the name of the table with its schema. `None`
-    /// if no delivery would be processed, or if Postgres has not counted for one of them.
+    /// The rows that the handlers have written for all deliveries together, by the name of the table with its
+    /// schema. `None` if no delivery would be processed, or if Postgres has not counted the rows of one of them.
     pub fn written(&self) -> Option<BTreeMap<String, RowsWritten>> {
         if self.effects.is_empty() {
             return None;

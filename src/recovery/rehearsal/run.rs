@@ -26,7 +26,7 @@ pub(crate) const TO_REHEARSE: &str = include_str!("../kept/to_rehearse.sql");
 
 const KEPT_ENDPOINTS: &str = include_str!("kept_endpoints.sql");
 
-/// How often a delivery that changes while its rehearsal waits for its lock is rehearsed again.
+/// How often a delivery is rehearsed again because it has changed while its rehearsal waited for its lock.
 const MAX_CHANGES: usize = 5;
 
 /// A delivery that was rehearsed.
@@ -37,10 +37,12 @@ struct Rehearsed {
 }
 
 impl Recovery {
-    /// Runs kept deliveries through `service`, each in a transaction of its own that is rolled back whatever its
-    /// handler answers. It returns what would happen to them now, and what their handlers have written: before a
-    /// deploy, you know how the new handlers process the events of the last week. [`RehearsalReport::compare`] finds
-    /// where they write something else than the running version.
+    /// Runs kept deliveries through `service`, and rolls them back.
+    ///
+    /// Each delivery runs in a transaction of its own, which is rolled back regardless of the handler's answer. The
+    /// report says what would happen to the deliveries now, and what their handlers have written. So before a
+    /// deploy, you know how the new handlers process the events of the last week. [`RehearsalReport::compare`]
+    /// finds where they write something different from what the running version writes.
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::Rehearsal;
@@ -52,28 +54,28 @@ impl Recovery {
     /// ```
     ///
     /// `service` is the router of the new version, whose layers hold this handle and are
-    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable). An endpoint whose layer is not rehearsable is refused.
-    /// It rehearses processed deliveries whose requests stay ([`Keep::processed_for`](crate::Keep::processed_for)), and
-    /// due and dead ones.
+    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable). An endpoint whose layer is not rehearsable is
+    /// refused. A rehearsal covers due and dead deliveries, and processed deliveries whose requests are archived
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)).
     ///
-    /// Nothing of a rehearsal is written, counted, measured or reported: no row is changed, and no attempt is used up.
-    /// A handler cannot commit by itself: its transaction refuses that, and its session is read-only after it. Two ways
-    /// around that are detected, logged at ERROR, and end the rehearsal of the endpoint. A rehearsal holds the lock of
-    /// a claim, and the locks of the handler's own statements. So a request for the same delivery waits for at most one
-    /// handler, and is processed once. [Rehearsal](crate::documentation::rehearsal) says what a rehearsal cannot see,
-    /// and has a job for a deploy.
+    /// A rehearsal writes, counts, measures and reports nothing: no row is changed, and no attempt is used up. A
+    /// handler cannot commit by itself: its transaction refuses that, and its session is read-only afterwards. Two
+    /// ways around this are detected and logged at ERROR, and end the rehearsal of the endpoint. A rehearsal holds
+    /// the lock of a claim, and the locks of the handler's own statements. So a request for the same delivery waits
+    /// for at most one handler, and is processed once. [Rehearsal](crate::documentation::rehearsal) says what a
+    /// rehearsal cannot see, and shows a job for a deploy.
     ///
     /// Endpoints are rehearsed one after the other. A delivery that fails is rehearsed once more before it counts. A
     /// delivery that is discarded or erased meanwhile is left out.
     ///
     /// # Errors
     ///
-    /// Any error of Postgres before something was rehearsed. A later error ends the rehearsal, and [the
-    /// report](RehearsalReport::error) has it.
+    /// Any error of Postgres before a delivery was rehearsed. A later error ends the rehearsal, and is in [the
+    /// report](RehearsalReport::error).
     ///
     /// # Cancellation
     ///
-    /// If the future is dropped, the handlers that run are dropped, and their connections are closed.
+    /// If the future is dropped, the running handlers are dropped, and their connections are closed.
     pub async fn rehearse<S, R>(
         &self,
         service: &S,
@@ -109,7 +111,7 @@ impl Recovery {
             .read(|| sqlx::query(KEPT_ENDPOINTS))
             .await?;
         let kept = kept.into_iter().map(|(name,): (String,)| name);
-        // By name, each once.
+        // In the order of names, each endpoint once.
         let names: BTreeSet<String> = match rehearsal.named() {
             Some(named) => named.iter().cloned().collect(),
             None => {
@@ -152,14 +154,14 @@ impl Recovery {
         let filters = rehearsal.filters();
         let chosen = newest(store.pool(), scope, &filters, rehearsal.limit).await?;
         let mut chosen = chosen.into_iter();
-        // Dropping it aborts the running ones.
+        // Dropping this set aborts the running rehearsals.
         let mut running = JoinSet::new();
         loop {
             for chosen in chosen.by_ref().take(at_once - running.len()) {
                 let (store, router, served) = (store.clone(), router.clone(), served.clone());
                 running.spawn(async move { rehearse(&store, &router, &served, &chosen).await });
             }
-            // No task panics, and none is aborted before.
+            // No task panics, and none is aborted before the set is dropped.
             let Some(Ok(rehearsed)) = running.join_next().await else {
                 return Ok(());
             };
@@ -237,7 +239,7 @@ async fn rehearse_once(
     .with_past(Past {
         attempt: row.try_get::<i32, _>("attempts")?.max(0).cast_unsigned() + 1,
         first_received_at: from_unix_time(row.try_get("first_received_at")?),
-        // Its effects are there.
+        // The effects of the first run are there.
         reprocessed: reprocessed || was_processed,
         reconciled: row.try_get("reconciled")?,
         rehearsed: true,
@@ -247,7 +249,7 @@ async fn rehearse_once(
         takes: row.try_get("takes")?,
     };
     let attempt = RehearsalAttempt::new(delivery.clone(), read);
-    // Also if this is dropped.
+    // Aborts the layer's work even if this future is dropped.
     let _abort = attempt.abort_on_drop();
     let result = match request_of(row, attempt.clone())? {
         Ok(request) => {

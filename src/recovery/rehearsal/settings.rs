@@ -22,7 +22,7 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// The newest thousand of each endpoint: from the archive, and of deliveries that are not processed yet.
+    /// The newest thousand deliveries of each endpoint: archived ones, and ones that are not processed yet.
     pub fn new() -> Self {
         Self {
             filters: Vec::new(),
@@ -34,26 +34,27 @@ impl Rehearsal {
         }
     }
 
-    /// Only deliveries that match this filter, which includes the archive only with [`KeptState::Processed`]. Called
-    /// several times, deliveries that match any of the filters.
+    /// Only deliveries that match this filter. A filter includes the archive only with [`KeptState::Processed`]. If
+    /// called several times, deliveries that match any of the filters.
     pub fn only(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Only these endpoints. Default: each endpoint with kept deliveries, or whose layer holds the handle.
+    /// Only these endpoints. Default: each endpoint that has kept deliveries, or whose layer holds the handle.
     ///
-    /// A named endpoint without a layer is [refused](crate::recovery::RehearsalReport::refused). You must add later
-    /// endpoints here; [`expect_refused`](Self::expect_refused) instead leaves endpoints out by name.
+    /// A named endpoint without a layer is [refused](crate::recovery::RehearsalReport::refused). Endpoints that you
+    /// create later must be added here. To leave out endpoints by name instead, use
+    /// [`expect_refused`](Self::expect_refused).
     pub fn endpoints<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter().map(Into::into);
         self.endpoints.get_or_insert_default().extend(names);
         self
     }
 
-    /// Endpoints that are not rehearsed on purpose: their layer is not [`rehearsable`](crate::IdempotentWebhook::rehearsable),
-    /// or another application has them. If they are refused, the report still
-    /// [passes](crate::recovery::RehearsalReport::passed).
+    /// Endpoints that are not rehearsed on purpose, because their layer is not
+    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable), or another application serves them. If they are
+    /// refused, the report still [passes](crate::recovery::RehearsalReport::passed).
     pub fn expect_refused<N: Into<String>>(
         mut self,
         endpoints: impl IntoIterator<Item = N>,
@@ -76,16 +77,17 @@ impl Rehearsal {
         self
     }
 
-    /// How many of each endpoint, the newest first by the time of their first request. Default: 1000.
+    /// How many deliveries of each endpoint are rehearsed, newest first by the time of their first request.
+    /// Default: 1000.
     ///
-    /// To choose them, one statement reads all rows that the filters match, without the bodies.
+    /// To choose these deliveries, one statement reads all rows that the filters match, without the bodies.
     pub fn limit(mut self, deliveries: usize) -> Self {
         self.limit = deliveries;
         self
     }
 
-    /// How many run at the same time: at least 1, and at most half of the pool's connections. Default: a quarter of
-    /// them.
+    /// How many deliveries run at the same time: at least 1, and at most half of the pool's connections. Default: a
+    /// quarter of the connections.
     pub fn concurrency(mut self, deliveries: usize) -> Self {
         self.concurrency = Some(deliveries);
         self

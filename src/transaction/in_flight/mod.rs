@@ -1,5 +1,5 @@
-//! Deliveries in flight in this process. The first attempt at a delivery runs, its duplicates
-//! wait for it without a connection.
+//! Deliveries in flight in this process. The first attempt at a delivery runs, and its duplicates wait for it without a
+//! connection.
 
 mod wait;
 
@@ -17,12 +17,12 @@ pub(crate) use wait::Entered;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FlightKey {
     Delivery(DeliveryKey),
-    /// Any delivery with this fingerprint, with the replay guard on.
+    /// Any delivery with this fingerprint, if the replay guard is on.
     Fingerprint {
         tenant: Option<Arc<str>>,
         digest: Sha256Digest,
     },
-    /// Any delivery of this object, if they run one at a time.
+    /// Any delivery of this object, if deliveries of one object run one at a time.
     Object {
         tenant: Option<Arc<str>>,
         object: Arc<str>,
@@ -42,7 +42,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Each attempt with the channel to its waiting duplicates, once there are any.
+    /// Each attempt, with the channel to its waiting duplicates once there are any.
     attempts: HashMap<FlightKey, Option<watch::Sender<Progress>>>,
     background_tasks: usize,
 }
@@ -60,7 +60,7 @@ enum Progress {
 }
 
 impl InFlight {
-    /// Whether both belong to one layer, or to clones of it.
+    /// Whether both belong to the same layer, or to clones of it.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -101,7 +101,7 @@ impl InFlight {
     }
 }
 
-/// Keeps other attempts of this process waiting. When it is dropped, one of them runs.
+/// Keeps other attempts in this process waiting. When the guard is dropped, one of them runs.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard {
     in_flight: InFlight,
@@ -110,7 +110,7 @@ pub(crate) struct InFlightGuard {
 }
 
 impl InFlightGuard {
-    /// Releases the waiting duplicates: the delivery is processed.
+    /// Releases the waiting duplicates, because the delivery is processed.
     pub(crate) fn processed(mut self) {
         self.processed = true;
     }

@@ -1,5 +1,5 @@
-//! The wait for another attempt of this process, up to a deadline: `in_flight_timeout` after the request has come.
-//! The claim waits for other processes, up to the same deadline (`transaction/claim.rs`).
+//! The wait for another attempt in this process, up to a deadline: `in_flight_timeout` after the request arrived. The
+//! claim waits for other processes, up to the same deadline (`transaction/claim.rs`).
 
 use std::collections::hash_map::Entry;
 
@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 
 /// The result of [`InFlight::enter`].
 pub(crate) enum Entered {
-    /// No other attempt of this process works on the key until the guard is dropped.
+    /// No other attempt in this process works on the key until the guard is dropped.
     First(InFlightGuard),
     /// Another attempt has processed the delivery meanwhile.
     Processed,
@@ -20,7 +20,7 @@ pub(crate) enum Entered {
 }
 
 impl InFlight {
-    /// Waits until this attempt is the first, another one has succeeded, or `deadline`.
+    /// Waits until this attempt is the first, another attempt has succeeded, or the `deadline` has passed.
     pub(crate) async fn enter(
         &self,
         key: FlightKey,
@@ -46,7 +46,7 @@ impl InFlight {
             let processed = running.wait_for(|progress| *progress == Progress::Processed);
             match tokio::time::timeout_at(deadline, processed).await {
                 Ok(Ok(_)) => return Entered::Processed,
-                // It failed. The waiter that is woken first runs next.
+                // The other attempt failed. The waiter that is woken first runs next.
                 Ok(Err(_)) => {}
                 Err(_) => return Entered::TimedOut,
             }

@@ -1,4 +1,4 @@
-//! The transaction of a delivery as a connection of SeaORM.
+//! The transaction of a delivery as a SeaORM connection.
 
 mod savepoint;
 
@@ -22,44 +22,43 @@ use super::dedupe_tx::DedupeTx;
 use super::savepoint::{CLAIM_DEPTH, Savepoint, intact};
 pub use savepoint::SeaOrmSavepoint;
 
-/// A [`DedupeTx`] or a [`Savepoint`] as a connection of SeaORM 2, see [`DedupeTx::sea_orm`].
+/// A [`DedupeTx`] or a [`Savepoint`] as a SeaORM 2 connection, see [`DedupeTx::sea_orm`].
 ///
-/// It implements [`ConnectionTrait`], which `insert`, `one`, `exec` and the other methods of
-/// entities take. A function that is also called outside of handlers takes
-/// `&impl ConnectionTrait`. It also implements [`TransactionTrait`]: `begin` and `transaction` make
-/// a savepoint, a [`SeaOrmSavepoint`].
+/// It implements [`ConnectionTrait`], which `insert`, `one`, `exec` and the other methods of entities take. A function
+/// that is also called outside handlers should take `&impl ConnectionTrait`. It also implements [`TransactionTrait`]:
+/// `begin` and `transaction` make a savepoint, a [`SeaOrmSavepoint`].
 ///
 /// It has no `commit` and no `rollback`: the status of the response decides, as always.
 ///
 /// # Differences from SeaORM's own transaction
 ///
 /// - While a savepoint is open, statements must run through it. A statement through its parent panics before anything
-///   is sent, and so does a second savepoint beside it.
+///   is sent, and so does a second savepoint of the same parent.
 /// - A savepoint has neither an isolation level nor an access mode. A `begin` that asks for one is
 ///   [refused](DbErr::BackendNotSupported), and nothing is sent.
-/// - There is no `StreamTrait`, and no callback for metrics. `ConnectOptions` does not apply,
-///   except to the pool that the layer has taken from SeaORM.
+/// - There is no `StreamTrait`, and no callback for metrics. `ConnectOptions` does not apply, except to the pool that
+///   the layer got from SeaORM.
 /// - A function that takes `&DatabaseConnection` or `&DatabaseTransaction` cannot be called. Change
 ///   its parameter to `&impl ConnectionTrait`, or to `&impl TransactionTrait` if it begins
 ///   transactions, as the methods of an `ActiveModelEx` do.
 pub struct SeaOrmTx<'t> {
-    /// Shared with the savepoints, which SeaORM does not let borrow from this value.
+    /// Shared with the savepoints, because SeaORM does not let them borrow from this value.
     session: Arc<Mutex<Session<'t>>>,
-    /// sqlx's transaction depth at which it is used.
+    /// sqlx's transaction depth at which this connection is used.
     depth: usize,
 }
 
 struct Session<'t> {
     connection: &'t mut PgConnection,
     dropped: Arc<AtomicBool>,
-    /// Whether the last statement has succeeded, since the last savepoint was made.
+    /// Whether the last statement succeeded. `false` if there was none since the last savepoint was made.
     succeeded: bool,
 }
 
 impl<'t> Session<'t> {
     /// # Panics
     ///
-    /// If its innermost open transaction or savepoint is not the one at `depth`.
+    /// If the innermost open transaction or savepoint is not the one at `depth`.
     #[track_caller]
     fn at(&mut self, depth: usize) -> &mut PgConnection {
         intact(self.connection, depth)
@@ -72,8 +71,9 @@ impl<'t> Session<'t> {
 }
 
 impl DedupeTx {
-    /// The transaction as a connection of SeaORM 2. What entities do through it commits or is
-    /// rolled back with the claim.
+    /// The transaction as a SeaORM 2 connection.
+    ///
+    /// What entities do through it is committed or rolled back together with the claim.
     ///
     /// ```text
     /// async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
@@ -85,15 +85,15 @@ impl DedupeTx {
     /// }
     /// ```
     ///
-    /// For several statements, `let db = tx.sea_orm()`, and pass `&db`. Statements wait for each
-    /// other: there is one connection.
+    /// For several statements, use `let db = tx.sea_orm()`, and pass `&db`. Statements wait for each other, because
+    /// there is only one connection.
     ///
-    /// **Calls with SeaORM's own `DatabaseConnection` are not part of the transaction**, and may happen twice:
+    /// **Calls through SeaORM's own `DatabaseConnection` are not part of the transaction**, and may take effect twice:
     /// `.exec(&database)`, `.one(&database)`, `database.begin()`.
     ///
-    /// Return errors with `?`. A statement that fails aborts the transaction, whatever the handler
-    /// makes of the error: if it answers success, the layer answers 500. One that may fail, like an
-    /// insert whose [`sql_err`](DbErr::sql_err) the handler looks at, runs in a savepoint:
+    /// Return errors with `?`. A statement that fails aborts the transaction, regardless of what the handler does with
+    /// the error: if the handler answers success, the layer answers 500. If a statement may fail, like an insert whose
+    /// [`sql_err`](DbErr::sql_err) the handler looks at, run it in a savepoint:
     ///
     /// ```text
     /// let db = tx.sea_orm();
@@ -119,7 +119,7 @@ impl DedupeTx {
 }
 
 impl Savepoint<'_> {
-    /// The savepoint as a connection of SeaORM 2, see [`DedupeTx::sea_orm`].
+    /// The savepoint as a SeaORM 2 connection, see [`DedupeTx::sea_orm`].
     ///
     /// # Panics
     ///
@@ -210,7 +210,7 @@ impl<'t> TransactionTrait for SeaOrmTx<'t> {
         &self,
         options: TransactionOptions,
     ) -> Result<SeaOrmSavepoint<'t>, DbErr> {
-        // The third option is for SQLite.
+        // The third option is only for SQLite.
         self.begin_with_config(options.isolation_level, options.access_mode)
             .await
     }
@@ -252,13 +252,13 @@ impl fmt::Debug for SeaOrmTx<'_> {
 /// What SeaORM's `transaction` runs.
 type Work<'c, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>>;
 
-/// With its values bound.
+/// The statement as a query, with its values bound.
 fn query(statement: Statement) -> Query<'static, Postgres, SqlxValues> {
     let values = statement.values.unwrap_or(Values(Vec::new()));
     sqlx::query_with(AssertSqlSafe(statement.sql), SqlxValues(values))
 }
 
-// As with SeaORM's own connections, so `DbErr::sql_err` recognises them.
+// The same variants as for SeaORM's own connections, so that `DbErr::sql_err` recognizes the errors.
 
 fn exec_error(error: sqlx::Error) -> DbErr {
     DbErr::Exec(RuntimeErr::SqlxError(Arc::new(error)))

@@ -1,4 +1,4 @@
-//! A savepoint as a transaction of SeaORM.
+//! A savepoint as a SeaORM transaction.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use sea_orm::{
 use super::{SeaOrmTx, Session, Work, query_error};
 use crate::transaction::savepoint::Savepoint;
 
-/// What `begin` of a [`SeaOrmTx`] makes: a savepoint in the transaction of a delivery.
+/// A savepoint in the transaction of a delivery, made by `begin` of a [`SeaOrmTx`].
 ///
-/// It ends with `commit` or `rollback` of [`TransactionSession`]. Its committed writes stay if the delivery commits.
-/// Dropping it rolls it back, along with the next statement. If its last statement had succeeded, and the handler
-/// answers success, that is logged at WARN: it is easy to forget the commit.
+/// End it with `commit` or `rollback` of [`TransactionSession`]. Its committed writes stay if the delivery commits. If
+/// it is dropped, it is rolled back; the rollback is sent with the next statement. If its last statement had succeeded,
+/// and the handler answers success, this is logged at WARN, because it is easy to forget the commit.
 ///
-/// For a cancelled one, see [`Savepoint`].
+/// For a savepoint with a cancelled statement, see [`Savepoint`].
 #[must_use = "a savepoint that is dropped is rolled back"]
 pub struct SeaOrmSavepoint<'t> {
     within: SeaOrmTx<'t>,
@@ -54,7 +54,7 @@ impl<'t> SeaOrmSavepoint<'t> {
         done.map_err(TransactionError::Transaction)
     }
 
-    /// To end it.
+    /// Resumes the savepoint, to end it.
     fn resume<'s>(&self, session: &'s mut Session<'t>) -> Savepoint<'s> {
         Savepoint::resume(
             session.connection,
@@ -86,8 +86,8 @@ impl TransactionSession for SeaOrmSavepoint<'_> {
 
 impl Drop for SeaOrmSavepoint<'_> {
     fn drop(&mut self) {
-        // If a statement has the lock, or is next to get it, the savepoint stays open. Then that statement is refused,
-        // and so is the delivery's commit.
+        // If a statement holds the lock, or is next to get it, the savepoint stays open. That statement is then
+        // refused, and so is the delivery's commit.
         if self.open
             && let Ok(mut session) = self.within.session.try_lock()
         {

@@ -1,5 +1,5 @@
-//! G9: how many connections of the pool deliveries hold, what the operator learns when none is free, and which messages
-//! are sent on one.
+//! G9: how many connections of the pool deliveries hold, what the operator learns when no connection is free, and which
+//! messages are sent on a connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn layer(pool: &PgPool, endpoint: &'static str) -> IdempotentWebhook {
     IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()))
 }
 
-/// A handler that also reads on another connection of the pool.
+/// A handler that also reads on a second connection of the pool.
 fn reads(pool: &PgPool) -> MethodRouter {
     let pool = pool.clone();
     post(async move |mut tx: DedupeTx, delivery: Delivery| {
@@ -90,7 +90,7 @@ async fn g9_a_pool_of_one_connection_is_enough() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// The reason in the log of a delivery that is answered with 503.
+/// The logged reason for a delivery that is answered with 503.
 async fn reason(router: &Router) -> String {
     let log = logged(async {
         let answered = soon(send(router, github("refused", "{}"))).await;
@@ -106,7 +106,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     let database = Database::new().await;
     let in_time = |layer: IdempotentWebhook| layer.database_timeout(Duration::from_millis(200));
 
-    // A query beside the layer uses the pool. The pool's own patience is longer, or shorter.
+    // Queries outside of the layer use all connections. The pool's own timeout is longer than the layer's, or shorter.
     let impatient = database.pool.options().clone();
     let impatient = impatient.acquire_timeout(Duration::from_millis(100));
     let impatient = impatient.connect_lazy_with(database.options());
@@ -128,7 +128,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
         );
     }
 
-    // By the layer.
+    // The layer itself uses all connections.
     let (mut gate, handler) = gated();
     let limited = layer(&database.pool, "test").max_connections(1);
     let impatient = in_time(layer(&database.pool, "another")).share_connections(&limited);
@@ -144,7 +144,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     gate.open();
     assert_eq!(running.await.unwrap(), answer(200, "processed", ""));
 
-    // The server takes connections and never answers.
+    // The server accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = PgConnectOptions::new_without_pgpass()
         .host("127.0.0.1")
@@ -167,14 +167,14 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
 /// The messages that Postgres answers with `ReadyForQuery`: one round trip each.
 type Sent = Arc<Mutex<Vec<String>>>;
 
-/// Relays a connection, and notes its simple queries, and for each `Sync` whether a prepared statement is executed
+/// Relays a connection, and notes its simple queries, and for each `Sync` whether a prepared statement was executed
 /// before it.
 async fn relay_and_note(client: TcpStream, server: UnixStream, sent: Sent) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     tokio::spawn(async move { copy(&mut from_server, &mut to_client).await.ok() });
     let mut executes = false;
-    // The first message has no type.
+    // The first message of a connection has no type byte.
     let mut typed = false;
     loop {
         let kind = match typed {
@@ -211,7 +211,7 @@ async fn relay_and_note(client: TcpStream, server: UnixStream, sent: Sent) {
     }
 }
 
-/// The last one is sent after the answer: the connection returns to the pool.
+/// The last message is sent after the answer, when the connection returns to the pool.
 #[tokio::test]
 async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
     let database = Database::new().await;
@@ -250,7 +250,7 @@ async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// Where nobody listens, where nobody is, and where there is no place left.
+/// No process listens at the address, the host name is unknown, and the role has no connections left.
 #[tokio::test]
 async fn g13_each_way_in_which_postgres_cannot_be_reached_has_its_own_words() {
     let database = Database::new().await;
@@ -349,7 +349,7 @@ async fn g13_a_right_that_is_missing_is_told_with_what_gives_it() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// It waits for itself.
+/// The handler waits for a connection that it holds itself.
 #[tokio::test]
 async fn g13_a_handler_that_takes_the_last_connection_learns_that_it_holds_one() {
     let database = Database::new().await;
@@ -361,7 +361,7 @@ async fn g13_a_handler_that_takes_the_last_connection_learns_that_it_holds_one()
         ),
         (
             60_000,
-            "a handler that takes another one beside its `DedupeTx` waits",
+            "a handler that takes another one in addition to its `DedupeTx` waits",
         ),
     ] {
         let pool = options

@@ -1,4 +1,4 @@
-//! Handle 1: one thing to spawn and one thing to stop, within a limit, and a report of the unfinished work.
+//! Handle 1: there is one thing to spawn and one thing to stop, within a limit, and the stop reports unfinished work.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn handle_1_a_layer_that_keeps_nothing_is_waited_for_once_it_has_joined() 
     let (mut gate, handler) = gated();
     let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
         .join(&recovery)
-        // A second time changes nothing.
+        // Joining a second time changes nothing.
         .join(&recovery);
     let router = Router::new().route("/", post(handler).layer(layer));
     let task = recovery.spawn(router.clone());
@@ -95,9 +95,9 @@ async fn handle_1_what_has_not_ended_in_time_is_said() {
     .await;
     assert_eq!(left(&stopped), ["deliveries of test", "the server"]);
     assert_eq!(stopped.to_string(), "deliveries of test, the server");
-    assert!(log.contains("webhooks have not ended in time"), "{log}");
+    assert!(log.contains("webhook work has not ended in time"), "{log}");
     assert_rows!(app.database, claims: 0, effects: 0);
-    // It goes on for as long as the process lives.
+    // The unfinished work continues for as long as the process lives.
     gate.open();
     assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     assert_rows!(app.database, claims: 1, effects: 1);

@@ -1,4 +1,4 @@
-//! Kept deliveries run through a new version, and are rolled back.
+//! Rehearsals: kept deliveries run through a new version, and are rolled back.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Of one version of an application: its router, and the handle of its layers.
+/// One version of an application: its router, and the handle of its layers.
 pub(super) struct Version {
     recovery: Recovery,
     router: Router,
@@ -40,7 +40,7 @@ impl Version {
         }
     }
 
-    /// With an endpoint at a path of its name, that archives all and may be rehearsed.
+    /// Adds an endpoint at a path of the same name. It archives all deliveries and may be rehearsed.
     pub(super) fn serve<H, T>(self, pool: &PgPool, endpoint: &'static str, handler: H) -> Self
     where
         H: Handler<T, ()>,
@@ -61,7 +61,7 @@ impl Version {
         T: 'static,
     {
         let layer = IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()))
-            // Far more than it takes, however busy the machine is.
+            // Far more than it takes, no matter how busy the machine is.
             .database_timeout(Duration::from_secs(20))
             .keep(Keep::all(&self.recovery).processed_for(DAY));
         let route = post(handler).layer(set(layer));
@@ -74,7 +74,7 @@ impl Version {
         report.unwrap()
     }
 
-    /// Has deliveries processed, or failed.
+    /// Sends deliveries, which are processed or fail.
     pub(super) async fn receive(&self, endpoint: &str, event_type: &str, ids: &[&str]) {
         for id in ids {
             let sent = github_delivery()
@@ -86,7 +86,7 @@ impl Version {
     }
 }
 
-/// The report on a type: processed again and now, failing now and again, not run.
+/// The numbers for a type: processed again, processed now, failing now, failing again, and not run.
 fn counts(of: &RehearsedType) -> [usize; 5] {
     [
         of.processed_again,
@@ -113,7 +113,7 @@ fn reasons(listed: &[RehearsedDelivery]) -> Vec<(&str, &str)> {
     reasons
 }
 
-/// Writes an effect, and a version of its subject.
+/// Writes an effect, and advances the version of its subject.
 async fn busy(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     insert_effect(&mut tx, &delivery).await?;
     tx.advance("a subject", 1).await?;
@@ -128,7 +128,7 @@ async fn z1_a_rehearsal_of_a_thousand_deliveries_of_five_endpoints_changes_no_ro
     for endpoint in ENDPOINTS {
         insert_due_of(&database, endpoint, &format!("/{endpoint}"), 200).await;
     }
-    // Half of them are processed, and some of the rest are dead.
+    // Half of the deliveries are processed, and some of the others are dead.
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
@@ -158,7 +158,7 @@ async fn z1_a_rehearsal_of_a_thousand_deliveries_of_five_endpoints_changes_no_ro
     let before = database.snapshot().await;
     let report = new.rehearse(&Rehearsal::new()).await;
     for layer in layers {
-        // Counts would be written now.
+        // If the rehearsal had counted anything, this would write the counts.
         layer.drained().await;
     }
     assert_eq!(database.snapshot().await, before);
@@ -233,7 +233,7 @@ async fn z1_what_a_new_version_breaks_and_mends_is_found_by_type() {
     assert_eq!(releases, [("r1", "as before")]);
 }
 
-/// Each would be answered with a 2xx by its handler, and lost if that were believed.
+/// The handler answers each of these with a 2xx. If that were believed, the delivery would be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_the_commit_would_refuse_fails() {
     let database = Database::new().await;
@@ -268,7 +268,7 @@ async fn z1_what_the_commit_would_refuse_fails() {
     }
 }
 
-/// The statements of a handler, in this order, whichever of them fails.
+/// Runs the statements in this order, even if some of them fail.
 async fn run_all(tx: &mut DedupeTx, statements: &[&'static str]) {
     for statement in statements {
         let _ = sqlx::raw_sql(*statement).execute(&mut **tx).await;
@@ -279,7 +279,7 @@ const WRITE: &str = "insert into effects values ('a rehearsal')";
 
 const SCRIPT: &str = "begin; insert into effects values ('a script'); commit";
 
-/// All ways in which a handler can end its transaction, whether it hides that or not.
+/// All ways in which a handler can end its transaction, whether it hides the result or not.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_cannot_commit() {
     let database = Database::new().await;
@@ -316,7 +316,7 @@ async fn z1_a_rehearsal_cannot_commit() {
             );
         }
     }
-    // In a task that outlives its handler.
+    // The statements run in a task that outlives its handler.
     let (mut gate, way) = gate();
     let way = Arc::new(way);
     let new = Version::new(pool).serve(pool, "test", async move |mut tx: DedupeTx| {
@@ -330,14 +330,14 @@ async fn z1_a_rehearsal_cannot_commit() {
     });
     let rehearsal = Rehearsal::new().limit(1).concurrency(1);
     let report = soon(new.rehearse(&rehearsal)).await;
-    // The second try has waited for the lock that the task of the first one holds.
+    // The second try has waited for the lock that the task of the first try holds.
     assert_eq!(counts(only_type(&report)), [0, 0, 0, 0, 1]);
     for _ in 0..2 {
         gate.reached().await;
         gate.open();
     }
     assert_eq!(database.snapshot().await, before);
-    // The pool's other connections write as before.
+    // The pool's other connections can write as before.
     let serving = Version::new(pool).serve(pool, "test", write_effect);
     let sent = github_delivery().uri("/test").id("due-1");
     for _ in 0..5 {
@@ -346,7 +346,7 @@ async fn z1_a_rehearsal_cannot_commit() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// These write. They are found, and nothing more is rehearsed of the endpoint.
+/// These statements do write. The rehearsal detects them, and rehearses nothing more for the endpoint.
 #[tokio::test]
 async fn z1_what_gets_past_both_walls_is_told_and_ends_the_rehearsal() {
     for statements in [
@@ -379,7 +379,7 @@ async fn z1_what_gets_past_both_walls_is_told_and_ends_the_rehearsal() {
     }
 }
 
-/// The locks of a session are not part of its transaction.
+/// Session locks are not part of the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_no_session_of_a_rehearsal_is_left_to_the_pool() {
     let database = Database::new().await;
@@ -405,7 +405,7 @@ async fn z1_no_session_of_a_rehearsal_is_left_to_the_pool() {
     }
 }
 
-/// Holds the lock of the claim of `due-1`.
+/// Locks the claim of `due-1`.
 const LOCK_OF_CLAIM: &str = "select pg_advisory_xact_lock(
     hashtextextended('due-1', hashtextextended('', hashtextextended('test', 0)))
 )";
@@ -466,7 +466,7 @@ async fn z1_what_changes_while_a_rehearsal_waits_is_read_again() {
     }
 }
 
-/// A delivery that an operator has processed again was processed.
+/// A delivery that an operator has reprocessed was processed before.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_is_to_be_processed_again_and_fails_is_broken() {
     let database = Database::new().await;
@@ -482,7 +482,7 @@ async fn z1_what_is_to_be_processed_again_and_fails_is_broken() {
     assert!(report.has_broken());
 }
 
-/// It says nothing about the handler.
+/// A row that other transactions lock says nothing about the handler.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_other_transactions_hold_is_rehearsed_once_more_and_is_no_failure() {
     let database = Database::new().await;
@@ -527,12 +527,12 @@ async fn z1_an_error_ends_with_the_report_so_far() {
     assert_eq!(counts(&report.types[0]), [0, 1, 0, 0, 0]);
     assert!(report.error.is_some(), "{report:?}");
     assert!(!report.passed());
-    // There is no report about nothing.
+    // If there is nothing to report, the result is an error.
     let error = new.recovery.rehearse(&new.router, &Rehearsal::new()).await;
     assert!(error.is_err());
 }
 
-/// In production it is committed, whatever answer the sender gets.
+/// In production the delivery is committed, regardless of the answer that the sender gets.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_middleware_that_gives_up_first_does_not_end_a_rehearsal() {
     let database = Database::new().await;
@@ -562,7 +562,7 @@ async fn z1_a_middleware_that_gives_up_first_does_not_end_a_rehearsal() {
     assert_eq!(counts(only_type(&report)), [0, 1, 0, 0, 0]);
 }
 
-/// The questions of a job of a deploy, in eight situations.
+/// The questions that a deploy job asks, in eight situations.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let database = Database::new().await;
@@ -570,14 +570,14 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let all = Rehearsal::new();
     let good = || Version::new(pool).serve(pool, "a", write_effect);
 
-    // A first deploy: there is no archive.
+    // The first deploy: there is no archive yet.
     let report = good().rehearse(&all).await;
     assert!(report.passed(), "{report}");
     assert!(
         report.to_string().contains("nothing to rehearse"),
         "{report}"
     );
-    // Nothing is kept, and an endpoint is not rehearsable: the report in calm times is the same as in an incident.
+    // Nothing is kept, and one endpoint is not rehearsable. The report is the same in calm times as in an incident.
     let closed = || good().serve_with(pool, "closed", |layer| layer, write_effect);
     assert!(!closed().rehearse(&all).await.passed());
     let but_closed = all.clone().expect_refused(["closed"]);
@@ -590,7 +590,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let both = || good().serve(pool, "b", write_effect);
     assert!(both().rehearse(&all).await.passed());
 
-    // The incident of an endpoint that is not rehearsable.
+    // The endpoint that is not rehearsable has an incident.
     insert_due_of(&database, "closed", "/closed", 5).await;
     let with_closed = || both().serve_with(pool, "closed", |layer| layer, write_effect);
     let report = with_closed().rehearse(&all).await;
@@ -604,7 +604,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
         .run("delete from idempotent_webhook.kept_deliveries where endpoint = 'closed'")
         .await;
 
-    // An endpoint has lost its route, or its layer as well.
+    // An endpoint has lost its route, or its route and its layer.
     let mut lost = both();
     let _its_layers = std::mem::replace(&mut lost.router, good().router);
     let report = lost.rehearse(&all).await;
@@ -626,7 +626,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     );
     assert!(!good().rehearse(&named).await.passed());
 
-    // A type has another name, or is ignored on purpose.
+    // A type was renamed, or is ignored on purpose.
     let recovery = Recovery::new(pool.clone());
     let layer = |endpoint| {
         IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()))
@@ -650,7 +650,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let report = good().serve(pool, "b", broken).rehearse(&all).await;
     assert!(!report.passed() && report.has_broken(), "{report}");
 
-    // Postgres ends its sessions meanwhile, again and again.
+    // Postgres ends the rehearsal's sessions again and again.
     let handler = async |mut tx: DedupeTx| {
         sqlx::query("select pg_terminate_backend(pg_backend_pid())")
             .execute(&mut *tx)
@@ -661,7 +661,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     assert!(!report.passed() && !report.has_broken(), "{report}");
     assert_eq!(counts(report.types.last().unwrap()), [0, 0, 0, 0, 2]);
 
-    // Nothing is kept any longer.
+    // No deliveries are kept any longer.
     database
         .run("delete from idempotent_webhook.kept_deliveries")
         .await;
@@ -669,7 +669,8 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     assert!(report.passed() && report.rehearsed() == 0, "{report}");
 }
 
-/// Many that fail for one reason are one line, and no text of a request moves the cursor of a terminal.
+/// Many deliveries that fail for one reason are shown on one line, and no text from a request can move the cursor of
+/// the terminal.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_report_is_printed_by_type_and_reason() {
     let database = Database::new().await;
@@ -774,7 +775,7 @@ async fn z1_a_rehearsal_that_is_cut_off_leaves_nothing() {
     );
 }
 
-/// As it is if its process is killed, or its host is lost.
+/// The connection is lost as if the process were killed, or as if its host were lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_whose_connection_is_lost_leaves_nothing_and_the_next_one_runs() {
     let database = Database::new().await;
@@ -800,7 +801,7 @@ async fn z1_a_rehearsal_whose_connection_is_lost_leaves_nothing_and_the_next_one
         gate.open();
     };
     let (report, ()) = soon(join(rehearsing, killing)).await;
-    // It was rehearsed once more.
+    // The delivery was rehearsed once more.
     assert_eq!(counts(only_type(&report)), [0, 2, 0, 0, 0]);
     assert_eq!(database.snapshot().await, before);
 }
@@ -830,7 +831,7 @@ async fn z1_a_request_for_what_is_rehearsed_waits_for_one_handler_and_is_process
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// The other way round: a delivery that is being processed is not run beside it.
+/// Vice versa, a delivery that is being processed is not rehearsed at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
     let database = Database::new().await;
@@ -854,14 +855,14 @@ async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
         gate.open();
     };
     let (report, ()) = soon(join(rehearsing, opening)).await;
-    // It is processed by now, and no longer kept.
+    // By now, the delivery is processed and no longer kept.
     assert!(report.types.is_empty(), "{report}");
     assert_eq!(runs.load(Ordering::Relaxed), 0);
     assert_eq!(sent.await.unwrap().outcome, "processed");
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A job with another router than the application's must not say that all is well.
+/// If a job builds another router than the application, the report must not say that all is well.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_reaches_no_layer_of_its_endpoint_is_not_run() {
     let database = Database::new().await;
@@ -947,7 +948,7 @@ async fn z2_an_endpoint_is_rehearsed_only_if_its_layer_says_so() {
     let pool = &database.pool;
     insert_due_of(&database, "closed", "/closed", 3).await;
     insert_due_of(&database, "open", "/open", 3).await;
-    let never = async |_: DedupeTx| -> StatusCode { panic!("it is not to be called") };
+    let never = async |_: DedupeTx| -> StatusCode { panic!("the handler must not be called") };
     let new = Version::new(pool)
         .serve_with(pool, "closed", |layer| layer, never)
         .serve(pool, "open", write_effect);
@@ -1028,8 +1029,8 @@ async fn z2_a_late_claim_is_rehearsed_up_to_its_commit() {
     assert_eq!(reasons(&of_type.fails_now), [("fails", "after its claim")]);
 }
 
-/// The function of the claim refuses it, so its transaction fails. One that ignores the number of its take is stopped after
-/// the first.
+/// The claim function refuses the claim, so the handler's transaction fails. If the handler does not pass the take
+/// number, the rehearsal stops after the first delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
     const CLAIM: &str = "select idempotent_webhook.claim($1, '', $2, null, $3)";
@@ -1037,7 +1038,7 @@ async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
     let pool = &database.pool;
     insert_due_of(&database, "test", "/test", 3).await;
     let elsewhere = database.another_pool(2).await;
-    for (gives_number, expected) in [(true, None), (false, Some("by another driver"))] {
+    for (gives_number, expected) in [(true, None), (false, Some("with another driver"))] {
         let elsewhere = elsewhere.clone();
         let handler = move |claim: LateClaim, delivery: Delivery| {
             let elsewhere = elsewhere.clone();
@@ -1080,7 +1081,7 @@ async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
     }
 }
 
-/// As in the guide: the transactions of the pool are read-only by default, and a rehearsal's is not.
+/// As in the guide, the transactions of the pool are read-only by default, and the rehearsal's transaction is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads() {
     let database = Database::new().await;
@@ -1116,7 +1117,7 @@ async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads
     assert_eq!((&*of_type.endpoint, &**delivery_id), ("test", "due-1"));
     assert!(reason.contains("read-only transaction"), "{reason}");
 
-    // A rehearsal's transaction is not read-only, whether it waits for an object or not.
+    // The transaction of a rehearsal is not read-only, regardless of whether it waits for an object.
     let serialized = |layer: IdempotentWebhook| {
         let object = Source::json("$.id".parse().unwrap());
         layer.rehearsable().serialize_by(object)
@@ -1144,7 +1145,7 @@ async fn z2_a_handler_that_does_not_take_its_transaction_is_suspicious() {
     assert!(reason.contains("has not taken DedupeTx"), "{reason}");
 }
 
-/// A rehearsal is in the span of its delivery, and in no message of an attempt.
+/// A rehearsal logs in the span of its delivery, and no message calls it an attempt.
 #[tokio::test]
 async fn z1_a_rehearsal_is_logged_as_one() {
     let database = Database::new().await;
@@ -1175,7 +1176,7 @@ async fn z1_a_rehearsal_of_many_stays_within_the_pool() {
         for _ in 0..3 {
             gate.reached().await;
             gate.reached().await;
-            // Half of five.
+            // Half of the five connections.
             assert_eq!(database.writing().await, 2);
             gate.open();
             gate.open();

@@ -11,7 +11,7 @@ use crate::provider::signature::timestamp::{TimeFormat, TimeUnit};
 use crate::provider::signature::{Encoding, Hash, Key, SignedContent};
 use crate::provider::{Secret, SecretError};
 
-/// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) sets another one.
+/// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) sets another hash function.
 ///
 /// | the header's value | how to describe it |
 /// |---|---|
@@ -23,12 +23,13 @@ use crate::provider::{Secret, SecretError};
 /// | `t=<time>,v1=<hex>,v1=<hex>` | `Hmac::hex(header).prefix("v1=").separator(",").timestamp_field("t=")` |
 /// | `<time>,<hex>,<hex>` | `Hmac::hex(header).separator(",").timestamp_field("")` |
 ///
-/// By default the raw body is signed. With a timestamp, `{timestamp}.{body}` is signed.
-/// [`signed`](Self::signed) sets any other content. Times are Unix times in whole seconds, or in
-/// milliseconds ([`timestamp_in_milliseconds`](Self::timestamp_in_milliseconds)), or dates
-/// ([`timestamp_in_rfc_3339`](Self::timestamp_in_rfc_3339)). Hexadecimal digits are lower-case,
-/// base64 is the standard alphabet with padding, and nothing is trimmed, as in most of the
-/// providers' SDKs; [`encoding`](Self::encoding) sets another one.
+/// By default, the raw body is signed. With a timestamp, `{timestamp}.{body}` is signed. [`signed`](Self::signed)
+/// sets any other content. Times are Unix times in whole seconds, Unix times in milliseconds
+/// ([`timestamp_in_milliseconds`](Self::timestamp_in_milliseconds)), or dates
+/// ([`timestamp_in_rfc_3339`](Self::timestamp_in_rfc_3339)).
+///
+/// As in most of the providers' SDKs, hexadecimal digits are lower-case, base64 uses the standard alphabet with
+/// padding, and nothing is trimmed. [`encoding`](Self::encoding) sets another encoding.
 ///
 /// ```
 /// use http::HeaderName;
@@ -50,20 +51,20 @@ pub struct Hmac {
     pub(super) prefix_is_optional: bool,
     /// Only the first signature has the prefix.
     pub(super) prefix_is_once: bool,
-    /// Between the items of a list. Empty: the value is one item.
+    /// Between the items of a list. If it is empty, the value is one item.
     pub(super) separator: Cow<'static, str>,
     /// White space around items is skipped.
     pub(super) trimmed: bool,
-    /// Between lists. Empty: the value is one list.
+    /// Between lists. If it is empty, the value is one list.
     pub(super) list_separator: Cow<'static, str>,
     pub(super) timestamp: Option<TimestampSource>,
     pub(super) time_format: TimeFormat,
     pub(super) id: Option<HeaderName>,
     pub(super) content: SignedContent,
     pub(super) signs_body: bool,
-    /// The content has the URL.
+    /// The content includes the URL.
     pub(super) signs_url: bool,
-    /// The content has the path, or anything of the query.
+    /// The content includes the path, or a part of the query.
     pub(super) signs_path: bool,
     /// The headers whose values are signed.
     pub(super) signed_headers: Vec<HeaderName>,
@@ -77,18 +78,18 @@ pub(crate) type SecretCheck = fn(&Secret) -> Result<(), SecretError>;
 /// Where the signatures are.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// The first one that is present, which must be there once.
+    /// In the first of these headers that is present. That header must not be repeated.
     First(Vec<HeaderName>),
-    /// All that are present, and each as often as it is.
+    /// In all of these headers that are present, however often each is repeated.
     Every(Vec<HeaderName>),
-    /// All that are this name, a hyphen and a number.
+    /// In all headers whose name is this name, a hyphen and a number.
     Numbered(HeaderName),
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum TimestampSource {
     Header(HeaderName),
-    /// The item of the signature header with this prefix or, if it is empty, the first item.
+    /// The item of the signature header with this prefix or, if the prefix is empty, the first item.
     Field(Cow<'static, str>),
     /// In the JSON body.
     Json {
@@ -98,17 +99,17 @@ pub(super) enum TimestampSource {
 }
 
 impl Hmac {
-    /// The signature is in `header`, as lower-case hexadecimal digits.
+    /// A signature in `header`, as lower-case hexadecimal digits.
     pub fn hex(header: HeaderName) -> Self {
         Self::new(header, Encoding::Hex)
     }
 
-    /// The signature is in `header`, in base64 (RFC 4648, section 4, padded).
+    /// A signature in `header`, in base64 (RFC 4648, section 4, padded).
     pub fn base64(header: HeaderName) -> Self {
         Self::new(header, Encoding::Base64)
     }
 
-    /// `t=<time>,v1=<hex>`, as Stripe does.
+    /// `t=<time>,v1=<hex>`, as Stripe writes it.
     pub(crate) fn timestamped(header: HeaderName) -> Self {
         Self::hex(header)
             .prefix("v1=")
@@ -148,7 +149,7 @@ impl Hmac {
         self
     }
 
-    /// Refuses secrets of the provider that are for something else.
+    /// Refuses secrets that the provider uses for another purpose.
     #[must_use]
     pub(crate) fn secret_check(mut self, check: SecretCheck) -> Self {
         self.secret_check = Some(check);
@@ -161,7 +162,7 @@ impl Hmac {
         self.derive_key(Derivation::By(key))
     }
 
-    /// How the key is made from the secret, in one of the ways that only presets need.
+    /// How the key is made from the secret, in a way that only presets need.
     #[must_use]
     pub(crate) fn derive_key(mut self, key: Derivation) -> Self {
         self.key = key;
@@ -175,7 +176,7 @@ impl Hmac {
         self
     }
 
-    /// Another name for the signature header, used if those named before are absent.
+    /// Adds another name for the signature header. It is used if the headers that were named before are absent.
     #[must_use]
     pub fn or_header(mut self, header: HeaderName) -> Self {
         self.place = match self.place {
@@ -188,7 +189,8 @@ impl Hmac {
         self
     }
 
-    /// A further signature header, such as one of a second key. One matching signature in any of them is enough.
+    /// Adds a further signature header, such as the header for a second key. One matching signature in any of the
+    /// headers is enough.
     #[must_use]
     pub fn and_header(mut self, header: HeaderName) -> Self {
         self.place = match self.place {
@@ -201,7 +203,7 @@ impl Hmac {
         self
     }
 
-    /// The signature header may be repeated, and one matching signature is enough. Otherwise a
+    /// Allows the signature header to be repeated. One matching signature is enough. Without this setting, a
     /// repeated header is malformed.
     #[must_use]
     pub(crate) fn repeatable(mut self) -> Self {
@@ -212,8 +214,8 @@ impl Hmac {
         self
     }
 
-    /// There is a header for each key: the name of the signature header, a hyphen and a number. One matching signature
-    /// is enough.
+    /// Expects a header for each key. Its name is the name of the signature header, a hyphen and a number. One
+    /// matching signature is enough.
     #[must_use]
     pub(crate) fn numbered(mut self) -> Self {
         self.place = match self.place {
@@ -226,7 +228,7 @@ impl Hmac {
         self
     }
 
-    /// A header that must be there once, with this value: the version of the scheme, for example.
+    /// Requires a header that occurs once and has this value, such as the version of the scheme.
     #[must_use]
     pub(crate) fn required_header(mut self, header: HeaderName, value: HeaderValue) -> Self {
         self.required_headers.push((header, value));
@@ -240,53 +242,52 @@ impl Hmac {
         self
     }
 
-    /// The text before the first signature of a list, such as the `v0=` of `v0=<hex>,<hex>`. The signatures after it have none.
-    /// Default: [`prefix`](Self::prefix) is before each.
+    /// The text before the first signature of a list, such as the `v0=` of `v0=<hex>,<hex>`. The other signatures
+    /// have no prefix. Default: each signature has the [`prefix`](Self::prefix).
     #[must_use]
     pub fn first_prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
         self.prefix_is_once = true;
         self.prefix(prefix)
     }
 
-    /// The text that may be before each signature.
+    /// The text that may precede each signature.
     #[must_use]
     pub(crate) fn optional_prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
         self.prefix_is_optional = true;
         self.prefix(prefix)
     }
 
-    /// The header is a list with this separator. Items without the prefix are skipped, and one
-    /// matching signature is enough. Default: the header is one signature.
+    /// Makes the header a list with this separator. Items without the prefix are skipped, and one matching
+    /// signature is enough. Default: the header is one signature.
     #[must_use]
     pub fn separator(mut self, separator: impl Into<Cow<'static, str>>) -> Self {
         self.separator = separator.into();
         self
     }
 
-    /// White space around the items of the list is skipped. Default: it is not, as in most SDKs.
+    /// Skips white space around the items of the list. Default: it is not skipped, as in most SDKs.
     #[must_use]
     pub(crate) fn trimmed(mut self) -> Self {
         self.trimmed = true;
         self
     }
 
-    /// The header has several lists, with this separator, each with a timestamp and signatures of
-    /// its own. At most eight are looked at. Default: the header is one list.
+    /// Splits the header into several lists at this separator, each with its own timestamp and signatures. At most
+    /// eight lists are checked. Default: the header is one list.
     #[must_use]
     pub(crate) fn list_separator(mut self, separator: impl Into<Cow<'static, str>>) -> Self {
         self.list_separator = separator.into();
         self
     }
 
-    /// The time of signing is the item of the signature header with this prefix, such as `t=`. With
-    /// an empty prefix it is the first item. The signed content becomes `{timestamp}.{body}`.
+    /// The time of signing is the item of the signature header with this prefix, such as `t=`. If the prefix is
+    /// empty, it is the first item. The signed content becomes `{timestamp}.{body}`.
     #[must_use]
     pub fn timestamp_field(self, prefix: impl Into<Cow<'static, str>>) -> Self {
         self.timestamp(TimestampSource::Field(prefix.into()))
     }
 
-    /// The time of signing is in a header of its own. The signed content becomes
-    /// `{timestamp}.{body}`.
+    /// The time of signing is in a separate header. The signed content becomes `{timestamp}.{body}`.
     #[must_use]
     pub fn timestamp_header(self, header: HeaderName) -> Self {
         self.timestamp(TimestampSource::Header(header))
@@ -303,15 +304,15 @@ impl Hmac {
         self.with_content(SignedContent::new().body())
     }
 
-    /// Times are Unix times in milliseconds. Default: in seconds.
+    /// Times are Unix times in milliseconds. Default: seconds.
     #[must_use]
     pub fn timestamp_in_milliseconds(mut self) -> Self {
         self.time_format = TimeFormat::Unix(TimeUnit::Milliseconds);
         self
     }
 
-    /// Times are Unix times in seconds or, with more than 11 digits, in milliseconds: for providers
-    /// that send both.
+    /// Times are Unix times in seconds or, if they have more than 11 digits, in milliseconds. For providers that
+    /// send both.
     #[must_use]
     pub(crate) fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
         self.time_format = TimeFormat::UnixOfEitherUnit;
@@ -331,32 +332,32 @@ impl Hmac {
         self.with_content(SignedContent::new().timestamp().text(".").body())
     }
 
-    /// The header with the delivery id, for [`SignedContent::id`].
+    /// The header that carries the delivery id, for [`SignedContent::id`].
     #[must_use]
     pub fn id_header(mut self, header: HeaderName) -> Self {
         self.id = Some(header);
         self
     }
 
-    /// What the signature covers. Call it after the methods that name the timestamp and the id.
+    /// Sets what the signature covers. Call it after the methods that name the timestamp and the id.
     ///
     /// # Panics
     ///
-    /// If the content has neither the body nor its digest, or leaves out a timestamp in a header; or if it has a timestamp
-    /// or an id whose place was not named.
+    /// If the content includes neither the body nor its digest, or leaves out a timestamp in a header; or if it
+    /// includes a timestamp or an id whose place was not named.
     #[must_use]
     pub fn signed(self, content: SignedContent) -> Self {
         assert!(content.has_body(), "the signed content leaves out the body");
         self.signed_parts(content)
     }
 
-    /// What the signature covers, if that is **not the body**: anyone who has captured one request
-    /// can then send any body with its signature.
+    /// Sets what the signature covers if it does **not cover the body**. Anyone who has captured one request can
+    /// then send any body with its signature.
     ///
     /// # Panics
     ///
-    /// If the content leaves out a timestamp in a header; or if it has a timestamp or an id whose
-    /// place was not named.
+    /// If the content leaves out a timestamp in a header; or if it includes a timestamp or an id whose place was
+    /// not named.
     #[must_use]
     pub fn signed_without_body(self, content: SignedContent) -> Self {
         self.signed_parts(content)

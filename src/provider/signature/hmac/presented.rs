@@ -1,4 +1,4 @@
-//! The signatures of a request: in which headers they are, and how they are listed.
+//! The signatures of a request: which headers carry them, and how they are listed.
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
@@ -7,11 +7,13 @@ use super::builder::{Hmac, Place, TimestampSource};
 use crate::provider::signature::encoding::PresentedMac;
 use crate::provider::signature::{SignatureError, first_value, only_value};
 
-/// With more of them, a sender could make the layer hash a large body over and over.
+/// How many lists are checked. With more lists, a sender could make the layer hash a large body
+/// again and again.
 const MAX_LISTS: usize = 8;
 
 impl Hmac {
-    /// The signatures of a request, as they are written, and the name of their header.
+    /// The signatures of a request as they are written, and the name of the header that carries
+    /// them.
     pub(super) fn signatures<'a>(
         &'a self,
         headers: &'a HeaderMap,
@@ -59,7 +61,7 @@ impl Hmac {
         }
     }
 
-    /// The items of a list: signatures, a time, and others.
+    /// The items of a list: signatures, a time, and other items.
     pub(super) fn items<'a>(&'a self, list: &'a str) -> Items<'a> {
         Items {
             rest: Some(list),
@@ -68,7 +70,7 @@ impl Hmac {
         }
     }
 
-    /// The lists that count.
+    /// The lists that are checked.
     pub(super) fn lists<'a>(
         &'a self,
         signatures: &'a Signatures<'a>,
@@ -108,7 +110,7 @@ impl Hmac {
     }
 }
 
-/// The signatures as they are written, and the header that has them.
+/// The signatures as they are written, and the header that carries them.
 pub(super) struct Signatures<'a> {
     name: &'a HeaderName,
     texts: Texts<'a>,
@@ -149,7 +151,7 @@ impl<'a> Iterator for Items<'a> {
         let rest = self.rest.take()?;
         let split = match self.separator.as_bytes() {
             [] => None,
-            // Much faster than any text.
+            // A single byte is found much faster than a text.
             [byte] if byte.is_ascii() => rest.split_once(char::from(*byte)),
             _ => rest.split_once(self.separator),
         };

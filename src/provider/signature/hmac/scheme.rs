@@ -31,7 +31,7 @@ impl Hmac {
         Ok(mac.finish())
     }
 
-    /// The parts of the content. The URL comes from `url_of`.
+    /// The values of the content's parts. `url` comes from `url_of`.
     fn values<'a>(
         &self,
         request: &SignedRequest<'a>,
@@ -52,7 +52,7 @@ impl Hmac {
         })
     }
 
-    /// Empty if it is not signed.
+    /// The URL. Empty if it is not signed.
     fn url_of(&self, request: &SignedRequest<'_>) -> Result<String, SignatureError> {
         match self.signs_url {
             true => request.url(),
@@ -60,7 +60,7 @@ impl Hmac {
         }
     }
 
-    /// The delivery id in its header.
+    /// The delivery id in its header. Empty if it is not signed.
     fn id<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, SignatureError> {
         match &self.id {
             Some(name) => only_value(headers, name),
@@ -141,7 +141,7 @@ impl SignatureScheme for Hmac {
         })
     }
 
-    /// With several lists, from the first one.
+    /// If there are several lists, the content belongs to the first one.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,
@@ -201,7 +201,7 @@ impl SignatureScheme for Hmac {
         }
         let mut time = self.time_format.format(request.time());
         if let Some(TimestampSource::Header(name)) = &self.timestamp {
-            // A text of the same time stays: a date can be written in many ways.
+            // Keep a text that means the same time: a date can be written in many ways.
             match only_value(request.headers(), name) {
                 Ok(text) if self.time_format.parse(text) == Some(request.time()) => {
                     time = text.to_owned();

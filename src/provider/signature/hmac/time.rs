@@ -19,7 +19,7 @@ pub(super) struct Time<'a> {
 }
 
 impl Hmac {
-    /// The timestamp in a header of its own.
+    /// The timestamp in a separate header.
     pub(super) fn header_time<'a>(
         &self,
         headers: &'a HeaderMap,
@@ -46,7 +46,7 @@ impl Hmac {
             items.next()
         } else {
             let mut found = items.filter_map(|item| item.strip_prefix(&**prefix));
-            // SDKs differ in which of two timestamps counts.
+            // SDKs differ in which of two timestamps they use.
             found.next().filter(|_| found.next().is_none())
         };
         text.and_then(|text| self.time(text))

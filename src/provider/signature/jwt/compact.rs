@@ -18,21 +18,21 @@ use crate::provider::signature::digests::{Hash, hmac};
 use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::{SignatureError, only_value};
 
-/// The longest token in a header of a request, and the longest header of a token, in bytes. Apple's headers,
-/// with three certificates, have about 5 KiB.
+/// The longest token in a header of a request, and the longest header of a token, in bytes. A header from Apple,
+/// with three certificates, has about 5 KiB.
 const MAX_HEADER: usize = 16 * 1024;
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
 pub(crate) struct Compact<'a> {
-    /// The algorithm that it claims. A scheme compares it with its allowed ones.
+    /// The algorithm that the token claims. A scheme compares it with the algorithms that it allows.
     pub(crate) algorithm: String,
     pub(crate) key_id: Option<String>,
-    /// The certificates that it brings, in DER.
+    /// The certificates that the token carries, in DER.
     #[cfg(feature = "x509")]
     pub(crate) certificates: Vec<Vec<u8>>,
     /// The header as it is signed, in base64url.
     pub(crate) header: &'a str,
-    /// The payload as it is signed, in base64url. Empty if it is detached.
+    /// The payload as it is signed, in base64url. Empty if the signature is detached.
     pub(crate) payload: &'a str,
     pub(crate) signature: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl<'a> Compact<'a> {
         }
         let decoded = BASE64URL.decode(header).ok()?;
         let decoded = Header(serde_json::from_slice(&decoded).ok()?);
-        // Extensions that must be understood: none is.
+        // `crit` lists extensions that must be understood. This parser understands none.
         if decoded.0.contains_key("crit") {
             return None;
         }
@@ -72,7 +72,7 @@ impl<'a> Compact<'a> {
         }
     }
 
-    /// The token in a header that must be there once, with nothing beside it.
+    /// The token in a header that must occur once and contain nothing else.
     pub(crate) fn in_header(
         headers: &'a HeaderMap,
         name: &HeaderName,
@@ -81,7 +81,7 @@ impl<'a> Compact<'a> {
         Self::parse_value(text).ok_or_else(|| SignatureError::MalformedHeader(name.clone()))
     }
 
-    /// Whether it is signed with this key, by one of these algorithms.
+    /// Whether the token is signed with this key, by one of these algorithms.
     pub(crate) fn is_hmac(&self, key: &[u8], allowed: &[Hash]) -> bool {
         let hash = allowed.iter().find(|hash| name(**hash) == self.algorithm);
         hash.is_some_and(|hash| is_same(&hmac(*hash, key, self.signed()), &self.signature))
@@ -92,14 +92,14 @@ impl<'a> Compact<'a> {
         [self.header.as_bytes(), b".", self.payload.as_bytes()]
     }
 
-    /// The claims. Read them after the signature: they are built as a document, which may take many times the memory of
-    /// its text.
+    /// The claims. Read them after verifying the signature: they are built as a document, which may take many times
+    /// the memory of its text.
     pub(crate) fn claims(&self) -> Option<Claims> {
         let claims = serde_json::from_slice(&BASE64URL.decode(self.payload).ok()?).ok()?;
         Some(Claims(claims))
     }
 
-    /// One claim, read before the signature is known, without building a document.
+    /// One claim, read before the signature is verified, without building a document.
     #[cfg(feature = "x509")]
     pub(crate) fn unverified_claim(&self, name: &str) -> Option<Match> {
         let payload = BASE64URL.decode(self.payload).ok()?;
@@ -108,8 +108,8 @@ impl<'a> Compact<'a> {
     }
 }
 
-/// The members of a token's header. They are read before the signature is known, so nested values are not built as a
-/// document.
+/// The members of a token's header. They are read before the signature is verified, so nested values are not built
+/// as a document.
 struct Header<'a>(HashMap<String, &'a RawValue>);
 
 impl Header<'_> {
@@ -117,7 +117,8 @@ impl Header<'_> {
         serde_json::from_str(self.0.get(name)?.get()).ok()
     }
 
-    /// The member `x5c`. A certificate that is not base64 counts as an empty one. `None` if it is not a list of texts.
+    /// The member `x5c`. A certificate that is not base64 counts as an empty one. Empty if `x5c` is not a list of
+    /// texts.
     #[cfg(feature = "x509")]
     fn certificates(&self) -> Vec<Vec<u8>> {
         let chain = self.0.get("x5c").map(|chain| chain.get());
@@ -142,7 +143,7 @@ impl Claims {
         self.0.get(name)?.as_str()
     }
 
-    /// The texts of a member that is one text, or a list of them.
+    /// The texts of a member that is a text or a list of texts.
     pub(crate) fn texts(&self, name: &str) -> Vec<&str> {
         match self.0.get(name) {
             Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
@@ -177,13 +178,13 @@ impl Claims {
     }
 }
 
-/// The name of an algorithm in a token's header.
+/// The name of the algorithm in a token's header.
 fn name(hash: Hash) -> &'static str {
     match hash {
         Hash::Sha256 => "HS256",
         Hash::Sha384 => "HS384",
         Hash::Sha512 => "HS512",
-        // No token is signed with these.
+        // No token is signed with these hash functions.
         #[cfg(feature = "md5")]
         Hash::Md5 => "",
         #[cfg(feature = "sha1")]
@@ -191,7 +192,7 @@ fn name(hash: Hash) -> &'static str {
     }
 }
 
-/// A header or claims, as they are signed.
+/// Encodes a header or claims, as they are signed.
 pub(crate) fn encode(json: &Value) -> String {
     BASE64URL.encode(json.to_string())
 }

@@ -23,15 +23,17 @@ use crate::provider::{Secret, Secrets};
 
 /// A JSON Web Token (RFC 7519) in a header, described by data.
 ///
-/// The algorithm is the one that is set here: a token that names another is refused, `none` among them.
-/// `exp` must be there, `nbf` and `iat` may, all with 60 seconds of [leeway](Self::leeway). Only the algorithm and the
-/// key id of the token's header count: no address (`jku`, `x5u`) and no key (`jwk`).
+/// Only the algorithm that is set here is accepted: a token that names another algorithm, or `none`, is refused.
+/// `exp` is required, while `nbf` and `iat` are optional. All three are checked with 60 seconds of
+/// [leeway](Self::leeway). Of the token's header, only the algorithm and the key id are used. An address (`jku`,
+/// `x5u`) or a key (`jwk`) in it is ignored.
 ///
-/// `iat`, if it is there, is the time of signing, which the [tolerance](crate::Provider::tolerance) bounds as
-/// well: 5 minutes by default. If the provider sends the same token again, set a tolerance as long as the token lives.
+/// If `iat` is present, it is the time of signing, which the [tolerance](crate::Provider::tolerance) bounds as
+/// well: 5 minutes by default. If the provider sends the same token again, set a tolerance as long as the token is
+/// valid.
 ///
-/// A token covers the body only if it has a [hash of it](Self::body_hash). Otherwise, whoever has captured
-/// a token can send any body with it until it expires.
+/// A token covers the body only if it contains a [hash of the body](Self::body_hash). Otherwise, anyone who has
+/// captured a token can send any body with it until the token expires.
 ///
 /// ```
 /// use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
@@ -79,18 +81,20 @@ impl Signing {
 }
 
 impl Jwt {
-    /// A token with HS256, whose key is the secret.
+    /// A token that is signed with HS256. The secret is its key.
     pub fn hs256() -> Self {
         Self::new(Signing::Hs256)
     }
 
-    /// A token with RS256 ([`SignatureAlgorithm::RsaSha256`], feature `rsa`), ES256
-    /// ([`SignatureAlgorithm::Es256`], feature `p256`) or another of the algorithms, whose keys are at an
-    /// address. [`Provider::keys`](crate::Provider::keys) fetches them.
+    /// A token that is signed with a private key.
+    ///
+    /// The algorithm is RS256 ([`SignatureAlgorithm::RsaSha256`], feature `rsa`), ES256
+    /// ([`SignatureAlgorithm::Es256`], feature `p256`) or another [`SignatureAlgorithm`]. The public keys are at an
+    /// address, from which [`Provider::keys`](crate::Provider::keys) fetches them.
     ///
     /// # Panics
     ///
-    /// If no tokens are signed by the algorithm.
+    /// If JSON Web Tokens are not signed by this algorithm.
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub fn public_key(algorithm: SignatureAlgorithm, keys: KeyRequest) -> Self {
         if algorithm.jws_name().is_none() {
@@ -111,28 +115,29 @@ impl Jwt {
         }
     }
 
-    /// The header with the token, with or without `Bearer` before it. Default: `Authorization`.
+    /// The header that carries the token, with or without `Bearer` before the token. Default: `Authorization`.
     #[must_use]
     pub fn header(mut self, name: HeaderName) -> Self {
         self.header = name;
         self
     }
 
-    /// The claim `iss`. It may be called several times: each of them will do. Default: any.
+    /// The value of the claim `iss`. If you call it several times, any of the values is accepted. Default: any
+    /// issuer.
     #[must_use]
     pub fn issuer(mut self, issuer: impl Into<Cow<'static, str>>) -> Self {
         self.issuers.push(issuer.into());
         self
     }
 
-    /// The claim `aud`, or one of its texts. Default: any.
+    /// The value of the claim `aud`, or one of its values if it is a list. Default: any audience.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<Cow<'static, str>>) -> Self {
         self.audience = Some(audience.into());
         self
     }
 
-    /// A claim has the SHA-256 of the body. Default: none, so that the body is not covered.
+    /// The claim that contains the SHA-256 of the body. Default: none, so the body is not covered.
     #[must_use]
     pub fn body_hash(mut self, claim: &'static str, encoding: Encoding) -> Self {
         self.body_hash = Some((claim, encoding));
@@ -146,8 +151,8 @@ impl Jwt {
         self
     }
 
-    /// `exp` may be absent, for tokens whose age is checked by `iat` and the
-    /// [tolerance](crate::Provider::tolerance). Without either, a captured token is valid forever.
+    /// Allows `exp` to be absent, for tokens whose age is checked by `iat` and the
+    /// [tolerance](crate::Provider::tolerance). If neither limits the age, a captured token is valid forever.
     #[must_use]
     pub fn without_expiry(mut self) -> Self {
         self.expires = false;
@@ -171,7 +176,7 @@ impl Jwt {
         }
     }
 
-    /// The claims of a valid token, whose key is one of `secrets` with HS256.
+    /// The claims of a valid token. With HS256, its key must be one of `secrets`.
     pub(crate) fn open<'a>(
         &self,
         request: &SignedRequest<'_>,
@@ -237,7 +242,7 @@ impl Jwt {
         })
     }
 
-    /// Signs a request, with further claims.
+    /// Signs a request, with additional claims.
     pub(crate) fn sign_with(
         &self,
         request: &mut UnsignedRequest,

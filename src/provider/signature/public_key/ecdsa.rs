@@ -12,7 +12,7 @@ use super::key::SignatureAlgorithm;
 use crate::provider::signature::digests::sha1;
 use crate::provider::signature::digests::sha256;
 
-/// A key that verifies, and in tests the private one.
+/// A public key, in tests with its private key.
 #[derive(Clone)]
 pub(super) struct Key {
     public: VerifyingKey,
@@ -20,8 +20,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a secret: public in PEM, public in base64 without the lines around it, or private
-    /// in PEM.
+    /// The key of a secret: a public key in PEM, a public key in base64 without the lines around
+    /// it, or a private key in PEM.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(secret).ok()?;
         if let Ok(private) = SigningKey::from_pkcs8_pem(text) {
@@ -33,7 +33,7 @@ impl Key {
         VerifyingKey::from_public_key_pem(text).ok().map(Self::from)
     }
 
-    /// A public key with its algorithm (`SubjectPublicKeyInfo`).
+    /// A public key together with its algorithm (`SubjectPublicKeyInfo`).
     pub(super) fn from_der(der: &[u8]) -> Option<Self> {
         VerifyingKey::from_public_key_der(der).ok().map(Self::from)
     }
@@ -83,7 +83,7 @@ impl super::key::Key for Key {
     }
 }
 
-/// The digest of a message to sign. `None` if no key of this kind signs by the algorithm.
+/// The digest of a message to sign. `None` if keys of this kind do not sign by the algorithm.
 fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
     match algorithm {
         SignatureAlgorithm::EcdsaP256 | SignatureAlgorithm::Es256 => Some(sha256([message])),

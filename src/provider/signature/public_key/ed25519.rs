@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::key::SignatureAlgorithm;
 
-/// A key that verifies, and in tests the private one.
+/// A public key, in tests with its private key.
 #[derive(Clone)]
 pub(super) struct Key {
     public: [u8; 32],
@@ -14,9 +14,9 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a secret: 32 bytes, or 64 with the private key first, in hex or base64.
+    /// The key of a secret: 32 bytes, or 64 bytes with the private key first, in hex or base64.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
-        // The lengths differ, so no text is both.
+        // The lengths differ, so no text is valid as both hex and base64.
         let decoded = match secret.len() {
             64 | 128 => hex::decode(secret).ok()?,
             _ => BASE64.decode(secret).ok()?,
@@ -32,7 +32,7 @@ impl Key {
         Self::new(public, private)
     }
 
-    /// RFC 8037.
+    /// A JSON Web Key (RFC 8037).
     pub(super) fn from_jwk(jwk: &Map<String, Value>) -> Option<Self> {
         let text = |name| jwk.get(name).and_then(Value::as_str);
         if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
@@ -76,7 +76,7 @@ pub(in crate::provider::signature) fn is_signature(
         .is_ok_and(|key| key.verify_strict(message, &signature.into()).is_ok())
 }
 
-/// Whether this is a public key. Weak ones are not.
+/// Whether this is a public key. Weak keys are refused.
 fn is_key(public: &[u8; 32]) -> bool {
     ed25519_dalek::VerifyingKey::from_bytes(public).is_ok_and(|key| !key.is_weak())
 }

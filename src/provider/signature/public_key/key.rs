@@ -1,4 +1,4 @@
-//! A public key of any kind, and signatures with its private one.
+//! A public key of any kind, and signing with its private key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +12,7 @@ use super::ed25519;
 #[cfg(feature = "rsa")]
 use super::rsa;
 
-/// How a message is signed with a private key. Without the feature of an algorithm, none of its keys can be
-/// read.
+/// How a message is signed with a private key. If the feature of an algorithm is off, no key for it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignatureAlgorithm {
@@ -21,7 +20,8 @@ pub enum SignatureAlgorithm {
     Ed25519,
     /// ECDSA with P-256 and SHA-256, in DER. Feature `p256`.
     EcdsaP256,
-    /// The same, as 32 bytes for each of both numbers: `ES256` of JSON Web Signatures. Feature `p256`.
+    /// Like [`EcdsaP256`](Self::EcdsaP256), but as two numbers of 32 bytes each: `ES256` of JSON Web Signatures.
+    /// Feature `p256`.
     Es256,
     /// ECDSA with P-256 and SHA-1, in DER. Features `p256` and `sha1`.
     EcdsaP256Sha1,
@@ -37,11 +37,11 @@ pub enum SignatureAlgorithm {
 #[derive(Clone)]
 pub struct PublicKey {
     key: Arc<dyn Key>,
-    /// The only algorithm of JSON Web Tokens that it is for, if it names one.
+    /// The only algorithm of JSON Web Tokens that the key is for, if the key names one.
     jws_name: Option<Arc<str>>,
 }
 
-/// A key of one kind: public, and in tests with the private one.
+/// A key of one kind: public and, in tests, with its private key.
 pub(super) trait Key: Send + Sync {
     /// Whether keys of this kind sign by an algorithm.
     #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
@@ -62,7 +62,7 @@ impl PublicKey {
         }
     }
 
-    /// The keys of each kind that a secret may be.
+    /// The keys that a secret can be read as, at most one of each kind.
     fn of_secret(secret: &[u8]) -> impl Iterator<Item = Self> {
         let kinds: [Option<Self>; _] = [
             None,
@@ -77,8 +77,8 @@ impl PublicKey {
         kinds.into_iter().flatten()
     }
 
-    /// A key in PEM, whose line breaks may be missing, or only its base64. A private one (PKCS #8) also signs, in
-    /// tests.
+    /// A key in PEM, whose line breaks may be missing, or only the base64 of the PEM. In tests, a private key
+    /// (PKCS #8) also signs.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
         const END: &str = "-----END PUBLIC KEY-----";
@@ -106,22 +106,22 @@ impl PublicKey {
         Some(Self { jws_name, ..key })
     }
 
-    /// The key of a certificate, with its algorithm (`SubjectPublicKeyInfo`).
+    /// The key of a certificate, together with its algorithm (`SubjectPublicKeyInfo`).
     #[cfg(feature = "x509")]
     pub(crate) fn from_der(der: &[u8]) -> Option<Self> {
         let p256 = ecdsa::Key::from_der(der).map(Self::new);
         p256.or_else(|| rsa::Key::from_der(der).map(Self::new))
     }
 
-    /// Whether a signature is valid. A key of another kind than the algorithm's has signed nothing, and one
-    /// whose `alg` names another algorithm neither.
+    /// Whether a signature is valid. It is never valid if the key is of another kind than the algorithm's, or if
+    /// the `alg` of the key names another algorithm.
     pub fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
         let named = self.jws_name.as_deref().zip(algorithm.jws_name());
         named.is_none_or(|(ours, name)| ours == name)
             && self.key.verify(algorithm, message, signature)
     }
 
-    /// Signs for tests. `None` if there is no private key, or one of another kind.
+    /// Signs for tests. `None` if there is no private key, or if it is of another kind.
     pub(crate) fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
         self.key.sign(algorithm, message)
     }
@@ -129,13 +129,13 @@ impl PublicKey {
 
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It may be a private one.
+        // The key may be a private one.
         f.write_str("PublicKey(redacted)")
     }
 }
 
 impl SignatureAlgorithm {
-    /// In the header of a JSON Web Token. `None` if no token is signed so.
+    /// The name of the algorithm in the header of a JSON Web Token. `None` if tokens are not signed by it.
     pub(crate) fn jws_name(self) -> Option<&'static str> {
         match self {
             Self::Ed25519 => Some("EdDSA"),
@@ -165,7 +165,7 @@ impl SignatureAlgorithm {
         }
     }
 
-    /// The expected form of a secret.
+    /// The error for a secret that is not a key for this algorithm.
     pub(super) fn key_form(self) -> &'static str {
         match self {
             Self::Ed25519 => "it is not an ed25519 key of 32 or 64 bytes in hex or base64",

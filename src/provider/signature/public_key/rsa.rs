@@ -12,10 +12,10 @@ use super::key::SignatureAlgorithm;
 #[cfg(feature = "sha1")]
 use crate::provider::signature::digests::sha1;
 
-/// The least size of a fetched key, in bytes: 2048 bits (NIST SP 800-131A).
+/// The smallest accepted size of a fetched key, in bytes: 2048 bits (NIST SP 800-131A).
 const MIN_FETCHED: usize = 256;
 
-/// The prefix of the hash in a signature: its algorithm, in DER (RFC 8017, section 9.2).
+/// The prefix of the hash in a signature. It names the algorithm of the hash, in DER (RFC 8017, section 9.2).
 #[cfg(feature = "sha1")]
 const SHA_1: [u8; 15] = *b"\x30\x21\x30\x09\x06\x05\x2b\x0e\x03\x02\x1a\x05\x00\x04\x14";
 const SHA_256: [u8; 19] =
@@ -23,8 +23,8 @@ const SHA_256: [u8; 19] =
 const SHA_512: [u8; 19] =
     *b"\x30\x51\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x03\x05\x00\x04\x40";
 
-/// The padding and the hash of a message. `rsa` has an older version of the hash functions, so it is given
-/// their results. `None` if no key of this kind signs by the algorithm.
+/// The padding and the hash of a message. `rsa` depends on an older version of the hash functions, so it is given
+/// their results. `None` if keys of this kind do not sign by the algorithm.
 fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<(Pkcs1v15Sign, Vec<u8>)> {
     let (prefix, hash): (Box<[u8]>, _) = match algorithm {
         #[cfg(feature = "sha1")]
@@ -40,7 +40,7 @@ fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<(Pkcs1v15Sign, 
     Some((padding, hash))
 }
 
-/// A key that verifies, and in tests the private one.
+/// A public key, in tests with its private key.
 #[derive(Clone)]
 pub(super) struct Key {
     public: RsaPublicKey,
@@ -60,7 +60,7 @@ impl Key {
         }
     }
 
-    /// A public key with its algorithm (`SubjectPublicKeyInfo`).
+    /// A public key together with its algorithm (`SubjectPublicKeyInfo`).
     #[cfg(feature = "x509")]
     pub(super) fn from_der(der: &[u8]) -> Option<Self> {
         let public = RsaPublicKey::from_public_key_der(der).ok()?;
@@ -103,7 +103,7 @@ impl super::key::Key for Key {
             .is_some_and(|(padding, hash)| self.public.verify(padding, &hash, signature).is_ok())
     }
 
-    /// The time that it takes is not constant.
+    /// Signing does not take constant time.
     fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
         let (padding, hash) = hash(algorithm, message)?;
         self.private.as_ref()?.sign(padding, &hash).ok()

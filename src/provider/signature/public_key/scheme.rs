@@ -18,9 +18,10 @@ use crate::provider::signature::signed_content::{Part, SignedContent, Values};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// A signature with a private key, in a header, described by data. The secret is the public key as
-/// the provider shows it, or, for tests, the private key. With [`keys_at`](Self::keys_at) the public keys
-/// are fetched instead, and there is no secret.
+/// A signature with a private key, in a header, described by data.
+///
+/// The secret is the public key as the provider shows it or, in tests, the private key. With
+/// [`keys_at`](Self::keys_at), the public keys are fetched instead, and there is no secret.
 ///
 /// | algorithm | the secret |
 /// |---|---|
@@ -28,8 +29,8 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// | [`ecdsa_p256`](Self::ecdsa_p256) | a public key in PEM, or without its first and last line; a private key in PEM (PKCS #8) |
 /// | [`rsa_sha256`](Self::rsa_sha256), [`rsa_sha512`](Self::rsa_sha512) | a public key in PEM; a private key in PEM (PKCS #8) |
 ///
-/// By default the signature is in base64, and the raw body is signed. With a timestamp,
-/// `{timestamp}{body}` is signed. [`signed`](Self::signed) sets any other content.
+/// By default, the signature is in base64, and the raw body is signed. With a timestamp, `{timestamp}{body}` is
+/// signed. [`signed`](Self::signed) sets any other content.
 ///
 /// ```
 /// use http::HeaderName;
@@ -102,7 +103,7 @@ impl PublicKeySignature {
         self
     }
 
-    /// The time of signing is in a header, as a Unix time in seconds. The signed content becomes
+    /// The time of signing is in this header, as a Unix time in seconds. The signed content becomes
     /// `{timestamp}{body}`.
     #[must_use]
     pub fn timestamp_header(mut self, header: HeaderName) -> Self {
@@ -111,12 +112,12 @@ impl PublicKeySignature {
         self
     }
 
-    /// What the signature covers. Call it after [`timestamp_header`](Self::timestamp_header).
+    /// Sets what the signature covers. Call it after [`timestamp_header`](Self::timestamp_header).
     ///
     /// # Panics
     ///
-    /// If the content leaves out the body or the timestamp that was named; or if it has a timestamp
-    /// whose header was not named, or an id, which has no place here.
+    /// If the content leaves out the body, or the timestamp whose header was named; or if it includes a timestamp
+    /// whose header was not named, or an id (name its header in the content instead).
     #[must_use]
     pub fn signed(mut self, content: SignedContent) -> Self {
         assert!(
@@ -135,7 +136,7 @@ impl PublicKeySignature {
         self
     }
 
-    /// The public keys are at an address, from which [`Provider::keys`](crate::Provider::keys) fetches them.
+    /// The public keys are at this address, from which [`Provider::keys`](crate::Provider::keys) fetches them.
     ///
     /// ```
     /// use http::HeaderName;
@@ -162,8 +163,8 @@ impl PublicKeySignature {
         self
     }
 
-    /// The header with the id of the key, with [`keys_at`](Self::keys_at). Default: none, so that each of the
-    /// keys is tried.
+    /// The header that carries the id of the key, for [`keys_at`](Self::keys_at). Default: none, so that all keys
+    /// are tried.
     #[must_use]
     pub fn key_id(mut self, header: HeaderName) -> Self {
         self.key_id = Some(header);
