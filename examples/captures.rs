@@ -1,9 +1,10 @@
-//! Fixtures from real deliveries: a capture from the archive that names nobody, and a test that signs it again.
+//! Test fixtures from real deliveries: a capture from the archive with pseudonyms instead of names, and a test that
+//! signs it again.
 //!
 //!     cargo run --example captures
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts.
 
 mod playground;
 
@@ -64,7 +65,7 @@ async fn book(mut tx: DedupeTx, Json(paid): Json<Paid>) -> Result<StatusCode, Ha
     Ok(StatusCode::OK)
 }
 
-/// The application, in production with one secret and in a test with another one.
+/// The application. Production uses one secret, and the test uses another.
 fn app(pool: &PgPool, endpoint: &'static str, secret: Secret) -> Router {
     let recovery = Recovery::new(pool.clone());
     let layer = IdempotentWebhook::new(pool.clone(), endpoint, presets::stripe(secret))
@@ -94,7 +95,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "200 processed",
     )?;
 
-    println!("The archive has it, and a capture of it");
+    println!("A capture of it, from the archive");
     let folder = tempfile::tempdir()?;
     let archive = Filter::new()
         .state(KeptState::Processed)
@@ -111,7 +112,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let names_ada = ["Ada", "lovelace", "23456789"]
         .iter()
         .any(|part| written.contains(part));
-    step("whether it names anybody", names_ada, "false")?;
+    step("does it name anybody", names_ada, "false")?;
 
     println!("A test signs it again, with the secret of the test");
     let secret = Secret::new("whsec_test")?;

@@ -2,9 +2,9 @@
 //!
 //!     cargo run --example graceful_shutdown
 //!
-//! A sender hangs up while its delivery is being handled, and at once the server is asked to
-//! stop. Another sender falls silent in the middle of its request, which would hold up the server forever. After a
-//! limit, the shutdown no longer waits for the server. It still waits for the handler, although nobody waits for its
+//! A sender hangs up while its delivery is being handled, and immediately afterwards, the server is asked to stop.
+//! Another sender falls silent in the middle of its request, which would hold up the server forever. After a limit, the
+//! shutdown no longer waits for the server. It still waits for the handler, although nobody waits for the handler's
 //! answer.
 
 use std::error::Error;
@@ -23,12 +23,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 async fn slow(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
-    println!("handler    begins");
+    println!("handler    starts");
     tokio::time::sleep(Duration::from_secs(2)).await;
     sqlx::query("insert into pushes default values")
         .execute(&mut *tx)
         .await?;
-    println!("handler    ends");
+    println!("handler    finishes");
     Ok(StatusCode::OK)
 }
 
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let github = presets::github(Secret::new("a secret")?);
     let push = TestDelivery::new(&github);
-    // By default the limit is 25 seconds, and the server has 10 of them.
+    // By default, the limit is 25 seconds, 10 of which are for the server.
     let recovery = Recovery::new(pool.clone()).stop_limit(Duration::from_secs(5));
     let layer = IdempotentWebhook::new(pool.clone(), "pushes", github).join(&recovery);
     let app = Router::new().route("/", post(slow).layer(layer));
@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let server = tokio::spawn(async { server.await });
 
-    // In production this would be `tokio::signal::ctrl_c()`.
+    // In production, this would be `tokio::signal::ctrl_c()`.
     sender.await??;
     println!("server     is asked to stop");
     drop(stop);
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("database   has {pushes} push");
     match (pushes, &*unfinished.to_string()) {
         (1, "the server") => Ok(()),
-        (1, _) => Err("only the server was held up".into()),
+        (1, _) => Err("only the server should have been held up".into()),
         _ => Err("the push was lost".into()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example metrics
 //!
-//! It sends itself a few deliveries and prints what Prometheus would scrape.
+//! The example sends itself a few deliveries and prints what Prometheus would scrape.
 
 mod playground;
 
@@ -20,10 +20,11 @@ use tokio::net::TcpListener;
 
 const SECRET: &str = "a secret";
 
-/// In seconds. Without buckets the exporter makes summaries, and the quantiles of several processes cannot be combined.
+/// In seconds. Without buckets, the exporter makes summaries, and quantiles of several processes cannot be combined.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// For the wait as the sender sees it. Senders sign whole seconds. 0.7 of the usual deadlines are among these.
+/// For the wait that the sender sees. The time in a sender's signature is in whole seconds. The buckets include 0.7 of
+/// the usual deadlines.
 const WAITS: [f64; 10] = [1.0, 2.0, 3.5, 5.0, 7.0, 10.0, 14.0, 21.0, 42.0, 60.0];
 
 #[tokio::main]
@@ -45,7 +46,7 @@ async fn example(pool: PgPool) -> Result<()> {
     let layer = IdempotentWebhook::new(pool, "deployments", github);
     let app = Router::new()
         .route("/webhooks/github", post(deploy).layer(layer))
-        // In production on a port that only Prometheus reaches.
+        // In production, on a port that only Prometheus can reach.
         .route("/metrics", get(async move || recorder.render()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let metrics = format!("http://{}/metrics", listener.local_addr()?);
@@ -56,10 +57,10 @@ async fn example(pool: PgPool) -> Result<()> {
     let answer = playground::send(&app, &push).await?;
     step("its retry", answer, "200 duplicate")?;
     let answer = playground::send(&app, &push.clone().id("fails")).await?;
-    step("one that fails", answer, "500 failed")?;
+    step("a delivery that fails", answer, "500 failed")?;
     let answer = playground::send(&app, &push.tampered()).await?;
     step(
-        "a forged one",
+        "a forged delivery",
         answer,
         "401 rejected: signature missing or not valid",
     )?;

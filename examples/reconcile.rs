@@ -1,10 +1,10 @@
-//! A provider loses a third of its webhooks, before and while the application runs. The application
-//! compares the provider's list of events with what it has processed, and ends with all of them, each once.
+//! A provider loses a third of its webhooks, before and while the application runs. The application compares the
+//! provider's list of events with the events that it has processed. In the end, each event has been processed once.
 //!
 //!     cargo run --example reconcile
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts.
 
 mod playground;
 
@@ -31,24 +31,24 @@ use tokio::sync::Mutex;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// In production the default, 15 minutes.
+/// In production, use the default, 15 minutes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// In production the default, 10 minutes. Stripe's times have no fractions: an event looks up to a second older
-/// than it is, so a webhook has the other second to arrive.
+/// In production, use the default, 10 minutes. Stripe's times are in whole seconds, so an event looks up to a second
+/// older than it is. With two seconds, a webhook therefore still has at least one second to arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The limit until all webhooks are processed. It takes a few seconds.
+/// How long to wait until all webhooks are processed. It takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The events on a page of the list. Stripe's default is 10, its most 100.
+/// The number of events on a page of the list. Stripe's default is 10, and its maximum is 100.
 const PAGE: usize = 10;
 
-/// A provider that speaks as Stripe does.
+/// A provider with the API of Stripe.
 #[derive(Clone)]
 struct Sender {
     stripe: Provider,
-    /// The oldest first.
+    /// Oldest first.
     events: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -101,7 +101,7 @@ impl Sender {
     }
 }
 
-/// `GET /v1/events`: the newest first.
+/// `GET /v1/events`: newest first.
 async fn list(
     State(sender): State<Sender>,
     Query(query): Query<HashMap<String, String>>,
@@ -138,7 +138,7 @@ async fn main() -> ExitCode {
 }
 
 async fn example(pool: PgPool) -> playground::Result<()> {
-    // No key, so that a second effect of an event would be a second row.
+    // The table has no key, so that a second effect of an event would be a second row.
     sqlx::query("create table payments (event_id text, event_type text, reconciled bool)")
         .execute(&pool)
         .await?;
@@ -151,13 +151,13 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let recovery = Recovery::new(pool.clone());
     let layer = IdempotentWebhook::new(pool.clone(), "billing", sender.stripe.clone())
         .keep(Keep::all(&recovery));
-    // All events of the account are in the list: these are the types of the endpoint.
+    // The list has all events of the account. These are the types that the endpoint subscribes to.
     let events = StripeEvents::new(Secret::new("rk_example")?, ["invoice.*"])
         .http(Http::new().base(address));
     let reconcile = Reconcile::new(&layer, events, "/webhooks/stripe")?
         .every(EVERY)
         .grace(GRACE)
-        // By default, events before the endpoint's first delivery are left alone.
+        // By default, reconciliation leaves events from before the endpoint's first delivery alone.
         .since(SystemTime::now() - 2 * HOUR);
     let app = Router::new().route("/webhooks/stripe", post(payment).layer(layer));
 
@@ -169,7 +169,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .await?;
     step("payments", payments(&pool).await?, "20")?;
 
-    println!("A dry run says what is missing, and touches nothing");
+    println!("A dry run shows what is missing, and changes nothing");
     let missing = reconcile.dry_run().await?;
     step("missing", missing.len(), &lost.to_string())?;
     for one in missing.iter().take(3) {
@@ -179,7 +179,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     println!("    …");
     step("payments", payments(&pool).await?, "20")?;
 
-    println!("It is reconciled");
+    println!("Reconciliation runs");
     let recovery = recovery.with(reconcile).spawn(app.clone());
     wait_for_payments(&pool, 30).await?;
     step("payments", payments(&pool).await?, "30")?;
@@ -191,7 +191,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
 
     println!("A lost webhook arrives after all");
     let answer = send(&app, &sender.webhook("evt_early_3")).await?;
-    step("its answer", answer, "200 duplicate")?;
+    step("the answer", answer, "200 duplicate")?;
 
     recovery.stop().await;
 
@@ -208,8 +208,8 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         sqlx::query_scalar("select count(*) from payments where event_type <> 'invoice.paid'")
             .fetch_one(&pool)
             .await?;
-    step("of a type that the endpoint does not have", others, "0")?;
-    // Every third one was lost.
+    step("payments for other event types", others, "0")?;
+    // Every third webhook was lost.
     let told: i64 = sqlx::query_scalar(
         "select count(*)
          from payments
@@ -217,7 +217,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     )
     .fetch_one(&pool)
     .await?;
-    step("whose handler knew whether it was lost", told, "42")?;
+    step("handlers that knew if it was lost", told, "42")?;
     let missed: i64 = sqlx::query_scalar("select missed from idempotent_webhook.reconciliations")
         .fetch_one(&pool)
         .await?;

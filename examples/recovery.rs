@@ -1,10 +1,11 @@
-//! A handler breaks, its provider never retries, and nothing is lost: deliveries are kept and run again, one is dead
-//! and retried by an operator, a slow one is accepted first, and a wrong effect of a handler is repaired.
+//! A handler breaks, its provider never retries, and nothing is lost: deliveries are kept and run again, an operator
+//! retries a dead delivery, a slow delivery is accepted before its handler runs, and a wrong effect of a handler is
+//! repaired.
 //!
 //!     cargo run --example recovery
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts.
 
 mod playground;
 
@@ -27,10 +28,10 @@ use sqlx::PgPool;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// In production the default, 5 seconds.
+/// In production, use the default, 5 seconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Whether the deployments' API is away.
+/// Whether the deployment API is down.
 #[derive(Clone, Default)]
 struct Broken(Arc<AtomicBool>);
 
@@ -45,12 +46,12 @@ async fn push(
         .execute(&mut *tx)
         .await?;
     if broken.load(Ordering::Relaxed) {
-        return Err(HandlerError::new("the deployments' API is away"));
+        return Err(HandlerError::new("the deployment API is down"));
     }
     Ok(StatusCode::OK)
 }
 
-/// Slower than Slack's patience of three seconds, if this were not an example.
+/// In reality, such a handler takes longer than the three seconds that Slack waits.
 async fn command(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     tokio::time::sleep(Duration::from_millis(200)).await;
     if delivery.is_reprocessed() {
@@ -80,10 +81,10 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let github = presets::github(Secret::new("a secret")?);
     let slack = presets::slack(Secret::new("another secret")?);
     let recovery = Recovery::new(pool.clone());
-    // In production the default, which lasts for days.
+    // In production, use the default, which goes on for days.
     let keep = Keep::failed(&recovery).retry_delays([Duration::from_millis(200); 2]);
     let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone()).keep(keep);
-    // Processed ones stay for a day, so an operator can run them again.
+    // The requests of processed deliveries stay for a day, so that an operator can run them again.
     let keep = Keep::accepted(&recovery).processed_for(DAY);
     let commands = IdempotentWebhook::new(pool.clone(), "commands", slack.clone()).keep(keep);
     let app = Router::new()
@@ -110,9 +111,9 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     )?;
     step("attempts", kept.attempts, "3")?;
     let reason = kept.reason.unwrap_or_default();
-    step("the reason", reason, "the deployments' API is away")?;
+    step("the reason", reason, "the deployment API is down")?;
 
-    println!("It is fixed, and the operator retries");
+    println!("The handler is fixed, and an operator retries");
     broken.0.store(false, Ordering::Relaxed);
     step("retried", endpoint.retry_all(&dead).await?.changed, "1")?;
     step(
@@ -134,7 +135,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let answer = send(&app, &push("b")).await?;
     step("GitHub's `Redeliver`, by hand", answer, "200 duplicate")?;
 
-    println!("A handler is slower than the provider's patience");
+    println!("A handler takes longer than the provider waits");
     let slow = TestDelivery::new(&slack).uri("/slack").id("Ev1");
     step("a command", send(&app, &slow).await?, "200 accepted")?;
     step(
@@ -143,7 +144,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "attempt 1",
     )?;
 
-    println!("It turns out that its deployment was a wrong one");
+    println!("It turns out that the deployment was wrong");
     let today = Filter::new().processed(SystemTime::now() - DAY..);
     let commands = Endpoint::new(pool.clone(), "commands");
     step(
@@ -163,7 +164,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     Ok(())
 }
 
-/// Waits until a delivery has been processed, and says at which attempt.
+/// Waits until a delivery has been processed, and returns the attempt at which it was.
 async fn processed(pool: &PgPool, id: &str) -> sqlx::Result<String> {
     loop {
         let attempt: Option<i32> =

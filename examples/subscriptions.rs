@@ -1,10 +1,10 @@
-//! An endpoint of Stripe whose subscription is wrong: nothing fails, and events do not come. The application compares it
-//! with its own table of handlers, before a deploy and once an hour.
+//! An endpoint of Stripe whose subscription is wrong: nothing fails, but some events do not come. The application
+//! compares the subscription with its own table of handlers, before a deploy and once an hour.
 //!
 //!     cargo run --example subscriptions
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts.
 
 mod playground;
 
@@ -27,13 +27,13 @@ use tokio::sync::Mutex;
 
 const ADDRESS: &str = "https://example.com/webhooks/stripe";
 
-/// In production the default, an hour.
+/// In production, use the default, an hour.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The limit until a difference is reported. It takes a few seconds.
+/// How long to wait until a difference is reported. It takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The endpoint, as somebody has set it up in Stripe's dashboard.
+/// The endpoint as it is set up in Stripe's dashboard.
 type Endpoint = Arc<Mutex<Value>>;
 
 fn set_up(version: Option<&str>, event_types: [&str; 2]) -> Value {
@@ -42,7 +42,7 @@ fn set_up(version: Option<&str>, event_types: [&str; 2]) -> Value {
     })
 }
 
-/// `GET /v1/webhook_endpoints`. Returns the address of the API.
+/// Serves `GET /v1/webhook_endpoints`. Returns the address of the API.
 async fn serve(endpoint: Endpoint) -> playground::Result<String> {
     let list = async |State(endpoint): State<Endpoint>| {
         let endpoint = endpoint.lock().await.clone();
@@ -120,12 +120,12 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     )
     .await?;
     let all = || told.lock().map(|told| told.join(", ")).unwrap_or_default();
-    step("told", all(), "subscription differs: begun")?;
+    step("reported", all(), "subscription differs: begun")?;
     let differences = differences(&pool).await?;
     for difference in &differences {
         println!("    {difference}");
     }
-    step("in the table", differences.len(), "2")?;
+    step("differences in the table", differences.len(), "2")?;
 
     println!("Somebody subscribes to disputes, and gives the endpoint a version");
     *endpoint.lock().await = set_up(
@@ -137,14 +137,14 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "exists (select from idempotent_webhook.subscriptions where differences = '{}')",
     )
     .await?;
-    // The next look for problems reports it, within half a minute.
+    // The next check for problems reports it, within half a minute.
     wait_until(
         &pool,
         "not exists (select from idempotent_webhook.problems)",
     )
     .await?;
     step(
-        "told",
+        "reported",
         all(),
         "subscription differs: begun, subscription differs: over",
     )?;

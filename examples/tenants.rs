@@ -1,10 +1,10 @@
-//! Many tenants behind one route, with their secrets in a table: their ids, the rotation of a secret, and a lookup that
-//! fails.
+//! Many tenants behind one route, with their secrets in a table. The example shows their delivery ids, the rotation of
+//! a secret, and a lookup that fails.
 //!
 //!     cargo run --example tenants
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts.
 
 mod playground;
 
@@ -23,8 +23,8 @@ use idempotent_webhook::{
 use playground::{send, step};
 use sqlx::PgPool;
 
-/// For how long a looked up secret is used. It is short to keep the example short: the default of a minute costs next
-/// to nothing in lookups.
+/// How long a secret is cached after a lookup. This is short to keep the example short: the default of one minute costs
+/// almost no lookups.
 const CACHE: Duration = Duration::from_millis(500);
 
 #[tokio::main]
@@ -38,13 +38,13 @@ fn webhooks(pool: PgPool) -> Router {
         move |tenant| secrets_of(tenant, pool.clone())
     })
     .cache(1000, CACHE)
-    // GitHub's GUID is the same for every hook that gets an event.
+    // GitHub's GUID is the same for every hook that gets an event, so two tenants may get the same id.
     .separate_ids();
     let layer = IdempotentWebhook::new(pool, "pushes", presets::github(secrets));
     Router::new().route("/webhooks/{tenant}", post(push).layer(layer))
 }
 
-/// Says only whom a request claims to be for. Its signature must prove it.
+/// Returns the tenant that a request claims to be for. Only its signature proves that.
 fn tenant_of(head: &Parts) -> Option<String> {
     head.uri
         .path()
@@ -52,7 +52,7 @@ fn tenant_of(head: &Parts) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The secrets that are valid now: while one is being rotated, the previous one as well.
+/// The secrets that are valid now. During a rotation, this includes the previous secret.
 async fn secrets_of(
     tenant: String,
     pool: PgPool,
@@ -65,7 +65,7 @@ async fn secrets_of(
     let Some((secret, previous)) = found else {
         return Ok(None);
     };
-    // A blank one in the table is an error here, and not an open door.
+    // An empty secret in the table is an error here, so it cannot open the endpoint to everybody.
     let secrets = Secrets::new(Secret::new(secret)?);
     Ok(Some(match previous {
         Some(previous) => secrets.and(Secret::new(previous)?),
@@ -104,9 +104,9 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let answer = send(&app, &to_acme).await?;
     step("a delivery to acme", answer, "200 processed")?;
     let answer = send(&app, &to_globex).await?;
-    step("one of the same id to globex", answer, "200 processed")?;
+    step("the same id to globex", answer, "200 processed")?;
     let answer = send(&app, &to_acme).await?;
-    step("a retry of the first", answer, "200 duplicate")?;
+    step("a retry of the first delivery", answer, "200 duplicate")?;
 
     println!("Tenants have their own secrets");
     let stolen = send(&app, &delivery("acme", "globex-1", "b")?).await?;
@@ -123,7 +123,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "update tenants set secret = 'acme-2', previous_secret = secret where name = 'acme'",
     )
     .await?;
-    // Give the new secret to the provider after this. Before, a process may know only the old.
+    // Give the new secret to the provider only after this. Until then, a process may know only the old secret.
     tokio::time::sleep(CACHE).await;
     let answer = by_acme("acme-1", "c").await?;
     step("the old secret", answer, "200 processed")?;
@@ -134,7 +134,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "update tenants set previous_secret = null where name = 'acme'",
     )
     .await?;
-    // Before this is over, a process may still accept the old one.
+    // Until this is over, a process may still accept the old secret.
     tokio::time::sleep(CACHE).await;
     let answer = by_acme("acme-1", "e").await?;
     step("the old secret, withdrawn", answer, rejected)?;
@@ -150,7 +150,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let answer = by_acme("acme-2", "f").await?;
     step("its retry, later", answer, "200 processed")?;
 
-    println!("Every delivery is there once");
+    println!("Every delivery was processed once");
     for (tenant, expected) in [("acme", "a c d e f"), ("globex", "a")] {
         let ids: String = sqlx::query_scalar(
             "select string_agg(delivery_id, ' ' order by delivery_id)

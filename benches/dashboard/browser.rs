@@ -1,4 +1,4 @@
-//! Somebody who looks at the dashboard.
+//! A user of the dashboard.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ impl Browser {
         Self(Dashboard::new(pool).authenticated_in_front().into_router())
     }
 
-    /// A page, and how long it took.
+    /// Returns a page, and how long it took.
     pub async fn see(&self, page: &str) -> (String, Duration) {
         let request = Request::get(format!("/{page}"))
             .header("sec-fetch-site", "none")
@@ -35,7 +35,7 @@ impl Browser {
         (String::from_utf8(body.to_vec()).unwrap(), taken)
     }
 
-    /// Posts a form. Returns where that leads.
+    /// Posts a form. Returns the address that the answer leads to.
     pub async fn post(&self, page: &str, form: &str) -> String {
         let request = Request::post(format!("/{page}"))
             .header("sec-fetch-site", "same-origin")

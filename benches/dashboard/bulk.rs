@@ -10,13 +10,13 @@ use crate::browser::Browser;
 /// How long an action runs until it is cancelled.
 const CANCELLED_AFTER: Duration = Duration::from_secs(5);
 
-/// In how many parts the rate of an action is printed.
+/// The number of parts into which the rate of an action is split when it is printed.
 const PARTS: i64 = 5;
 
 pub async fn run(pool: &PgPool) {
     let browser = Browser::new(pool.clone());
     println!("\nactions on all that is dead, each a second, one part after the other\n");
-    // Retried deliveries are dead again, so as many are left to discard.
+    // Retried deliveries die again, so the same number is left to discard.
     for action in ["retry", "discard"] {
         let dead = count(pool, "state = 'dead'").await;
         let others = count(pool, "state <> 'dead'").await;
@@ -66,7 +66,7 @@ async fn begin(browser: &Browser, action: &str) -> i64 {
     link.strip_prefix("action?id=").unwrap().parse().unwrap()
 }
 
-/// Of the large endpoint.
+/// Counts deliveries of the large endpoint.
 async fn count(pool: &PgPool, condition: &str) -> i64 {
     let sql = format!(
         "select count(*)
@@ -79,7 +79,7 @@ async fn count(pool: &PgPool, condition: &str) -> i64 {
         .unwrap()
 }
 
-/// How many an action has changed, and whether it has ended.
+/// How many deliveries an action has changed so far, and whether it has finished.
 async fn progress(pool: &PgPool, id: i64) -> (i64, bool) {
     sqlx::query_as(
         "select changed, ended_at is not null
@@ -92,7 +92,7 @@ async fn progress(pool: &PgPool, id: i64) -> (i64, bool) {
     .unwrap()
 }
 
-/// How many an action has changed at its end.
+/// How many deliveries an action has changed when it is finished.
 async fn end(pool: &PgPool, id: i64) -> i64 {
     loop {
         let (changed, has_ended) = progress(pool, id).await;
@@ -103,7 +103,7 @@ async fn end(pool: &PgPool, id: i64) -> i64 {
     }
 }
 
-/// How many a second, while each part of them is changed.
+/// The number of deliveries changed per second, for each part of the action.
 async fn rates(pool: &PgPool, id: i64, all: i64) -> Vec<f64> {
     let mut rates = Vec::new();
     let (mut since, mut before) = (Instant::now(), 0);

@@ -1,5 +1,5 @@
--- `bench.deliveries` processed deliveries, `bench.dead` dead ones, and what belongs to them, in eight
--- endpoints. Rows are in the order of their time, ids and endpoints are mixed.
+-- `bench.deliveries` processed and `bench.dead` dead deliveries in eight endpoints, with everything that belongs to
+-- them. Rows are ordered by time; ids and endpoints are mixed.
 --
 -- large      nine of ten dead deliveries, most of them for one reason, the rest for 400
 -- reasons    3,000 reasons
@@ -14,7 +14,7 @@ create function pg_temp.deliveries() returns int language sql stable
 create function pg_temp.dead() returns int language sql stable
     return current_setting('bench.dead')::int;
 
--- Letters only, so that each is a reason of its own.
+-- Letters only, so that each result is a reason of its own.
 create function pg_temp.word(n int) returns text language sql immutable
     return translate(left(md5(n::text), 12), '0123456789', 'ghijklmnop');
 
@@ -45,7 +45,7 @@ select
     now() - interval '45 days' * (1 - n::float8 / pg_temp.deliveries())
 from generate_series(1, pg_temp.deliveries()) as n;
 
--- Those that are dead. In each row of a hundred, large has ninety.
+-- The dead deliveries. Of each hundred rows, ninety belong to large.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, tenant, tenant_name, delivery_id, event_type, state, attempts, retries,
     first_received_at, first_failed_at, last_failed_at, status, reason, reason_group, body_bytes,
@@ -83,7 +83,7 @@ from (
     from generate_series(1, pg_temp.dead()) as n
 ) as dead;
 
--- A quarter as many again, over all further endpoints, for one reason.
+-- A quarter of that number again, spread over all further endpoints, for one reason.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, retries, first_received_at, first_failed_at,
     last_failed_at, status, reason, reason_group, body_bytes
@@ -94,7 +94,7 @@ select
 from generate_series(1, pg_temp.dead() / 4) as n
 cross join lateral (select now() - interval '1 second' * n as failed_at) as failed;
 
--- Due deliveries: 20,000. Half have not failed yet, and half are overdue.
+-- 20,000 due deliveries. Half have not failed yet, and half are overdue.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
     last_failed_at, next_attempt_at, status, reason, reason_group, body_bytes
@@ -113,7 +113,7 @@ cross join lateral (
     select case when n % 8 < 4 then now() - interval '1 hour' * random() end as failed_at
 ) as failed;
 
--- Those that are recorded: 50,000.
+-- 50,000 recorded deliveries.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
     last_failed_at, status, reason, reason_group
@@ -134,7 +134,7 @@ select
 from idempotent_webhook.kept_deliveries
 where state <> 'recorded';
 
--- Of a year, and of a month for 192 further endpoints, with a new version each day.
+-- The activity of a year, and of a month for 192 further endpoints, with a new version each day.
 insert into idempotent_webhook.activity (endpoint, hour, source, outcome, version, count, last_at)
 select endpoint, hour, source, outcome, 'v' || extract(day from hour), 1000, hour
 from (
@@ -155,7 +155,7 @@ cross join (
         ('handler', '5'), ('handler', '10'), ('handler', '20'), ('handler', '50'),
         ('handler', '100'), ('handler', '200')
 ) as counted (source, outcome)
--- One with no success in all of the year.
+-- This endpoint has no success in the whole year.
 where endpoint <> 'quiet_4' or outcome <> 'processed';
 
 insert into idempotent_webhook.rejections (endpoint, hour, cause, count, last_at, reason)
@@ -184,7 +184,7 @@ select
 from generate_series(1, 100000) as n
 cross join lateral (select now() - interval '1 minute' * (100000 - n) as at) as began;
 
--- An action on many deliveries: some are dead and most are processed.
+-- An action on many deliveries. Some of them are dead, and most are processed.
 with action as (
     insert into idempotent_webhook.operator_actions
         (operator, action, endpoint, selection, ended_at, changed)

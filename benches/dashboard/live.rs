@@ -1,4 +1,4 @@
-//! How much a live stream slows down while somebody looks at the dashboard.
+//! How much a live stream slows down while a user loads dashboard pages.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub async fn run(pool: &PgPool) {
         .unwrap();
     let browser = Browser::new(pool.clone());
     let list = format!("deliveries?state=dead&endpoint={LARGE}");
-    // Fills the caches, including Postgres' caches for this size of a row.
+    // Fills the caches, including Postgres' caches for rows of this size.
     deliver(pool).await;
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
@@ -59,7 +59,7 @@ pub async fn run(pool: &PgPool) {
     );
 }
 
-/// Fresh deliveries a second through the layer.
+/// The rate of fresh deliveries through the layer, per second.
 async fn deliver(pool: &PgPool) -> f64 {
     let github = presets::github(Secret::new("secret").unwrap());
     let service = ServiceBuilder::new()

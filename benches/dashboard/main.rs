@@ -1,5 +1,5 @@
-//! The dashboard on 10 million deliveries and a million dead ones: how long each page takes, how much a live stream
-//! slows down beside it, and actions on all dead deliveries.
+//! The dashboard on 10 million processed and a million dead deliveries: how long each page takes, how much a live
+//! stream slows down meanwhile, and how fast actions on all dead deliveries are.
 //!
 //!     cargo bench --bench dashboard [-- --small] [pages | live | bulk]
 //!

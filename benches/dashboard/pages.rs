@@ -8,22 +8,22 @@ use crate::{LARGE, median, pool};
 
 const ROUNDS: usize = 10;
 
-/// What a page may take, in milliseconds.
+/// The longest time that a page may take, in milliseconds.
 const LIMIT: f64 = 200.0;
 
-/// How often `Next page` is followed to a page deep in a list.
+/// How often `Next page` is followed to reach a page deep in a list.
 const DEEP: usize = 100;
 
 struct Page {
     name: String,
     path: String,
-    /// What the page must show, so an empty one is not timed.
+    /// A text that the page must show, so that an empty page is not timed.
     text: &'static str,
     times: Vec<f64>,
 }
 
-/// All pages in turn, round after round, on one connection: Postgres plans the first executions of a
-/// prepared statement for their values, and may then change to one plan for all.
+/// Loads all pages in turn, in several rounds, on one connection. Postgres plans the first executions of a prepared
+/// statement for their values, and may then change to one plan for all values.
 pub async fn run(options: &PgConnectOptions) {
     let pool = pool(options, 1).await;
     let browser = Browser::new(pool.clone());
@@ -120,7 +120,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
         let path = format!("deliveries?state=dead&reason={reason}");
         add(&format!("dead, all endpoints, {name} group"), &path, text);
     }
-    // Each is common, and no delivery has both.
+    // Each of the two is common, but no delivery has both.
     let path = format!("deliveries?state=dead&reason={large}&event_type=order.created");
     add(
         "dead, all endpoints, group and another event type",
@@ -234,7 +234,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     pages
 }
 
-/// The reason of the most dead deliveries, or the fewest.
+/// The reason with the most dead deliveries, or with the fewest.
 async fn group(pool: &PgPool, order: &'static str) -> String {
     let sql = format!(
         "select reason_group::text
@@ -258,7 +258,7 @@ async fn md5(pool: &PgPool, text: &str) -> String {
         .unwrap()
 }
 
-/// The page deep in a list.
+/// The address of a page deep in the list.
 async fn follow(browser: &Browser, first: String) -> String {
     let mut path = first;
     for _ in 1..DEEP {

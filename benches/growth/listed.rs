@@ -1,4 +1,4 @@
-//! The cost of finding out which of a page of listed events were never processed.
+//! The cost of finding out which events on a page of a provider's list were never processed.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,7 +9,7 @@ use sqlx::PgPool;
 use crate::server::Server;
 use crate::{APART, DAY, filled};
 
-/// As many as a page of the providers' lists has.
+/// As many as on a page of the providers' lists.
 const PAGE: usize = 100;
 
 /// How many of them were never processed.
@@ -17,7 +17,7 @@ const MISSING: usize = 7;
 
 const ROUNDS: usize = 200;
 
-/// A page of deliveries of the table, and some that are not in it.
+/// The ids of deliveries in the table, and of some that are not in it.
 struct Page(Vec<String>);
 
 impl EventSource for Page {
@@ -81,7 +81,7 @@ pub(crate) async fn run(server: &Server) {
     }
 }
 
-/// How long a round takes that touches nothing.
+/// How long a round takes that changes nothing.
 async fn time(pool: &PgPool, page: Vec<String>, missing: usize) -> f64 {
     let recovery = Recovery::new(pool.clone());
     let provider = presets::stripe(Secret::new("a secret").unwrap());

@@ -1,5 +1,4 @@
-//! How the costs grow: with the rows in the table, while rows are pruned, with the number
-//! of processes.
+//! How the costs grow: with the number of rows in the table, while rows are pruned, and with the number of processes.
 //!
 //!     cargo bench --bench growth
 //!     cargo bench --bench growth -- --index
@@ -86,8 +85,8 @@ async fn main() {
     processes(&server).await;
 }
 
-/// A database of its own with this name and so many rows, each older than the one before by so much, the
-/// first by `newest`.
+/// Creates a database with this name and this many rows. The newest row has the age `newest`, and each further row is
+/// older by `apart`.
 async fn filled(
     server: &Server,
     name: &str,
@@ -108,7 +107,7 @@ async fn filled(
         .await
         .unwrap();
     idempotent_webhook::migrate(&pool).await.unwrap();
-    // Made at the end, the indexes take a fraction of the time.
+    // Creating the indexes at the end takes a fraction of the time.
     pool.execute(sqlx::raw_sql(
         "alter table idempotent_webhook.deliveries drop constraint deliveries_pkey;
          drop index idempotent_webhook.deliveries_received",
@@ -159,8 +158,8 @@ fn push(id: &str) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-/// Fresh deliveries through the layer for so long, so many at a time, and how long each
-/// took, sorted. The handler does nothing, so this is the claim and its commit.
+/// Sends fresh deliveries through the layer for this time, this many at once. Returns how long each took, in ascending
+/// order. The handler does nothing, so this is the time for the claim and its commit.
 async fn claims(pool: &PgPool, at_a_time: usize, time: Duration) -> Vec<Duration> {
     let github = presets::github(Secret::new("secret").unwrap());
     let service = ServiceBuilder::new()
@@ -238,7 +237,7 @@ async fn rows(server: &Server) {
     }
 }
 
-/// The cost of the index on the time for a claim: one database with it and one without, in turn.
+/// The cost of the index on the time for each claim: one database with the index and one without it, in turn.
 async fn index(server: &Server) {
     println!("\nclaims with the index on the time to those without, a million rows, 8 at a time\n");
     let with = filled(server, "with_index", 1_000_000, DAY, APART).await;
@@ -249,7 +248,7 @@ async fn index(server: &Server) {
         .unwrap();
     let mut ratios = Vec::new();
     for round in 0..=60 {
-        // They take turns to be first, since each leaves work for the disk behind.
+        // The two take turns to go first, because each leaves work for the disk behind.
         let mut rates = [0.0; 2];
         let mut order = [(0, &with), (1, &without)];
         order.rotate_left(round % 2);
@@ -309,8 +308,8 @@ async fn pruning(server: &Server) {
     pool.close().await;
 }
 
-/// Retention over a table that holds 45 days: passes that find nothing, and a round that deletes 2 million
-/// rows, or as many as there are, with claims beside it.
+/// Retention over a table that holds 45 days of deliveries: two passes that find nothing, and a round that deletes 2
+/// million rows, or as many as there are, while claims are made.
 async fn retention(server: &Server, rows: u64) {
     println!("\nrounds of retention, {rows} rows\n");
     let age = 45 * DAY;
@@ -347,8 +346,8 @@ async fn retention(server: &Server, rows: u64) {
     pool.close().await;
 }
 
-/// One round, from its start to its end: how long it took, and how much it deleted. There is
-/// time before the next one to see the end.
+/// One round from start to end: how long it took, and how much it deleted. There is enough time before the next round
+/// to see the end.
 async fn round(pool: &PgPool, age: Duration) -> (f64, u64) {
     let turn = "select count(*) from idempotent_webhook.turns where name = 'retention'";
     let is_on = async || {

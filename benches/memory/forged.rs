@@ -1,7 +1,7 @@
-//! What a forged request costs before its signature is known, where the provider's signature, or what names
-//! its key, is inside of JSON or a form: `cargo bench --bench memory -- --forged`.
+//! What a forged request costs before its signature is known, if the provider's signature or the name of its key is
+//! inside JSON or a form: `cargo bench --bench memory -- --forged`.
 //!
-//! The JSON is of the kind that takes the most memory as a document: a list of small objects.
+//! The JSON has the form that takes the most memory when it is parsed: a list of small objects.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime};
@@ -22,19 +22,20 @@ use super::heap::{Heap, Measurement, median};
 /// The body limit of these presets.
 const BODY: usize = 2 * 1024 * 1024;
 
-/// Longer than servers usually take.
+/// Longer than servers usually accept.
 const HEADER: usize = 380_000;
 
-/// Besides twice the request: the header of a token, of at most 16 KiB, as a table of its members.
+/// What may be allocated in addition to twice the size of the request: the header of a token, of at most 16 KiB, as a
+/// table of its members.
 const BESIDE: u64 = 256 * 1024;
 
-/// A list that has about so many bytes.
+/// A list of about this many bytes.
 fn list(bytes: usize) -> String {
     let elements = vec![r#"{"":0}"#; bytes / 7];
     format!("[{}]", elements.join(","))
 }
 
-/// The members of an object that have about so many bytes.
+/// The members of an object, with about this many bytes.
 fn members(bytes: usize) -> String {
     let members = (0..bytes / 10).map(|i| format!(r#""m{i:04}":0"#));
     members.collect::<Vec<_>>().join(",")
@@ -45,12 +46,12 @@ fn token(header: &str, payload: &str) -> String {
     format!("{}.{}.AAAA", encode(header), encode(payload))
 }
 
-/// A text in JSON of about so many bytes, whose escapes make a reader copy it.
+/// A JSON string of about this many bytes. A reader has to copy it, because of its escapes.
 fn escaped(bytes: usize) -> String {
     format!(r"{}\n", "x".repeat(98)).repeat(bytes / 100)
 }
 
-/// A message of SNS, with these members instead of short ones.
+/// An SNS message with these members instead of short ones.
 fn sns(message: &str, subject: &str) -> String {
     let arn = "arn:aws:sns:us-east-1:123456789012:orders";
     let certificate = "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0.pem";
@@ -60,7 +61,7 @@ fn sns(message: &str, subject: &str) -> String {
     )
 }
 
-/// A part of a body with a boundary.
+/// A part of a multipart body.
 fn part(name: &str, content: &str) -> String {
     format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{content}\r\n--b--\r\n")
 }
@@ -221,7 +222,7 @@ impl Forged {
     }
 }
 
-/// As long as it takes on average.
+/// How long the work takes on average.
 fn time(mut work: impl FnMut()) -> Duration {
     const TIMES: u32 = 20;
     let begin = Instant::now();

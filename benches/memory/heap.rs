@@ -5,16 +5,16 @@ use dhat::{HeapStats, Profiler};
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
-/// What was allocated since the beginning of a measurement, by whichever thread.
+/// What was allocated since the start of a measurement, on any thread.
 ///
-/// A block that grows in place or moves counts as one more allocation, of its new size.
+/// A block that grows in place or moves counts as another allocation, of its new size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heap {
     pub allocations: u64,
     pub bytes: u64,
-    /// The most bytes that were allocated at one time.
+    /// The largest number of bytes that were allocated at one time.
     pub peak: u64,
-    /// The bytes that are still allocated.
+    /// The number of bytes that are still allocated.
     pub held: u64,
 }
 
@@ -23,8 +23,8 @@ pub struct Measurement(Profiler);
 
 impl Measurement {
     pub fn begin() -> Self {
-        // The shortest trace it can keep of where an allocation came from, which is not
-        // looked at here; and no file with its findings.
+        // The traces of where allocations came from are as short as possible, because nobody reads
+        // them. No file with results is written.
         Self(
             Profiler::builder()
                 .trim_backtraces(Some(4))

@@ -1,5 +1,5 @@
-//! The heap usage of requests: for verification, on their way through the layer and through a hand-written handler, and
-//! while many of them are held up.
+//! The heap usage of requests: for verification, in the layer and in a handwritten handler, and while many requests are
+//! held up.
 //!
 //!     cargo bench --bench memory
 //!     cargo bench --bench memory -- --forged
@@ -59,17 +59,17 @@ use server::Server;
 
 const ROUNDS: usize = 9;
 
-/// Before the rounds, for statements to be prepared and buffers to grow.
+/// The number of rounds before the measurement, in which statements are prepared and buffers grow.
 const WARM_UP: usize = 3;
 
-/// Requests held up at once.
+/// How many requests are held up at once.
 const HELD_UP: usize = 200;
 const HELD_UP_ROUNDS: usize = 5;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
 
-/// One thread, so the measurement is the same every time.
+/// There is only one thread, so that the measurement is the same every time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     forged::forgeries_are_cheap();
@@ -142,8 +142,8 @@ fn random_id() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// Answered at once, without a look at a database that could not answer; and without a
-/// look at the body if the head is enough.
+/// Forged requests are answered at once. Neither the database is asked, which could not answer, nor the body is read if
+/// the head is enough.
 fn forgeries_take_no_connection() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = PgConnectOptions::new()
@@ -179,7 +179,7 @@ fn forgeries_take_no_connection() {
     println!("\nforged requests took no connection, and nothing for a body that is not read");
 }
 
-/// Until every connection is back in the pool, which the answer does not wait for.
+/// Waits until every connection is back in the pool. The answer to a request does not wait for that.
 async fn idle(pool: &PgPool) {
     while pool.num_idle() < pool.size() as usize {
         tokio::task::yield_now().await;
@@ -202,7 +202,7 @@ async fn take(
     heap
 }
 
-/// What is sent, over and over.
+/// The kind of delivery that is sent repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Fresh,
@@ -211,7 +211,7 @@ enum Sent {
     NoSignature,
 }
 
-/// The median for a request, once all is warm.
+/// The median for one request, after the warm-up.
 async fn takes(
     router: &Router,
     pool: &PgPool,
@@ -263,7 +263,7 @@ async fn one_by_one(server: &Server) {
     ] {
         for (name, router) in contenders {
             for (size, body) in [
-                // One frame in any case.
+                // This is one frame in either case.
                 ("3 KB", (3_000, Arrival::Whole)),
                 ("1 MB", (1_000_000, Arrival::Whole)),
                 ("1 MB in frames", (1_000_000, Arrival::Frames)),
@@ -279,8 +279,7 @@ async fn one_by_one(server: &Server) {
     pool.close().await;
 }
 
-/// The table that every handler writes to, locked until the transaction ends, so that
-/// no handler finishes.
+/// Locks the table that every handler writes to until the transaction ends, so that no handler finishes.
 async fn lock(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
     let mut lock = pool.begin().await.unwrap();
     lock.execute("lock table effects in access exclusive mode")
@@ -300,7 +299,8 @@ async fn until(arrived: &AtomicUsize, count: usize) {
     }
 }
 
-/// The memory of so many requests while a lock holds up their handlers (for duplicates: the handler of the first one).
+/// The memory of this many requests while a lock holds up their handlers. For duplicates, it holds up the handler of
+/// the first one.
 async fn hold_up(
     router: &Router,
     pool: &PgPool,
@@ -357,7 +357,7 @@ async fn held_up(server: &Server) {
         "requests", "body", "through", "while held up", "peak"
     );
     for (kind, duplicates) in [("fresh", false), ("waiting duplicates", true)] {
-        // A little less and a little more than a power of two, to which buffers grow.
+        // A little less and a little more than a power of two, because buffers grow to powers of two.
         for (body, size) in [("1 MB", 1_000_000), ("1.1 MB", 1_100_000)] {
             for (name, router) in &contenders {
                 let mut heaps = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests to measure, made before the measurement.
+//! Requests for the measurements. They are made before the measurement starts.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use crate::deliveries::{SECRET, mac};
 
 const FRAME: usize = 16 * 1024;
 
-/// How the body of a request comes.
+/// How the body of a request arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// In one frame that is there already.
+    /// In one frame, which is already there.
     Whole,
-    /// In frames of 16 KiB, allocated one by one as they are asked for, as by a server.
+    /// In frames of 16 KiB. As in a server, each one is allocated when it is asked for.
     Frames,
 }
 
@@ -35,12 +35,12 @@ pub fn body(size: usize) -> Bytes {
     vec![b'x'; size].into()
 }
 
-/// A push of GitHub's.
+/// A push event from GitHub.
 pub fn push(id: &str, body: &Bytes, arrival: Arrival, signature: Signature) -> Request<Body> {
     counted(id, body, arrival, signature, &Arc::default())
 }
 
-/// The same, which counts up when all of its body has been taken.
+/// The same, with a counter that goes up when the whole body has been read.
 pub fn counted(
     id: &str,
     body: &Bytes,

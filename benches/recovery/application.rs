@@ -16,21 +16,21 @@ pub const SECRET: &str = "benchmark";
 pub const VARIANT: &str = "BENCHMARK_VARIANT";
 pub const DATABASE: &str = "BENCHMARK_DATABASE";
 
-/// Accepts first, at an endpoint that is paused.
+/// The layer accepts first, at a paused endpoint.
 pub const ACCEPTED: &str = "accepted";
-/// What teams write to answer at once: insert the raw body, answer 200.
+/// What teams write to answer at once: insert the raw body, and answer 200.
 pub const ACCEPT_BY_HAND: &str = "hand-written, inbox";
-/// The layer without any recovery.
+/// The layer without recovery.
 pub const LAYER: &str = "layer";
-/// The same, and keeps all.
+/// The layer, which keeps all deliveries.
 pub const KEEP_ALL: &str = "keep all";
-/// The same, and keeps failed deliveries. None fails.
+/// The layer, which keeps failed deliveries. None fails.
 pub const KEEP_FAILED: &str = "keep failed";
-/// Runs kept deliveries, so many at once: `drain 4`.
+/// Runs kept deliveries, this many at once: `drain 4`.
 pub const DRAIN: &str = "drain ";
-/// The same with the default settings, and serves a live stream.
+/// Runs kept deliveries with the default settings, and serves a live stream.
 pub const LIVE: &str = "live";
-/// Keeps in this way up to this quota, at two endpoints: `weekend failed 300000`.
+/// Keeps deliveries in this way up to this quota, at two endpoints: `weekend failed 300000`.
 pub const WEEKEND: &str = "weekend ";
 
 /// The paths of the two endpoints.
@@ -46,10 +46,10 @@ pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let slots = variant.strip_prefix(DRAIN);
     let pool = PgPoolOptions::new()
-        // Recovery uses half of them at most.
+        // Recovery uses at most half of them.
         .max_connections(if slots.is_some() { 20 } else { 10 })
         .connect_lazy_with(options.disable_statement_logging());
-    // It must notice soon that an endpoint is resumed.
+    // The process must notice soon that an endpoint is resumed.
     let mut recovery = match variant.as_str() {
         ACCEPTED => Recovery::elsewhere(pool.clone()),
         _ => Recovery::new(pool.clone()).poll_interval(Duration::from_millis(100)),
@@ -62,7 +62,7 @@ pub async fn run() {
     let failed = || Keep::failed(&recovery);
     let all = || Keep::all(&recovery);
     let router = match variant.as_str() {
-        // Nothing is handled, so all deliveries are kept.
+        // Nothing is handled, so all deliveries stay kept.
         ACCEPTED => at_root(Keep::accepted(&recovery).quota(u32::MAX, 1 << 40)),
         ACCEPT_BY_HAND => Router::new().route("/", post(inbox).with_state(pool.clone())),
         LAYER => Router::new().route("/", post(handle).layer(layer())),
@@ -96,7 +96,7 @@ pub async fn run() {
     recovery.stop().await;
 }
 
-/// The way to keep and the quota of `weekend failed 300000`.
+/// Which deliveries are kept, and the quota, as in `weekend failed 300000`.
 fn keep_of(variant: &str, recovery: &Recovery) -> Keep {
     let (way, quota) = variant
         .strip_prefix(WEEKEND)
@@ -111,7 +111,7 @@ fn keep_of(variant: &str, recovery: &Recovery) -> Keep {
     keep.quota(quota.parse().unwrap(), 1 << 40)
 }
 
-/// The endpoint whose handler is broken for a time.
+/// The endpoint whose handler is broken for a while.
 pub fn broken_endpoint_of(variant: &str) -> String {
     format!("broken of {variant}")
 }
@@ -149,7 +149,7 @@ async fn handle(mut tx: DedupeTx, delivery: Delivery, _body: Bytes) -> Result<()
     Ok(())
 }
 
-/// It fails while its table has another name.
+/// The handler fails while its table has another name.
 async fn handle_mended(
     mut tx: DedupeTx,
     delivery: Delivery,

@@ -1,4 +1,4 @@
-//! Many kept deliveries: how fast they are drained, and how much a live stream slows down meanwhile.
+//! Many kept deliveries: how fast recovery drains them, and how much a live stream slows down meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::{CONNECTIONS, ROUNDS, SLICE, Spread};
 
 const KEPT: i64 = 50_000;
 
-/// Until a process has noticed that an endpoint is paused or resumed.
+/// Within this time, a process has noticed that an endpoint is paused or resumed.
 const NOTICED: Duration = Duration::from_millis(300);
 
-/// Keeps deliveries with the body that senders send, as if each had failed once.
+/// Keeps deliveries with the same body that senders send, as if each had failed once.
 async fn keep(pool: &PgPool, past: Past, endpoint: &str) {
     sqlx::query(
         "with kept as (
@@ -44,7 +44,7 @@ async fn keep(pool: &PgPool, past: Past, endpoint: &str) {
     past.tidy(pool).await;
 }
 
-/// How many of them are left.
+/// How many kept deliveries are left.
 async fn kept(pool: &PgPool, endpoint: &str) -> i64 {
     sqlx::query_scalar(
         "select count(*) from idempotent_webhook.kept_deliveries where endpoint = $1",
@@ -66,7 +66,7 @@ fn resident(process: u32) -> f64 {
     kib / 1024.0
 }
 
-/// The work and the speed of a process that drains.
+/// What a process that drains has done, and how fast.
 struct Draining {
     slots: usize,
     endpoint: Endpoint,
@@ -75,7 +75,7 @@ struct Draining {
     rates: Vec<f64>,
 }
 
-/// In turn: recovery with one slot, with two, and so on, and the same handler fed by HTTP.
+/// Recovery with one slot, two slots, and so on, and the same handler fed by HTTP, in turn.
 pub async fn drain(server: &Server, pool: &PgPool, past: Past) {
     let layer = Contender::own(server, LAYER).await;
     let mut drains = Vec::new();
@@ -102,7 +102,7 @@ pub async fn drain(server: &Server, pool: &PgPool, past: Past) {
         );
         for drain in &mut drains {
             drain.endpoint.resume().await.unwrap();
-            // Until it has noticed.
+            // Waits until the process has noticed the pause.
             tokio::time::sleep(NOTICED).await;
             let (before, started) = (kept(pool, &drain.name).await, Instant::now());
             tokio::time::sleep(SLICE).await;
@@ -136,7 +136,7 @@ pub async fn drain(server: &Server, pool: &PgPool, past: Past) {
     );
 }
 
-/// A live stream with recovery at work beside it, and without, in turn.
+/// A live stream with and without recovery at work, in turn.
 pub async fn beside_a_live_stream(server: &Server, pool: &PgPool, past: Past) {
     let name = backlog_of(LIVE);
     let endpoint = Endpoint::new(pool.clone(), name.clone());

@@ -1,4 +1,4 @@
-//! The database before a part of the benchmark: one that was made for it, or one that has lived.
+//! The state of the database before a part of the benchmark: empty, or with a past.
 
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
@@ -11,14 +11,14 @@ const TABLES: &str = "
     )
 ";
 
-/// Autovacuum would analyze them within a minute or two.
+/// Keeps autovacuum from analyzing these tables, which it would do within a minute or two.
 const NEVER_ANALYZED: &str = "
     alter table idempotent_webhook.deliveries set (autovacuum_analyze_threshold = 2000000000);
     alter table idempotent_webhook.kept_deliveries set (autovacuum_analyze_threshold = 2000000000);
     alter table idempotent_webhook.kept_requests set (autovacuum_analyze_threshold = 2000000000)
 ";
 
-/// A million processed deliveries, and 10,000 dead ones, of an endpoint with which nothing is measured.
+/// A million processed and 10,000 dead deliveries of an endpoint that is not used in measurements.
 const LIVED: &str = "
     insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type, received_at)
     select 'lived', gen_random_uuid()::text, 'push', now() - n * interval '1 second'
@@ -37,12 +37,12 @@ const LIVED: &str = "
     from generate_series(1, 10000) as n
 ";
 
-/// What the database has seen before.
+/// What the database contains before a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// Nothing: no statistics either.
+    /// Nothing, and no statistics.
     None,
-    /// Processed deliveries and dead ones, with statistics.
+    /// Processed and dead deliveries, with statistics.
     Lived,
 }
 
@@ -59,7 +59,7 @@ impl Past {
         }
     }
 
-    /// Deletes deliveries that were kept since.
+    /// Deletes deliveries that were kept since then.
     pub async fn restore(self, pool: &PgPool) {
         run(pool, "truncate inbox").await;
         match self {
@@ -77,14 +77,15 @@ impl Past {
         }
     }
 
-    /// After many rows were kept or deleted.
+    /// Tidies up after many rows were kept or deleted.
     pub async fn tidy(self, pool: &PgPool) {
         if self == Self::Lived {
             for table in ["kept_deliveries", "kept_requests"] {
                 run(pool, &format!("vacuum analyze idempotent_webhook.{table}")).await;
             }
         }
-        // Now, rather than in what is measured next. What has been kept for a while has seen one, too.
+        // The checkpoint happens now, and not during the next measurement. Deliveries that were kept for a while have
+        // seen one, too.
         run(pool, "checkpoint").await;
     }
 }

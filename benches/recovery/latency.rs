@@ -39,7 +39,7 @@ pub async fn run(server: &Server) {
         assert_eq!(response.status(), 200);
         let started = starts.recv().await.unwrap();
         latencies.push(started.saturating_duration_since(answered).as_secs_f64() * 1e3);
-        // For the process to be idle again.
+        // Gives the process time to become idle again.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     latencies.sort_unstable_by(f64::total_cmp);

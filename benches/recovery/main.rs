@@ -1,11 +1,12 @@
-//! The cost and the speed of keeping and of recovery: acceptance, first attempts, draining, and the
-//! live stream beside it.
+//! The cost and the speed of keeping and of recovery: acceptance, first attempts, draining, and a live stream during
+//! recovery.
 //!
 //!     cargo bench --bench recovery [-- acceptance | first | latency | drain | live] [--lived] [--network]
 //!
 //!     cargo bench --bench recovery -- weekend [--kept=20000]
 //!
-//! The database is made for it and never analyzed. With `--lived` it has a past, and was.
+//! The database is created for the benchmark and never analyzed. With `--lived`, it contains older deliveries, and is
+//! analyzed.
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -65,7 +66,7 @@ use server::{Contender, Server};
 /// How long one contender is under load in one round.
 const SLICE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
-/// Of the sender, where it is not said.
+/// The sender's connections, unless stated otherwise.
 const CONNECTIONS: usize = 8;
 
 #[tokio::main]
@@ -114,7 +115,7 @@ async fn main() {
     if wants("live") {
         backlog::beside_a_live_stream(&server, &pool, past).await;
     }
-    // It takes an hour, so only if it is asked for.
+    // It takes an hour, so it runs only on request.
     if parts.iter().any(|part| *part == "weekend") {
         let kept = options
             .iter()
@@ -125,7 +126,7 @@ async fn main() {
     pool.close().await;
 }
 
-/// The rate of acceptance alone: the endpoint is paused, so nothing is handled.
+/// The rate of acceptance alone. The endpoint is paused, so nothing is handled.
 async fn acceptance(server: &Server, pool: &PgPool, past: Past) {
     let endpoint = Endpoint::new(pool.clone(), ACCEPTED);
     endpoint.pause().await.unwrap();
@@ -147,7 +148,7 @@ async fn first_attempts(server: &Server, pool: &PgPool, past: Past) {
     }
 }
 
-/// Both in turn.
+/// Measures two contenders in turn.
 async fn compare(
     server: &Server,
     pool: &PgPool,
@@ -158,7 +159,7 @@ async fn compare(
 ) {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        // With earlier rows, the quota would have more to count.
+        // If earlier rows stayed, the quota would have more to count.
         past.restore(pool).await;
         let sample = async |contender| {
             measure::sample(server, contender, Mode::Fresh, connections, SLICE).await
@@ -180,7 +181,7 @@ async fn compare(
     );
 }
 
-/// The median of all rounds, and the least and the most.
+/// The median, the minimum and the maximum of all rounds.
 struct Spread(Vec<f64>);
 
 impl Spread {

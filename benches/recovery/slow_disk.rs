@@ -1,4 +1,4 @@
-//! Makes each sync of a file take longer, as on a disk that is reached through a network.
+//! Makes each sync of a file take longer, as on a network disk.
 //!
 //!     rustc --edition 2024 --crate-type cdylib -O benches/recovery/slow_disk.rs -o /tmp/slow_disk.so
 //!     SYNC_MICROSECONDS=1000 LD_PRELOAD=/tmp/slow_disk.so cargo bench --bench recovery
@@ -16,10 +16,10 @@ static LONGER: LazyLock<Duration> = LazyLock::new(|| {
     Duration::from_micros(micros.and_then(|micros| micros.parse().ok()).unwrap_or(0))
 });
 
-/// Replaces the system's function, with which Postgres makes a commit durable.
+/// Replaces the system's function that Postgres uses to make a commit durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdatasync(file: c_int) -> c_int {
     std::thread::sleep(*LONGER);
-    // SAFETY: whatever the number is, the system checks it.
+    // SAFETY: the system checks the file number, so any number is allowed.
     unsafe { fsync(file) }
 }

@@ -1,4 +1,4 @@
-//! A stream of deliveries at one path, in a process of its own, whatever is answered.
+//! A process that sends a stream of deliveries to one path, regardless of the answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::server::child;
 const TARGET: &str = "BENCHMARK_STREAM";
 const CONNECTIONS: usize = 4;
 
-/// What was answered, and how many nanoseconds each answer took.
+/// The answers by status, and how many nanoseconds each answer took.
 #[derive(Default)]
 pub struct Answers(BTreeMap<u16, Vec<u64>>);
 
@@ -50,7 +50,7 @@ pub fn is_wanted() -> bool {
     std::env::var_os(TARGET).is_some()
 }
 
-/// Sends for some time, in a process of its own. Each connection rests for `rest` after each answer.
+/// Sends for this time, in a process of its own. Each connection rests for `rest` after each answer.
 pub async fn send(target: SocketAddr, path: &str, time: Duration, rest: Duration) -> Answers {
     let plan = format!("{target} {path} {} {}", time.as_millis(), rest.as_millis());
     let output = child(&std::env::current_exe().unwrap())
@@ -111,7 +111,7 @@ pub async fn run() {
     }
 }
 
-/// The status of an answer, which is read to its end.
+/// Reads an answer to its end, and returns its status.
 async fn answer(stream: &mut TcpStream) -> u16 {
     let mut answer = Vec::new();
     let end = loop {

@@ -1,4 +1,4 @@
-//! The cost of an outage: the handler of one endpoint fails until many deliveries are kept, and is repaired.
+//! The cost of an outage: the handler of one endpoint fails until many deliveries are kept, and is then repaired.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,27 @@ use crate::measure::family_cpu;
 use crate::server::{Contender, Server};
 use crate::stream::{self, Answers};
 
-/// How many deliveries are kept before the repair, unless `--kept` says so.
+/// How many deliveries are kept before the repair, unless `--kept` sets another number.
 pub const KEPT: u64 = 300_000;
 
-/// Between two looks at how many are kept.
+/// The time between two checks of how many deliveries are kept.
 const SLICE: Duration = Duration::from_secs(2);
 
-/// Between an answer and the next delivery of a connection, but in the outage, which would take hours.
+/// The time between an answer and the next delivery of a connection. There is no such rest in the outage, which would
+/// take hours.
 const REST: Duration = Duration::from_millis(40);
 
-/// Before the outage, and after the backlog is gone, in slices.
+/// How many slices to measure before the outage, and after the backlog is gone.
 const QUIET: usize = 5;
 
-/// The longest time of a phase. Deliveries over the quota are never kept.
+/// The longest time of a phase. Deliveries over the quota are never kept, so a phase could otherwise run forever.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
-/// For how long it goes on once the quota is full, in slices.
+/// For how many slices the outage continues once the quota is full.
 const FULL: usize = 10;
 
-/// Each way to keep with room for all, and then two of them with room for a third. The rest is the default.
+/// Measures each way to keep deliveries with a quota for all of them, and then two of the ways with a quota for a third
+/// of them. Everything else has its default.
 pub async fn run(server: &Server, pool: &PgPool, past: Past, kept: u64) {
     let room = 10 * kept;
     for way in ["failed", "all", "accepted"] {
@@ -68,7 +70,7 @@ impl<'a> Outage<'a> {
         }
     }
 
-    /// Until so many are kept.
+    /// Runs the outage until this many deliveries are kept.
     async fn run(&self, kept: u64) {
         self.sizes("before").await;
         let mut slices = 0;
@@ -81,7 +83,7 @@ impl<'a> Outage<'a> {
         let mut full = 0;
         self.phase("the outage", Duration::ZERO, async |left| {
             full += usize::from(left >= kept);
-            // If all is kept, the end. Otherwise deliveries over the quota are of interest, too.
+            // If all deliveries are kept, the outage ends here. If not, deliveries over the quota are measured, too.
             full > if kept == self.quota { FULL } else { 0 }
         })
         .await;
@@ -102,7 +104,7 @@ impl<'a> Outage<'a> {
         self.sizes("after the next vacuum").await;
     }
 
-    /// Sends to both endpoints until `is_over` of the number of those that wait.
+    /// Sends to both endpoints until `is_over` returns true for the number of waiting deliveries.
     async fn phase(&self, name: &str, rest: Duration, mut is_over: impl AsyncFnMut(u64) -> bool) {
         let (began, cpu) = (Instant::now(), family_cpu(self.server.process_id()));
         let (mut healthy, mut broken) = (Answers::default(), Answers::default());

@@ -1,4 +1,4 @@
-//! The contenders that need nothing but this crate's own dependencies.
+//! The contenders that need only the dependencies of this crate.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -20,7 +20,8 @@ pub const VARIANTS: [&str; 4] = [
     "hand-written, naive",
 ];
 
-/// Events without a handler: ignored by the layer, and claimed by hand to do nothing.
+/// Events without a handler: the layer ignores them, and the handwritten code claims them and does
+/// nothing.
 pub const IGNORED: &str = "layer, ignored";
 pub const CLAIMED: &str = "hand-written, claimed";
 
@@ -73,7 +74,7 @@ fn failed(_: sqlx::Error) -> StatusCode {
     StatusCode::INTERNAL_SERVER_ERROR
 }
 
-/// The work of all of them: one row.
+/// The work of all contenders: one row.
 async fn work(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     sqlx::query("insert into effects (delivery_id) values ($1)")
         .bind(id)
@@ -115,7 +116,7 @@ async fn claim(connection: &mut PgConnection, id: &str) -> sqlx::Result<bool> {
     Ok(claimed.rows_affected() == 1)
 }
 
-/// Like `careful`, and bounded: neither a duplicate in flight nor the work can take forever.
+/// Like `careful`, but with limits: neither a duplicate in flight nor the work can take forever.
 async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
     in_a_task(async move {
@@ -139,7 +140,7 @@ async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) ->
     .await
 }
 
-/// With the same guarantees except the bounds: in a task, and with a check for an aborted
+/// Has the guarantees of the layer except its limits. It works in a task, and checks for an aborted
 /// transaction.
 pub async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
@@ -154,7 +155,7 @@ pub async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes
     .await
 }
 
-/// Runs to its end even if the sender hangs up.
+/// Runs the work to its end even if the sender hangs up.
 async fn in_a_task(
     work: impl Future<Output = sqlx::Result<StatusCode>> + Send + 'static,
 ) -> Answer {
@@ -171,7 +172,7 @@ async fn commit(mut tx: Transaction<'static, Postgres>) -> sqlx::Result<StatusCo
     Ok(StatusCode::OK)
 }
 
-/// As `naive`, for an event that needs no work.
+/// Like `naive`, for an event that needs no work.
 async fn claimed(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
     let mut tx = pool.begin().await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The sender, a process of its own: keeps so many connections busy for so long.
+//! The sender, a process of its own. It keeps a number of connections busy for a while.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::server::child;
 const TARGET: &str = "BENCHMARK_TARGET";
 const PLAN: &str = "BENCHMARK_PLAN";
 
-/// How many different deliveries the duplicates are duplicates of.
+/// How many different deliveries there are when duplicates are sent.
 pub const DUPLICATED: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Mode {
     Duplicates,
 }
 
-/// How long each answer took, in nanoseconds, sorted.
+/// How long each answer took, in nanoseconds, in ascending order.
 pub struct Latencies(pub Vec<u64>);
 
 pub fn is_wanted() -> bool {
@@ -100,10 +100,10 @@ fn duplicate(number: u64) -> String {
     format!("duplicate-{number:026x}")
 }
 
-/// A push of 3 KB.
+/// The body of a push event, of 3 KB.
 pub fn body() -> String {
     let mut random = fastrand::Rng::with_seed(1);
-    // Each with its own id, so that it compresses no better than a real one.
+    // Each commit has its own id, so that the body compresses no better than a real one.
     let commits: Vec<String> = (0..42)
         .map(|_| {
             let (id, rest) = (random.u128(..), random.u32(..));
@@ -114,7 +114,7 @@ pub fn body() -> String {
     format!(r#"{{"ref":"refs/heads/main","commits":[{commits}]}}"#)
 }
 
-/// It is signed as by GitHub, except its delivery id.
+/// A delivery that is signed as by GitHub. Its delivery id is not signed.
 #[derive(Clone)]
 struct Request {
     before_id: String,
@@ -138,7 +138,7 @@ impl Request {
         }
     }
 
-    /// Sends it and waits for the answer, which must be a 200 without a body.
+    /// Sends the delivery and waits for the answer, which must be a 200 without a body.
     async fn send(&self, stream: &mut TcpStream, id: &str) {
         let request = [&self.before_id, id, &self.after_id].concat();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -149,7 +149,7 @@ impl Request {
                 0 => panic!("closed"),
                 more => length += more,
             }
-            // Now, since another answer may have a body.
+            // This is checked now, because another answer may have a body.
             let is_ok = answer[..length].starts_with(b"HTTP/1.1 200 ") || length < 13;
             assert!(is_ok, "{}", String::from_utf8_lossy(&answer[..length]));
         }

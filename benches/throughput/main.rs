@@ -1,12 +1,11 @@
-//! Deliveries a second: through the layer, through hand-written handlers, through other
-//! crates, and what Postgres itself can do.
+//! Deliveries per second: through the layer, through handwritten handlers, through other crates, and in Postgres alone.
 //!
 //!     cargo bench --bench throughput
 //!     cargo bench --bench throughput -- --cpu
 //!     cargo bench --bench throughput -- --ignored
 //!
-//! The second form takes the layer beside two handlers by hand, in more rounds, and the third one events that no handler
-//! is for.
+//! The second form compares the layer with two handwritten handlers, in more rounds. The third form sends events that
+//! have no handler.
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -77,11 +76,11 @@ async fn main() {
 }
 
 const LAYER: &str = "layer";
-/// By hand, with the same guarantees and the same bounds.
+/// Handwritten, with the same guarantees and the same limits as the layer.
 const BOUNDED: &str = "hand-written, bounded";
 const NAIVE: &str = "hand-written, naive";
 
-/// The rate and the CPU time, of the application and of Postgres, through the layer and by hand.
+/// The rate, and the CPU time of the application and of Postgres, through the layer and through handwritten handlers.
 async fn beside(server: &mut Server) {
     const ROUNDS: usize = 10;
     const CONNECTIONS: usize = 8;
@@ -123,7 +122,7 @@ async fn beside(server: &mut Server) {
     network::beside(server, [LAYER, BOUNDED, NAIVE], ROUNDS).await;
 }
 
-/// The median, the least and the most.
+/// The median, the minimum and the maximum.
 fn spread(values: impl Iterator<Item = f64>) -> String {
     let values: Vec<f64> = values.collect();
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -179,7 +178,7 @@ async fn run(
     samples
 }
 
-/// The yardstick: hand-written, with the same guarantees.
+/// The reference for the ratios: handwritten, with the same guarantees.
 const CAREFUL: &str = "hand-written, careful";
 
 fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
@@ -191,7 +190,7 @@ fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
     let mut names: Vec<&String> = samples.keys().collect();
     names.sort_by(|a, b| of(b, |s| s.rate).total_cmp(&of(a, |s| s.rate)));
     for name in names {
-        // Round by round, since a noisy moment hits all of a round.
+        // The ratio is taken in each round, because a noisy moment affects a whole round.
         let ratio = |what: fn(&Sample) -> f64| {
             let pairs = samples[name].iter().zip(&samples[CAREFUL]);
             median(pairs.map(|(sample, yardstick)| what(sample) / what(yardstick)))

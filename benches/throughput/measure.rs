@@ -1,4 +1,4 @@
-//! One contender under load, once.
+//! One measurement of one contender under load.
 
 use std::fs;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use crate::load::{self, Mode};
 use crate::server::{Contender, Server, child};
 
 pub struct Sample {
-    /// Answers a second.
+    /// Answers per second.
     pub rate: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
-    /// Seconds for 1,000 answers.
+    /// CPU seconds for 1,000 answers.
     pub application_cpu: f64,
     pub postgres_cpu: f64,
 }
 
 impl Sample {
-    /// Of the application and of Postgres.
+    /// The CPU time of the application and of Postgres together.
     pub fn cpu(&self) -> f64 {
         self.application_cpu + self.postgres_cpu
     }
@@ -48,7 +48,7 @@ pub async fn sample(
     }
 }
 
-/// The same three statements without an application.
+/// Runs the same three statements without an application.
 pub async fn pgbench(server: &Server, connections: usize, time: Duration) -> Sample {
     let script = tempfile::NamedTempFile::new().unwrap();
     fs::write(
@@ -61,7 +61,7 @@ pub async fn pgbench(server: &Server, connections: usize, time: Duration) -> Sam
     )
     .unwrap();
     let before = family_cpu(server.process_id());
-    // As many connections as the applications' pools have.
+    // With as many connections as the pools of the applications have.
     let output = child(&server.program("pgbench"))
         .args(["--protocol=prepared", "--no-vacuum", "--jobs=1"])
         .arg(format!("--client={}", connections.min(10)))
@@ -98,7 +98,7 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The fields of `/proc/<pid>/stat` behind the name of the program.
+/// The fields of `/proc/<pid>/stat` after the program name.
 fn stat(process: u32) -> Option<Vec<u64>> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
@@ -106,12 +106,12 @@ fn stat(process: u32) -> Option<Vec<u64>> {
     Some(fields.map(|field| field.parse().unwrap_or(0)).collect())
 }
 
-/// The CPU time of a process in seconds, at the usual 100 ticks a second.
+/// The CPU time of a process in seconds, at the usual 100 ticks per second.
 fn process_cpu(process: u32) -> f64 {
     stat(process).map_or(0.0, |fields| (fields[11] + fields[12]) as f64 / 100.0)
 }
 
-/// The CPU time of a process and its children, including children that have ended.
+/// The CPU time of a process and its children, including children that have exited.
 pub fn family_cpu(parent: u32) -> f64 {
     let own = stat(parent).map_or(0.0, |fields| {
         fields[11..15].iter().sum::<u64>() as f64 / 100.0

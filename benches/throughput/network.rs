@@ -1,4 +1,4 @@
-//! Round trips: how many a delivery takes, and what they cost if Postgres is a network away.
+//! How many round trips a delivery takes, and what they cost if Postgres is behind a network.
 
 use std::path::Path;
 use std::time::Duration;
@@ -49,10 +49,10 @@ pub async fn run(server: &mut Server, peers: &Path) {
         }
         println!();
     }
-    println!("round trips: with those of the pool, which pings before and after");
+    println!("round trips: including those of the pool, which pings before and after");
 }
 
-/// The rate of fresh deliveries through the first contender to that through each other one, in turn.
+/// The ratio of the rates of fresh deliveries, of the first contender to each other contender, in turn.
 pub async fn beside<const N: usize>(server: &mut Server, names: [&str; N], rounds: usize) {
     println!(
         "\nbehind a proxy that adds 1 ms each way, 1 connection, the rate of fresh deliveries\n"

@@ -1,4 +1,4 @@
-//! A network between an application and Postgres.
+//! A simulated network between an application and Postgres.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Added each way.
+/// The delay that is added in each direction.
 const DELAY: Duration = Duration::from_millis(1);
 
-/// Delays what passes, and counts how often Postgres reports to be ready again.
+/// Delays all data, and counts how often Postgres reports that it is ready again.
 pub struct Proxy {
     pub url: String,
     answers: Arc<AtomicU64>,
@@ -58,7 +58,7 @@ async fn relay(application: TcpStream, postgres: UnixStream, answers: Arc<Atomic
     }
 }
 
-/// Passes on what is read, each part `DELAY` after it came. What comes meanwhile does not wait for it.
+/// Forwards all data, each part `DELAY` after it arrived. Parts that arrive in the meantime do not wait longer.
 async fn delay(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

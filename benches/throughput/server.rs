@@ -16,7 +16,7 @@ pub const PEERS: [&str; 2] = ["axum-sqlx-tx", "fraiseql-webhooks"];
 
 pub struct Server {
     postgres: ThrowawayPostgres,
-    /// To which applications connect, if not directly.
+    /// The proxy that applications connect to. If `None`, they connect directly.
     proxy_url: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Server {
         server
     }
 
-    /// Applications that start from now on connect to this proxy.
+    /// Makes applications that start from now on connect to this proxy.
     pub fn put_behind(&mut self, proxy_url: &str) {
         self.proxy_url = Some(proxy_url.to_owned());
     }
@@ -72,7 +72,7 @@ impl Server {
         self.options().get_socket().unwrap().clone()
     }
 
-    /// That of the parent of all its processes.
+    /// The process id of the parent of all server processes.
     pub fn process_id(&self) -> u32 {
         let file = std::fs::read_to_string(self.folder().join("data/postmaster.pid")).unwrap();
         file.lines().next().unwrap().parse().unwrap()
@@ -95,7 +95,7 @@ pub fn child(program: &Path) -> tokio::process::Command {
     command
 }
 
-/// Builds the contenders that have dependencies of their own, and returns the program.
+/// Builds the contenders that have dependencies of their own, and returns the path of the program.
 pub fn build_peers() -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--package", "peers"])

@@ -1,4 +1,4 @@
-//! Signed deliveries, the same for every benchmark that verifies some.
+//! Signed deliveries, which are the same for every benchmark that verifies deliveries.
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -11,7 +11,7 @@ use sha2::Sha256;
 
 pub const SECRET: &str = "benchmark";
 
-/// The same as Standard Webhooks show it.
+/// The same secret, in the form in which Standard Webhooks show it.
 pub const BASE64_SECRET: &str = "whsec_YmVuY2htYXJr";
 
 pub const SIZES: [(&str, usize); 4] = [
@@ -21,7 +21,7 @@ pub const SIZES: [(&str, usize); 4] = [
     ("25 MB", 25_000_000),
 ];
 
-/// An event of about so many bytes, much like Stripe's: its id first, its type last.
+/// An event of about this many bytes, similar to Stripe's: its id comes first, and its type last.
 pub fn event(size: usize) -> Vec<u8> {
     let line = r#"{"id":"li_1Qx","object":"item","amount_total":1000,"currency":"eur","description":"A \"fine\" thing","adjustable":true,"livemode":false,"metadata":{},"period":{"end":1750003600,"start":1750000000},"price":null,"proration":false,"quantity":1,"tax_rates":[]}"#;
     let lines = vec![line; size / line.len()].join(",\n        ");
@@ -31,7 +31,7 @@ pub fn event(size: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The HMAC-SHA256 of the parts, one after the other.
+/// The HMAC-SHA256 of the concatenated parts.
 pub fn mac(key: &[u8], signed: &[&[u8]]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
     for part in signed {
@@ -43,11 +43,11 @@ pub fn mac(key: &[u8], signed: &[&[u8]]) -> Vec<u8> {
 /// A preset that tolerates any age, the head of a request, and its body.
 pub type Input = (Provider, Parts, Bytes);
 
-/// A preset's name, and what makes its input of a body.
+/// The name of a preset, and the function that makes its input from a body.
 type Preset = (&'static str, fn(&[u8]) -> Input);
 
-/// Each preset with what it is to verify. Where the provider has its id or its time in the body,
-/// that is written into it.
+/// Each preset with the request that it verifies. If the provider has its id or its time in the
+/// body, they are written into the body.
 #[allow(dead_code, reason = "not every benchmark has all presets")]
 pub const PRESETS: [Preset; 8] = [
     ("stripe", stripe),
@@ -72,7 +72,7 @@ pub fn standard_webhooks(body: &[u8]) -> Input {
     input(presets::standard_webhooks, BASE64_SECRET, body)
 }
 
-/// Every preset with a body of its own making, unless it takes a private key to sign for it.
+/// Every preset with a body that it makes itself, except presets that need a private key to sign.
 #[allow(dead_code, reason = "not every benchmark has all presets")]
 pub fn all() -> Vec<(&'static str, Input)> {
     let secrets = [
@@ -100,7 +100,7 @@ pub fn all() -> Vec<(&'static str, Input)> {
     all.collect()
 }
 
-/// Signed just now: some insist on a recent time.
+/// The input is signed just now, because some presets insist on a recent time.
 fn input(preset: fn(SecretSource) -> Provider, secret: &'static str, body: &[u8]) -> Input {
     let provider = preset(Secret::new(secret).unwrap().into());
     let delivery = TestDelivery::new(&provider).body(body);

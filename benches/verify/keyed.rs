@@ -1,4 +1,4 @@
-//! Deliveries that are signed with private keys, beside one with an HMAC. The public keys are given, so that
+//! Deliveries that are signed with private keys, compared with one that has an HMAC. The public keys are given, so
 //! nothing is fetched.
 
 use bytes::Bytes;
@@ -13,12 +13,12 @@ use crate::deliveries::{Input, SECRET};
 
 const RSA: &str = include_str!("../../tests/keys/rsa.pem");
 const P256: &str = include_str!("../../tests/keys/p256.pem");
-/// A private key of RSA and its certificate.
+/// An RSA private key and its certificate.
 const SNS: &str = include_str!("../../tests/keys/sns.pem");
-/// A private key of P-256, and the chain of its three certificates.
+/// A P-256 private key, and a chain of three certificates.
 const APPLE: &str = include_str!("../../tests/keys/apple.pem");
 
-/// What verifies, and what makes its input of a body. The body is covered by each.
+/// What verifies, and the function that makes its input from a body. Each signature covers the body.
 type Case = (&'static str, fn(&str) -> Input);
 
 pub const CASES: [Case; 5] = [

@@ -1,4 +1,4 @@
-//! Verification and identification without a database, beside what limits it.
+//! Verification and identification without a database, compared with the operations that limit their speed.
 //!
 //!     cargo bench --bench verify
 //!
@@ -54,14 +54,14 @@ fn verify(criterion: &mut Criterion) {
     }
 }
 
-/// Each preset of the registry, with a body as small as can be: what its scheme costs besides the
+/// Each preset of the registry, with the smallest possible body. This shows what the scheme costs in addition to the
 /// hash of the body.
 fn verify_small(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("small");
     group.sample_size(10);
     group.warm_up_time(Duration::from_millis(200));
     group.measurement_time(Duration::from_millis(500));
-    // Tokens with an expiry are verified when they were made.
+    // Tokens with an expiry are verified at the time when they were made.
     let now = SystemTime::now();
     for (preset, (provider, head, body)) in all() {
         group.bench_function(BenchmarkId::new("verify", preset), |bencher| {
@@ -71,8 +71,8 @@ fn verify_small(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The cost of a signature with a private key, beside an HMAC of an equally large body: in tokens, with a
-/// certificate, and with a chain of them.
+/// The cost of a signature with a private key, compared with an HMAC over a body of the same size: in tokens, with a
+/// certificate, and with a chain of certificates.
 fn verify_keyed(criterion: &mut Criterion) {
     let body = String::from_utf8(event(3_000)).unwrap();
     let mut group = criterion.benchmark_group("keys, 3 KB");
@@ -81,7 +81,7 @@ fn verify_keyed(criterion: &mut Criterion) {
     group.measurement_time(Duration::from_millis(500));
     for (name, input) in keyed::CASES {
         let (provider, head, body) = input(&body);
-        // Tokens with an expiry are verified when they were made.
+        // Tokens with an expiry are verified at the time when they were made.
         let now = SystemTime::now();
         let verify = || provider.verify(black_box(&head), &body, now).unwrap();
         assert!(verify().delivery().is_some(), "{name}");
@@ -92,7 +92,7 @@ fn verify_keyed(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The JSON part alone: a provider whose signature costs next to nothing.
+/// Only the JSON part, with a provider whose signature costs almost nothing.
 fn identify(criterion: &mut Criterion) {
     let body = event(1_000_000);
     let mut group = criterion.benchmark_group("identify 1 MB");
@@ -120,7 +120,7 @@ fn identify(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Accepts everything, to leave the JSON alone on the scales.
+/// Accepts everything, so that only the JSON is measured.
 #[derive(Debug)]
 struct Unsigned;
 

@@ -2,9 +2,9 @@
 //!
 //!     cargo run --example dashboard --features dashboard
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise. It serves until Ctrl-C. With `-- --exit`
-//! it looks at each page itself, and ends. `PORT` sets the port.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts. It serves until Ctrl-C. With `-- --exit`, it requests each page
+//! itself, and exits. `PORT` sets the port.
 
 #[path = "../playground/mod.rs"]
 mod playground;
@@ -36,7 +36,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     yesterday::happened(&pool).await?;
     let recovery = recovery.spawn(shop.router.clone());
 
-    // In production from a session: `Access::none()` for those who are not operators.
+    // In production, this comes from a session: `Access::none()` for users who are not operators.
     let dashboard = Dashboard::new(pool.clone())
         .authorize(|_| Access::operate().with_payloads().named("you"))
         .hosts(["127.0.0.1", "localhost"]);
@@ -67,7 +67,7 @@ async fn look_at_each_page(shop: &Shop, address: &str) -> playground::Result<()>
     for _ in 0..20 {
         shop.receives_something().await?;
     }
-    // The layers write their counts every 5 seconds.
+    // The layers write their counters every 5 seconds.
     tokio::time::sleep(Duration::from_secs(6)).await;
     for (page, text) in [
         ("overview", "What is failing"),

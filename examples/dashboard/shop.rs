@@ -13,7 +13,7 @@ use sqlx::PgPool;
 
 use super::playground::{Result, send};
 
-/// The versions of the application, before the deploy and since.
+/// The versions of the application, before and after the deploy.
 pub const VERSION_BEFORE: &str = "1.8.2";
 pub const VERSION: &str = "1.9.0";
 
@@ -41,7 +41,7 @@ impl Shop {
         let layer = |endpoint: &'static str, provider| {
             IdempotentWebhook::new(pool.clone(), endpoint, provider).version(VERSION)
         };
-        // In production the default, which lasts for days.
+        // In production, use the default, which goes on for days.
         let soon = |keep: Keep| keep.retry_delays([2, 5, 10].map(Duration::from_secs));
         let archived = |keep: Keep| soon(keep.processed_for(DAY));
         let router = Router::new()
@@ -66,7 +66,7 @@ impl Shop {
         Ok(Self { router, providers })
     }
 
-    /// Deliveries come in, until this is dropped.
+    /// Sends deliveries until this future is dropped.
     pub async fn is_busy(&self) -> Result<()> {
         loop {
             self.receives_something().await?;
@@ -74,7 +74,7 @@ impl Shop {
         }
     }
 
-    /// A delivery of one of the providers, now and then twice, now and then forged.
+    /// Sends a delivery of one of the providers. Some are sent twice, and some are forged.
     pub async fn receives_something(&self) -> Result<()> {
         let Some((uri, provider)) = fastrand::choice(&self.providers) else {
             return Ok(());
@@ -103,8 +103,8 @@ impl Shop {
     }
 }
 
-/// Each third delivery fails at first, and each tenth always. Failures from before the start of the example are fixed
-/// since.
+/// Every third delivery fails at first, and every tenth always fails. Failures from before the start of the example
+/// have been fixed.
 async fn handle(
     mut tx: DedupeTx,
     delivery: Delivery,

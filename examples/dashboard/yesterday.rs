@@ -1,11 +1,11 @@
-//! What happened before the example was started, to fill a day on the pages: an outage, a deploy, and
-//! a secret that was changed on one side only.
+//! Fills a day on the pages with what happened before the example was started: an outage, a deploy, and a secret that
+//! was changed on only one side.
 
 use sqlx::PgPool;
 
 use super::shop::{VERSION, VERSION_BEFORE};
 
-/// More by day than by night. The deploy was four hours ago.
+/// There is more traffic by day than by night. The deploy was four hours ago.
 const ACTIVITY: &str = "
     insert into idempotent_webhook.activity
         (endpoint, hour, source, outcome, version, count, last_at)
@@ -35,13 +35,13 @@ const ACTIVITY: &str = "
     ) as usual
     left join (
         values
-            -- An outage, and what recovery has made up for.
+            -- An outage, after which recovery has processed the kept deliveries.
             ('commands', 10, 11, 'request', 'processed', 0.2),
             ('commands', 10, 11, 'request', 'kept', 20),
             ('commands', 9, 9, 'recovery', 'processed', 40),
             -- The deploy.
             ('billing', 1, 4, 'request', 'kept', 9),
-            -- The secret.
+            -- The secret that was changed on only one side.
             ('deployments', 1, 3, 'request', 'processed', 0.4),
             ('deployments', 1, 3, 'request', 'rejected', 60)
     ) as unusual (endpoint, until, since, source, outcome, factor)
@@ -50,7 +50,7 @@ const ACTIVITY: &str = "
         and ago between until and since
 ";
 
-/// As many handlers as were counted above. The new version of one is slower.
+/// Handler times for the deliveries counted above. The new version of one handler is slower.
 const TIMES: &str = "
     insert into idempotent_webhook.activity
         (endpoint, hour, source, outcome, version, count, last_at)
@@ -72,7 +72,7 @@ const TIMES: &str = "
     ) as buckets (bucket, usual, slow)
 ";
 
-/// As many requests as were counted above.
+/// The reasons for the rejected requests counted above.
 const REJECTIONS: &str = "
     insert into idempotent_webhook.rejections (endpoint, hour, cause, count, last_at, reason)
     select endpoint, hour, cause, count, last_at, reason
@@ -101,8 +101,8 @@ const PROCESSED: &str = "
     cross join generate_series(1, 250) as numbers (number)
 ";
 
-/// Failures that are not fixed yet: for a reason that came with the deploy, at an endpoint that no process serves any
-/// more, and at one that an operator has paused.
+/// Failures that are not fixed yet: some have a reason that came with the deploy, some belong to an endpoint that no
+/// process serves any more, and some to an endpoint that an operator has paused.
 const LEFT_BEHIND: &str = "
     with kept as (
         insert into idempotent_webhook.kept_deliveries (

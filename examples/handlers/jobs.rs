@@ -1,7 +1,7 @@
 //! Work after the commit: waking the worker for a job that the transaction has written.
 //!
-//! Such work is done at most once, and it is not missed here: a worker that is not woken
-//! finds the job the next time it looks by itself.
+//! Such work is done at most once. Here, that is no problem, because a worker that is not woken
+//! finds the job the next time that it polls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::playground::{self, send, step};
 #[derive(Clone)]
 struct Worker {
     pool: PgPool,
-    /// How many jobs it found, each time that it was woken.
+    /// How many jobs the worker found each time that it was woken.
     found: Arc<Mutex<Vec<i64>>>,
 }
 
@@ -42,7 +42,7 @@ struct App {
 }
 
 async fn paid(State(app): State<App>, mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
-    // Before the commit the worker would find nothing.
+    // Before the commit, the worker would find nothing.
     tx.after_commit(app.worker.wake());
     sqlx::query("insert into jobs (what) values ('send the receipt')")
         .execute(&mut *tx)
@@ -70,7 +70,7 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
             worker: worker.clone(),
             fails: Arc::new(true.into()),
         });
-    // The jobs that the worker has found, once no work is left.
+    // Waits until no work is left, and shows the jobs that the worker has found.
     let found = async || {
         layer.drained().await;
         format!("{:?}", worker.found.lock().await)

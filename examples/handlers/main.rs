@@ -1,9 +1,9 @@
-//! The features for handlers beyond the claim, each in a handler of its own.
+//! The features for handlers beyond the claim. Each one has its own handler.
 //!
 //!     cargo run --example handlers
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of
+//! `DATABASE_URL` if that is set, and otherwise on a PostgreSQL server that it starts.
 
 mod jobs;
 mod pushes;

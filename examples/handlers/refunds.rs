@@ -1,4 +1,4 @@
-//! A call to an outside API: made at least once, and done once.
+//! A call to an external API: the call is made at least once, and its effect happens once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use tokio::sync::Mutex;
 
 use crate::playground::{self, send, step};
 
-/// The API of a bank, which remembers keys, as such APIs do.
+/// The API of a bank. Like other such APIs, it remembers idempotency keys.
 #[derive(Default)]
 struct Bank {
     calls: usize,
-    /// The refunds that it has made, by key.
+    /// The refunds made so far, by key.
     refunds: HashMap<String, String>,
 }
 
 impl Bank {
-    /// Makes a refund and answers its number. Under a known key, it only answers the number.
+    /// Makes a refund and returns its number. If the key is known, only returns the number.
     fn refund(&mut self, key: String) -> String {
         self.calls += 1;
         let number = format!("refund-{}", self.refunds.len() + 1);
@@ -43,7 +43,7 @@ async fn cancelled(
         .execute(&mut *tx)
         .await?;
     if bank.lock().await.calls == 1 {
-        // The worst moment to fail: the money is gone, and so is the row.
+        // This is the worst moment to fail: the money is gone, and so is the row.
         return Err(HandlerError::new("the row was not kept"));
     }
     Ok(StatusCode::OK)
@@ -68,7 +68,7 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
     step("the retry calls again", answer, "200 processed")?;
     let answer = send(&app, &order).await?;
     step("another retry", answer, "200 duplicate")?;
-    step("calls of the bank", bank.lock().await.calls, "2")?;
+    step("calls to the bank", bank.lock().await.calls, "2")?;
     step("refunds by the bank", bank.lock().await.refunds.len(), "1")?;
     let written: String = sqlx::query_scalar("select string_agg(number, ' ') from refunds")
         .fetch_one(pool)

@@ -1,4 +1,4 @@
-//! Events that come out of order: an event that a newer one has overtaken is skipped and acknowledged.
+//! Events that arrive out of order: an event that is older than the last one is skipped and acknowledged.
 
 use axum::routing::post;
 use axum::{Json, Router};
@@ -18,7 +18,7 @@ struct Changed {
     plan: String,
 }
 
-/// Answers how recent the event was.
+/// Returns how recent the event was.
 async fn changed(mut tx: DedupeTx, Json(event): Json<Changed>) -> Result<String, HandlerError> {
     let recency = tx.advance(&event.subscription, event.version).await?;
     if recency != Recency::Older {
@@ -49,9 +49,9 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
     };
     let (first, second, third) = (version(1, "free"), version(2, "team"), version(3, "none"));
 
-    println!("advance: a subscription is made, changed, and cancelled");
+    println!("advance: a subscription is created, changed, and cancelled");
     let answer = send(&app, &first).await?;
-    step("version 1, made", answer, "200 processed: Newer")?;
+    step("version 1, created", answer, "200 processed: Newer")?;
     let answer = send(&app, &third).await?;
     step("version 3, cancelled", answer, "200 processed: Newer")?;
     let answer = send(&app, &second).await?;

@@ -1,5 +1,5 @@
-//! What the examples need around the part that they show: a database of their own,
-//! deliveries sent to a router, and steps that are printed and checked.
+//! What the examples need in addition to the code that they show: a database of their own,
+//! deliveries that are sent to a router, and steps whose results are printed and checked.
 
 use std::error::Error;
 use std::fmt;
@@ -16,10 +16,10 @@ use tower::ServiceExt;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Runs an example on a new database, which has the crate's tables, and drops the database
-/// when it ends.
+/// Runs an example on a new database that has the crate's tables, and drops the database at the
+/// end.
 ///
-/// The database is made on the server of `DATABASE_URL` if that is set, and otherwise on a
+/// The database is created on the server of `DATABASE_URL` if that is set, and otherwise on a
 /// server that is started for it.
 pub async fn run<F>(example: impl FnOnce(PgPool) -> F) -> ExitCode
 where
@@ -38,7 +38,7 @@ async fn on_a_new_database<F>(example: impl FnOnce(PgPool) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
-    // The server, if it is our own, is stopped when this function ends.
+    // If the server was started for the example, it is stopped when this function returns.
     let (options, _server) = server().await?;
     let mut admin = options.connect().await?;
     let name = format!("webhook_example_{:016x}", fastrand::u64(..));
@@ -72,7 +72,7 @@ async fn execute(connection: &mut PgConnection, sql: String) -> sqlx::Result<()>
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 
-/// What a sender sees.
+/// The answer that a sender gets.
 #[derive(PartialEq, Eq)]
 pub struct Answer {
     status: StatusCode,
@@ -80,7 +80,7 @@ pub struct Answer {
     body: Bytes,
 }
 
-/// The status, the outcome, and the body if there is one.
+/// Shows the status, the outcome, and the body if there is one.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = self.headers.get("x-webhook-outcome");
@@ -107,7 +107,7 @@ pub async fn send(app: &Router, delivery: &TestDelivery) -> Result<Answer> {
     })
 }
 
-/// Prints the result of a step. An unexpected one is an error.
+/// Prints the result of a step. An unexpected result is an error.
 pub fn step(what: &str, came: impl fmt::Display, expected: &str) -> Result<()> {
     let came = came.to_string();
     println!("  {what:<54} {came}");

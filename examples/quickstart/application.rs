@@ -1,4 +1,5 @@
-//! The application: webhook routes, each with its own endpoint name, and a ledger.
+//! The application: webhook routes, each with its own endpoint name, and a ledger that the handlers
+//! write to.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -31,19 +32,19 @@ pub struct Application {
 pub struct AppState {
     /// How often a handler has been called.
     runs: AtomicU32,
-    /// The deliveries that have failed once, as they asked for.
+    /// The deliveries that were to fail once, and have failed.
     failed: Mutex<HashSet<String>>,
 }
 
 /// The part of an event that the demonstration reads. Real events have much more.
 #[derive(Deserialize)]
 struct Event {
-    /// Asks the handler to fail at the first attempt.
+    /// Makes the handler fail at the first attempt.
     #[serde(default)]
     fail_once: bool,
 }
 
-/// Every webhook handler of the demonstration: writes one row to the ledger.
+/// The webhook handler of the demonstration, on all routes. It writes one row to the ledger.
 async fn receive(
     State(state): State<Arc<AppState>>,
     mut tx: DedupeTx,
@@ -56,7 +57,7 @@ async fn receive(
     if event.fail_once {
         let mut failed = state.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.insert(delivery.id().to_string()) {
-            // The row above is rolled back before this answer leaves.
+            // The row above is rolled back before this answer is sent.
             return Err(HandlerError::new("it was asked to fail once"));
         }
     }
@@ -77,15 +78,15 @@ pub async fn book(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// The orders of a delivery to the handler that runs one at a time for each object.
+/// The body of a delivery to the handler that runs one delivery at a time for each object.
 #[derive(Deserialize)]
 struct Slow {
-    /// To take this long in its transaction.
+    /// How long the handler stays in its transaction.
     #[serde(default)]
     sleep_ms: u64,
 }
 
-/// When the work of a delivery began and ended, in Unix seconds by the clock of Postgres.
+/// When the handler started and finished, in Unix seconds by the clock of Postgres.
 #[derive(Serialize, Deserialize)]
 pub struct Span {
     pub began: f64,
@@ -110,7 +111,7 @@ async fn clock(tx: &mut DedupeTx) -> sqlx::Result<f64> {
         .await
 }
 
-/// A handler that fails.
+/// A handler that always fails.
 async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
     Err(HandlerError::new("it fails each time"))
 }
@@ -137,7 +138,7 @@ async fn ledger(State(pool): State<PgPool>) -> Result<Json<Vec<Row>>, StatusCode
 
 impl Application {
     pub async fn new(pool: PgPool) -> Result<Self, Box<dyn Error>> {
-        // Several processes may begin at the same moment.
+        // Several processes may start at the same moment.
         sqlx::raw_sql(
             "begin;
              select pg_advisory_xact_lock(hashtextextended('quickstart', 0));
@@ -164,7 +165,7 @@ impl Application {
         })
     }
 
-    /// Where each secret is from.
+    /// A line for each secret, which says where it comes from.
     pub fn secrets(&self) -> impl Iterator<Item = String> {
         self.senders.iter().map(Sender::describe_secret)
     }
@@ -192,7 +193,7 @@ impl Application {
         Ok(router.merge(recovery::router(&self.pool, &self.senders, recovery)?))
     }
 
-    /// A route with a handler for some events only.
+    /// A route with a handler for only some event types.
     fn events(&self) -> Result<Router, String> {
         let github = self.sender("github").ok_or("no sender github")?;
         let layer = IdempotentWebhook::new(self.pool.clone(), "events", github.provider());
@@ -206,7 +207,7 @@ impl Application {
             .with_state(self.state.clone()))
     }
 
-    /// A route on which the deliveries of one ref run one at a time.
+    /// A route on which deliveries with the same `ref` run one at a time.
     fn serialized(&self) -> Result<Router, String> {
         let github = self.sender("github").ok_or("no sender github")?;
         let object: JsonPath = "$.ref".parse().map_err(|_| "no JSON path")?;
@@ -215,7 +216,7 @@ impl Application {
         Ok(Router::new().route("/serial/github", post(receive_serialized).layer(layer)))
     }
 
-    /// How often the handler of a recoverable delivery has been called.
+    /// How often the handler of a kept delivery has been called.
     pub async fn attempts(&self, delivery_id: &str) -> sqlx::Result<i64> {
         sqlx::query_scalar(
             "select coalesce(sum(attempts), 0)::int8 from attempts where delivery_id = $1",
@@ -225,7 +226,7 @@ impl Application {
         .await
     }
 
-    /// How often a handler has been called since the last time this was asked.
+    /// How often a handler has been called since the last call of this function.
     pub fn take_runs(&self) -> u32 {
         self.state.runs.swap(0, Ordering::Relaxed)
     }

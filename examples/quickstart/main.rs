@@ -4,8 +4,8 @@
 //!     cargo run --example quickstart -- --exit    the tour only; fails if it went wrong
 //!     cargo run --example quickstart -- --serve   serve only
 //!
-//! It needs nothing running: it uses `DATABASE_URL` if set, and starts a PostgreSQL of
-//! its own otherwise.
+//! No server has to be running: the example uses `DATABASE_URL` if that is set, and otherwise
+//! starts a PostgreSQL server.
 
 mod application;
 mod recovery;
@@ -64,7 +64,7 @@ async fn main() -> ExitCode {
 
 /// Returns whether everything in the tour went as expected.
 async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
-    // Its server, if any, is stopped when this function ends.
+    // If the example has started a server, it is stopped when this function returns.
     let (pool, _server) = database().await?;
     idempotent_webhook::migrate(&pool).await?;
     let application = Application::new(pool.clone()).await?;
@@ -89,7 +89,7 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     let recovery = recovery.spawn(router.clone());
     let server = axum::serve(listener, router).with_graceful_shutdown(stopped());
     let server = tokio::spawn(async { server.await });
-    // From now on: then the tour can be interrupted.
+    // Listens for the signal from now on, so that the tour can be interrupted.
     let asked_to_stop = tokio::spawn(stopped());
 
     let as_expected = match mode {
@@ -109,14 +109,14 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
 
 fn show(application: &Application, address: SocketAddr) {
     println!(
-        "Try it: the header `x-webhook-outcome` says `processed`, and `duplicate` if you send the same again. \
-         The signature for Stripe is good for five minutes.\n"
+        "Try it: the header `x-webhook-outcome` is `processed`, and `duplicate` if you send the same request again. \
+         The signature for Stripe is valid for five minutes.\n"
     );
     for curl in application.curls(address) {
         println!("{curl}\n");
     }
     println!("Serving until Ctrl-C.");
-    // From here on the log is the operator's view.
+    // From here on, the log shows what an operator would see.
     tracing_subscriber::registry()
         .with(
             tracing_subscriber::fmt::layer()
@@ -127,7 +127,7 @@ fn show(application: &Application, address: SocketAddr) {
         .init();
 }
 
-/// The database of `DATABASE_URL`, or a new one on a server of our own.
+/// The database of `DATABASE_URL`, or a new database on a server that is started for it.
 async fn database() -> Result<(PgPool, Option<ThrowawayPostgres>), Box<dyn Error>> {
     let pool = PgPoolOptions::new().max_connections(10);
     if let Ok(url) = std::env::var("DATABASE_URL") {
@@ -135,7 +135,7 @@ async fn database() -> Result<(PgPool, Option<ThrowawayPostgres>), Box<dyn Error
         return Ok((pool.connect(&url).await?, None));
     }
     let server = ThrowawayPostgres::start(Durability::Durable).await?;
-    println!("Started a PostgreSQL of our own; look into it with");
+    println!("Started a PostgreSQL server. Look into it with");
     println!("  {}", server.psql());
     println!("  table idempotent_webhook.deliveries;");
     let pool = pool.connect_with(server.options("postgres")).await?;
@@ -158,7 +158,7 @@ async fn listen() -> Result<(TcpListener, SocketAddr), Box<dyn Error>> {
     Ok((listener, address))
 }
 
-/// Resolves at Ctrl-C, or when the process is asked to end.
+/// Resolves at Ctrl-C, or when the process is asked to stop.
 async fn stopped() {
     let terminated = async {
         match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

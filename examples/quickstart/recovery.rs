@@ -1,4 +1,4 @@
-//! Routes whose deliveries are kept, in each possible way, and run again.
+//! Routes whose deliveries are kept in each possible way, and run again.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use sqlx::PgPool;
 use crate::application::book;
 use crate::senders::Sender;
 
-/// How many kept deliveries of an endpoint are listed.
+/// How many kept deliveries are listed for each endpoint.
 const LISTED: u32 = 1000;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The endpoints, the senders whose deliveries they take, and what each keeps.
+/// The endpoints, their senders, and which deliveries each one keeps.
 const ENDPOINTS: [(&str, &str, Set); 5] = [
     ("kept", "github", Keep::failed),
     ("acknowledged", "shopify", |recovery| {
@@ -34,12 +34,12 @@ const ENDPOINTS: [(&str, &str, Set); 5] = [
     (LATE, "github", Keep::all),
 ];
 
-/// The endpoint whose handler claims the delivery itself.
+/// The endpoint with a late claim: its handler claims the delivery itself.
 const LATE: &str = "late";
 
 type Set = fn(&Recovery) -> Keep;
 
-/// The delays between attempts: `RECOVERY_DELAYS=100ms,2s,1m`, or short ones, for a demonstration.
+/// The delays between attempts, as in `RECOVERY_DELAYS=100ms,2s,1m`. The default is short, for the demonstration.
 fn delays() -> Result<Vec<Duration>, String> {
     match std::env::var("RECOVERY_DELAYS") {
         Ok(list) => list.split(',').map(parse).collect(),
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The routes `/recovery/<endpoint>`, `GET /recovery` with the deliveries that are not processed, and
+/// The routes `/recovery/<endpoint>`, `GET /recovery`, which lists the kept deliveries that are not processed, and
 /// `/recovery/reprocess`.
 pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<Router, String> {
     let delays = delays()?;
@@ -85,24 +85,24 @@ pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<
     Ok(router.with_state(pool.clone()))
 }
 
-/// The orders of a delivery to the handler.
+/// The body of a delivery, which tells the handler what to do.
 #[derive(Deserialize)]
 struct Asked {
-    /// To fail at this many attempts.
+    /// Fail at this many attempts.
     #[serde(default)]
     fail_times: i64,
-    /// To abort the process at this many attempts.
+    /// Abort the process at this many attempts.
     #[serde(default)]
     abort_times: i64,
-    /// To take this long.
+    /// Take this long.
     #[serde(default)]
     sleep_ms: u64,
 }
 
 impl Asked {
-    /// Counts the attempt, takes its time, and aborts if it should. Returns the number of the attempt.
+    /// Counts the attempt, sleeps, and aborts the process if it should. Returns the number of the attempt.
     async fn begin(&self, pool: &PgPool, delivery: &Delivery) -> sqlx::Result<i64> {
-        // Through the pool, since the count must survive rollbacks.
+        // This uses the pool, because the count must survive rollbacks.
         let attempts: i64 = sqlx::query_scalar(
             "insert into attempts as known (endpoint, delivery_id, attempts)
              values ($1, $2, 1)
@@ -121,7 +121,7 @@ impl Asked {
         Ok(attempts)
     }
 
-    /// Fails if it should.
+    /// Fails, if the delivery asks for that.
     fn end(&self, attempts: i64) -> Result<(), HandlerError> {
         if attempts <= self.fail_times {
             let reason = format_args!("it was asked to fail at attempt {attempts}");
@@ -190,7 +190,7 @@ async fn list(State(pool): State<PgPool>) -> Result<Json<Vec<Listed>>, StatusCod
     Ok(Json(listed))
 }
 
-/// A processed delivery, whose request is still there.
+/// A processed delivery whose request is still stored.
 #[derive(Deserialize)]
 struct Processed {
     endpoint: String,
@@ -202,7 +202,7 @@ struct Reprocessed {
     reprocessed: u64,
 }
 
-/// Has a processed delivery run again. In production only for those who may.
+/// Makes a processed delivery run again. In production, protect such a route.
 async fn reprocess(
     State(pool): State<PgPool>,
     Query(processed): Query<Processed>,

@@ -1,4 +1,4 @@
-//! The providers of the demonstration, as the application knows them and as senders.
+//! The providers of the demonstration, for the application and as senders.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use idempotent_webhook::{Provider, Secret, Source, presets};
 #[derive(Clone)]
 pub struct Sender {
     provider: Provider,
-    /// The variable of the environment with the secret.
+    /// The environment variable with the secret.
     variable: &'static str,
     demo_secret: &'static str,
     is_demo_secret: bool,
@@ -24,7 +24,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// All four, with the secrets of the environment or of the demonstration.
+    /// All four providers, with secrets from the environment or those of the demonstration.
     pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
         Ok(vec![
             Self::new(
@@ -86,7 +86,7 @@ impl Sender {
         self.provider.clone()
     }
 
-    /// Shows the secret only if it is the demonstration's.
+    /// Shows the secret only if it is the one of the demonstration.
     pub fn describe_secret(&self) -> String {
         let variable = self.variable;
         if self.is_demo_secret {
@@ -108,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// An id that no run before this one has used.
+    /// An id that no earlier run has used.
     pub fn fresh_id(&self) -> String {
         let nanos = SystemTime::now()
             .duration_since(UNIX_EPOCH)

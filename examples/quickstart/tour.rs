@@ -18,9 +18,9 @@ struct Step<'a> {
     delivery: TestDelivery,
     /// How many copies are sent at the same moment.
     copies: usize,
-    /// The delivery whose ledger rows are counted.
+    /// The delivery whose rows in the ledger are counted.
     id: &'a str,
-    /// Status and outcome, and how often each must come.
+    /// Status, outcome, and how often this answer must come.
     answers: &'a [(u16, &'a str, usize)],
     handler_runs: u32,
     ledger_rows: i64,
@@ -254,7 +254,7 @@ async fn take(
     Ok(good)
 }
 
-/// A delivery whose handler claims it, with a copy that arrives meanwhile.
+/// A handler with a late claim, and a copy of its delivery that arrives in the meantime.
 async fn claim_late(
     application: &Application,
     github: &Sender,
@@ -277,7 +277,7 @@ async fn claim_late(
     print_row(
         if good { "" } else { "!" },
         [
-            "two copies, claimed after a fetch".to_owned(),
+            "two copies, with a late claim".to_owned(),
             status.to_string(),
             outcomes.join(", "),
             runs.to_string(),
@@ -287,7 +287,7 @@ async fn claim_late(
     Ok(good)
 }
 
-/// Two deliveries of one object at the same moment: the second handler begins once the first one has committed.
+/// Two deliveries of one object at the same moment: the second handler starts only after the first one has committed.
 async fn serialize(
     application: &Application,
     github: &Sender,
@@ -385,7 +385,7 @@ async fn reprocess(
     while application.attempts(&id).await? == 0 && !sending.is_finished() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // Had the process been killed now, another one would run it.
+    // If the process were killed now, another process would run the delivery.
     let state = state(&client, address, &id).await?;
     let rows = application.ledger_rows(&id).await?;
     let kept = (state.as_deref(), rows) == (Some("due"), 0);
@@ -406,7 +406,7 @@ async fn reprocess(
     print_row(
         if processed { "" } else { "!" },
         [
-            "and answered once it has ended".to_owned(),
+            "and answered when it has finished".to_owned(),
             status.to_string(),
             outcome,
             (runs - 1).to_string(),
@@ -436,7 +436,7 @@ async fn reprocess(
     Ok(kept && processed && reprocessed)
 }
 
-/// Waits until a delivery has so many rows in the ledger, for some seconds at most, and counts them.
+/// Waits for a few seconds at most until a delivery has this many rows in the ledger, and counts them.
 async fn ledger_has(application: &Application, id: &str, rows: i64) -> sqlx::Result<i64> {
     for _ in 0..200 {
         if application.ledger_rows(id).await? >= rows {
@@ -447,7 +447,7 @@ async fn ledger_has(application: &Application, id: &str, rows: i64) -> sqlx::Res
     application.ledger_rows(id).await
 }
 
-/// The state of a delivery in `GET /recovery`.
+/// The state of a delivery according to `GET /recovery`.
 async fn state(
     client: &reqwest::Client,
     address: SocketAddr,

@@ -1,13 +1,14 @@
-//! A job of a deploy: it runs deliveries that the old version has processed through both versions, and rolls them back.
-//! It ends with status 1 if a delivery fails with the new version, or if the new version writes something else.
+//! The job of a deploy: it runs deliveries that the old version has processed through both versions, and rolls them
+//! back. It exits with status 1 if a delivery fails with the new version, or if the new version does not write the
+//! same.
 //!
 //!     cargo run --example rehearsal
 //!     cargo run --example rehearsal -- --broken
 //!     cargo run --example rehearsal -- --stopped
 //!     cargo run --example rehearsal -- --json
 //!
-//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
-//! if that is set and on a PostgreSQL of its own otherwise.
+//! No server has to be running: the example creates its own database, on the server of `DATABASE_URL` if that is set,
+//! and otherwise on a PostgreSQL server that it starts.
 
 #[path = "../playground/mod.rs"]
 mod playground;
@@ -53,7 +54,7 @@ where
     Ok((app, recovery))
 }
 
-/// The old version takes any body.
+/// The old version accepts any body.
 async fn old(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     deploy(&mut tx, &delivery, "main").await
 }
@@ -63,7 +64,7 @@ struct Event {
     r#ref: Option<String>,
 }
 
-/// The new one reads it.
+/// The new version reads the body.
 async fn new(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -77,7 +78,7 @@ struct Push {
     r#ref: String,
 }
 
-/// This one takes each event for a push, which is what the rehearsal finds.
+/// This version treats every event as a push, which the rehearsal finds.
 async fn broken(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -91,7 +92,7 @@ struct Renamed {
     branch: Option<String>,
 }
 
-/// This one looks for a field that no push has. It answers 200 and writes nothing, which only a comparison finds.
+/// This version reads a field that no push has. It answers 200 and writes nothing, which only a comparison finds.
 async fn stopped(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -108,8 +109,8 @@ async fn deploy(
     delivery: &Delivery,
     branch: &str,
 ) -> Result<StatusCode, HandlerError> {
-    // A processed delivery has its deployment from the first time. `do nothing` would write nothing in a rehearsal,
-    // which looks like a handler that no longer writes.
+    // The deployment of a processed delivery already exists. With `do nothing`, a rehearsal would write nothing, which
+    // looks like a handler that no longer writes.
     let deployed = "insert into deployments values ($1, $2)
         on conflict (delivery_id) do update set branch = excluded.branch";
     sqlx::query(deployed)
@@ -131,16 +132,16 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .await?;
     receive(&pool).await?;
 
-    // From here on, it is the job. On this pool, writes outside of the handler's transaction fail.
+    // From here on, this is the job. On its pool, writes outside the handler's transaction fail.
     let options = pool.connect_options().as_ref().clone();
     let reading = options.options([("default_transaction_read_only", "on")]);
     let pool = PgPoolOptions::new()
         .max_connections(8)
         .connect_lazy_with(reading);
     let began = Instant::now();
-    // The running build writes this to a file.
+    // The running version writes this to a file.
     let before = serde_json::to_string(&rehearse(self::app(&pool, old)?).await?)?;
-    // The next build reads it.
+    // The next version reads it.
     let before: RehearsalReport = serde_json::from_str(&before)?;
     let next = if is_asked("--broken") {
         self::app(&pool, broken)?
@@ -171,7 +172,7 @@ fn is_asked(flag: &str) -> bool {
     std::env::args().any(|argument| argument == flag)
 }
 
-/// Last week.
+/// What happened last week.
 async fn receive(pool: &PgPool) -> playground::Result<()> {
     let (app, _) = app(pool, old)?;
     for number in 0..DELIVERIES {

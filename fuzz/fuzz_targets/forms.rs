@@ -1,9 +1,9 @@
-//! The fields of a form and of a query are the same as with the crate `form_urlencoded`.
+//! The fields of a form and of a query must be the same as with the crate `form_urlencoded`.
 //!
-//! The bytes: a line with the query, and the form.
+//! Input: a line with the query, and then the form.
 //!
-//! Fields are compared in what Mandrill and Twilio sign of them, and in Ko-fi's one field. `form_urlencoded` replaces
-//! what is not UTF-8, so that such a form is only read.
+//! Fields are compared in the content that Mandrill and Twilio sign, and in Ko-fi's only field. `form_urlencoded`
+//! replaces bytes that are not UTF-8, so such a form is read, but not compared.
 
 #![no_main]
 
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
 
 type Fields = Vec<(String, String)>;
 
-/// As `form_urlencoded` reads it. `None` if it may have replaced something.
+/// The form as `form_urlencoded` reads it. `None` if `form_urlencoded` may have replaced something.
 fn fields(form: &[u8]) -> Option<Fields> {
     let fields: Fields = form_urlencoded::parse(form).into_owned().collect();
     let is_replaced = |text: &String| text.contains(char::REPLACEMENT_CHARACTER);
@@ -118,7 +118,7 @@ fn check_twilio(head: &Parts, query: &str, form: &[u8], fields: &Fields) {
     assert_eq!(found, Ok(Some(content.into_bytes())));
 }
 
-/// JSON with the token and an id, in a field that is there once.
+/// Checks the JSON with the token and an id, in a field that must occur exactly once.
 fn check_kofi(head: &Parts, form: &[u8], fields: &Fields) {
     let verified = KOFI.verify(head, form, now());
     let Some(delivery) = verified.as_ref().ok().and_then(Verified::delivery) else {
@@ -129,7 +129,8 @@ fn check_kofi(head: &Parts, form: &[u8], fields: &Fields) {
         panic!("the field is not there once");
     };
     let json: Value = serde_json::from_str(json).unwrap_or_default();
-    // Of a number, or of what only the JSON path reads, the target `json_path` has more.
+    // An id that is a number, or JSON that only the JSON path can read, is tested more closely by the target
+    // `json_path`.
     if let (Some(token), Some(id)) = (
         json["verification_token"].as_str(),
         json["message_id"].as_str(),

@@ -1,7 +1,8 @@
 //! Headers are read by the rules of the documentation: lists of signatures, times, encodings, ids, the public URL, and
 //! names of event types.
 //!
-//! The bytes: which of these, two that choose within it, and the text. In a text, `$mac` is the right MAC.
+//! Input: a byte that chooses one of these, two bytes that choose within it, and the text. In a text, `$mac` stands for
+//! the right MAC.
 
 #![no_main]
 
@@ -42,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A list as Stripe has it: exactly one time, in digits, and a `v1` that is the MAC.
+/// A list as in Stripe's header: exactly one time, in digits, and a `v1` that is the MAC.
 fn list(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let items: Vec<&str> = text.split(',').collect();
@@ -85,7 +86,7 @@ fn assert_time(provider: Provider, headers: &[(&str, &str)], expected: Option<Sy
     let Some(head) = head(headers) else {
         return;
     };
-    // Of a header that is read, each byte is ASCII.
+    // A header is read only if all its bytes are ASCII.
     let expected = expected.filter(|_| headers.iter().all(|(_, value)| value.is_ascii()));
     let provider = provider.tolerance(Tolerance::unlimited());
     let signed_at = match provider.verify(&head, b"", now()) {
@@ -108,7 +109,8 @@ fn digits(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| digits)
 }
 
-/// As `jiff` reads it, which takes more forms than RFC 3339 has, and takes the last second for a leap second.
+/// The time as `jiff` reads it. `jiff` accepts more forms than RFC 3339 has, and reads a leap second as the second
+/// before it.
 fn rfc_3339(text: &str) -> Option<SystemTime> {
     let (time, fraction, zone) = parts_of_rfc_3339(text)?;
     let is_leap = time.ends_with(":60");
@@ -148,14 +150,14 @@ fn parts_of_rfc_3339(text: &str) -> Option<(&str, &str, &str)> {
         Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
         None => fraction.is_empty(),
     };
-    // `jiff` takes up to 25 hours.
+    // `jiff` accepts offsets up to 25 hours.
     let is_offset = has_form(zone, "+00:00") && zone.get(1..3) < Some("24");
     let is_zone = zone.eq_ignore_ascii_case("z") || is_offset;
     (has_form(time, "0000-00-00T00:00:00") && is_fraction && is_zone)
         .then_some((time, fraction, zone))
 }
 
-/// A MAC counts as it is written, and in no other way.
+/// A MAC is accepted only in the encoding that is set.
 fn encoding(choice: u8, byte: u8, text: &[u8]) {
     let all = [
         Encoding::Hex,
@@ -192,7 +194,7 @@ fn encoding(choice: u8, byte: u8, text: &[u8]) {
     }
 }
 
-/// An id in a header is visible ASCII. Each line is a header with one.
+/// An id in a header is visible ASCII. Each line of the input is a header with an id.
 fn id(text: &[u8]) {
     let Some(mut head) = signed_head() else {
         return;
@@ -214,8 +216,8 @@ fn id(text: &[u8]) {
     assert_eq!(verified.map(|delivery| delivery.id().as_str()), expected);
 }
 
-/// The URL, which Mandrill signs: the base that an application sets, in the first line, then the path and the query as
-/// they are received.
+/// The URL that Mandrill signs. The first line is the base that an application sets, and the rest is the path and the
+/// query as received.
 fn public_url(text: &[u8]) {
     let Some(end) = text.iter().position(|byte| *byte == b'\n') else {
         return;
@@ -230,7 +232,7 @@ fn public_url(text: &[u8]) {
     let authority = base.split('/').nth(2).unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let port = host.rsplit_once(':').map_or("", |(_, port)| port);
-    // An empty port is the scheme's, and a host that ends like this is a part of an address.
+    // An empty port means the default port of the scheme, and a host with such an end is part of an address.
     assert!(
         port.is_empty() || port.ends_with(']') || digits(port).is_some(),
         "{base}"
@@ -243,8 +245,8 @@ fn public_url(text: &[u8]) {
     assert_eq!(content.ok().flatten(), Some(expected), "{base} {head:?}");
 }
 
-/// A layer for some events calls its handler for these, and for those whose type it cannot read. The lines are the type
-/// and what qualifies it.
+/// A layer for some event types calls its handler for these types, and for events whose type it cannot read. The lines
+/// of the input are the type and the action that qualifies it.
 fn event_type(text: &[u8]) {
     const NAMES: [&str; 6] = [
         "customer.subscription.*",
@@ -285,7 +287,7 @@ fn event_type(text: &[u8]) {
         (None, _) => true,
         (Some(name), None) => matches(&name),
         (Some(name), Some(Some(action))) => matches(&name) || matches(&format!("{name}.{action}")),
-        // A type that cannot be read may be a wanted one.
+        // A type that cannot be read may be one that the handler is for.
         (Some(name), Some(None)) => {
             matches(&name)
                 || NAMES
@@ -315,7 +317,7 @@ fn signed_head() -> Option<Parts> {
     head(&[("x-signature", &hex::encode(mac(b"")))])
 }
 
-/// `None` if it cannot be one.
+/// `None` if these headers cannot be a head.
 fn head(headers: &[(&str, &str)]) -> Option<Parts> {
     let request = headers
         .iter()

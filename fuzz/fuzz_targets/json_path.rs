@@ -1,13 +1,13 @@
-//! A delivery id and an event type in JSON are what `serde_json_path` finds in the document of `serde_json`.
+//! A delivery id and an event type in JSON must be what `serde_json_path` finds in the document of `serde_json`.
 //!
-//! The bytes: both paths, a line each, and the document.
+//! Input: two lines with the two paths, and then the document.
 //!
 //! The crate differs from both for stated reasons:
 //! - A path names one value, so it has no negative index. It may have an index beyond 2^53, which no list has.
-//! - Digits are taken as they are written, where `serde_json` makes a float of more than 20 of them.
-//! - A member on a path that is there twice is refused: readers differ in which one counts.
-//! - The rest of the document only needs to be JSON by its grammar. `serde_json` refuses a lone surrogate, a number
-//!   beyond all floats and 128 levels, as it builds a document.
+//! - Digits are taken as they are written, while `serde_json` turns more than 20 digits into a float.
+//! - A member on a path is refused if it occurs twice, because readers differ in which one counts.
+//! - The rest of the document only has to be JSON by its grammar. `serde_json` refuses a lone surrogate, a number
+//!   beyond all floats and 128 levels, because it builds a document.
 
 #![no_main]
 
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let found = identify(&id, &event_type, body);
-    // A reader may skip a byte order mark, and `serde_json` does not.
+    // A reader may skip a byte order mark, but `serde_json` does not.
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     if let Ok(delivery) = &found {
         assert!(is_usable(delivery.id().as_str()), "{delivery:?}");
@@ -53,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let is_ambiguous = |path: &Path| read(path, &document) != read(path, &first.document);
     if is_ambiguous(&id) || is_ambiguous(&event_type) {
-        // The event type is not part of the key, but of one reading with it.
+        // The event type is not part of the deduplication key, but it is read in the same pass.
         assert!(
             found.is_err(),
             "of a member that is there twice, one is read: {found:?}"
@@ -81,7 +81,7 @@ fn identify(id: &Path, event_type: &Path, body: &[u8]) -> Result<VerifiedDeliver
     Ok(verified.delivery().expect("no handshake").clone())
 }
 
-/// Takes each request for authentic.
+/// Accepts each request as authentic.
 #[derive(Debug)]
 struct Anyone;
 
@@ -91,7 +91,7 @@ impl SignatureScheme for Anyone {
     }
 }
 
-/// A path, as the crate and as `serde_json_path` reads it.
+/// A path, as this crate reads it and as `serde_json_path` reads it.
 struct Path {
     ours: JsonPath,
     theirs: serde_json_path::JsonPath,
@@ -106,7 +106,7 @@ impl Path {
             Ok(theirs) => theirs,
             Err(error) => {
                 let mut numbers = text.split(|c: char| !c.is_ascii_digit());
-                // It reads no escaped surrogate pairs, and no large numbers.
+                // `serde_json_path` reads no escaped surrogate pairs, and no large numbers.
                 let has_surrogate = text.to_ascii_lowercase().contains(r"\ud");
                 assert!(
                     has_surrogate || numbers.any(|digits| digits.len() > 15),
@@ -133,7 +133,8 @@ impl Path {
                         .filter(|text| is_usable(text))
                         .map(|text| &**text)
             }
-            // Not an integer, or one that `serde_json` has made a float of, which may differ in its last digit.
+            // The number is not an integer, or `serde_json` has turned it into a float, which may differ in its last
+            // digit.
             Some(Value::Number(number)) if number.is_f64() => found.is_none_or(|digits| {
                 let (found, number): (f64, _) =
                     (digits.parse().unwrap_or(f64::NAN), number.as_f64());
@@ -152,10 +153,10 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A document in which the first of two members of one name counts. In a `Value`, it is the last one.
+/// A document in which the first of two members with the same name counts. In a `Value`, the last one counts.
 struct First {
     document: Value,
-    /// Whether any member is there twice.
+    /// Whether any member occurs twice.
     has_repeated: bool,
 }
 

@@ -1,17 +1,18 @@
-//! A JSON Web Token is valid if it is for the crate `jsonwebtoken`, which signs it.
+//! A JSON Web Token must be valid if it is valid for the crate `jsonwebtoken`, which also signs it.
 //!
-//! The bytes: the algorithm and the settings, a place of the token in two bytes and the byte that comes there (none, if
-//! it is 0), and lines: the header, the claims (in which `$hash` is the SHA-256 of the body), and the body.
+//! Input: the algorithm and the settings, a position in the token (two bytes), the byte to write there (0 means none),
+//! and then lines: the header, the claims (in which `$hash` is the SHA-256 of the body), and the body.
 //!
 //! The crate is stricter for stated reasons:
-//! - A header with `crit` names extensions that must be understood. None is.
+//! - A header with `crit` names extensions that must be understood. The crate understands none.
 //! - `iss` is one text.
-//! - `iat` is a time that has come.
-//! - A time that this machine's clock cannot have does not count.
+//! - `iat` is not in the future.
+//! - A time that this machine's clock cannot show is ignored.
 //! - A token in a header has at most 16 KiB.
 //!
-//! It ignores what it does not use, so that a header may have members that `jsonwebtoken` cannot read, and of two of one
-//! name the last one counts (RFC 7515 and RFC 7519, section 4). The signature and the algorithm are still compared.
+//! The crate ignores members that it does not use. A header may therefore have members that `jsonwebtoken` cannot read,
+//! and if two members have the same name, the last one counts (RFC 7515 and RFC 7519, section 4). The signature and the
+//! algorithm are still compared.
 
 #![no_main]
 
@@ -73,12 +74,12 @@ fuzz_target!(|data: &[u8]| {
     compare(key, checks, &token, body);
 });
 
-/// The required claims of a token, besides the times.
+/// The claims that a token must have in addition to the times.
 #[derive(Clone, Copy)]
 struct Checks {
     /// The issuer and the audience.
     names: bool,
-    /// The hash of the body, which `jsonwebtoken` does not know.
+    /// The hash of the body. `jsonwebtoken` does not know this claim.
     hash: bool,
 }
 
@@ -97,7 +98,7 @@ fn compare(key: &Key, checks: Checks, token: &str, body: &[u8]) {
         .expect("a time")
         .as_secs_f64();
     if is_close(&claims, seconds) {
-        // Another second may have begun for `jsonwebtoken`, which reads the clock itself.
+        // A new second may have started for `jsonwebtoken`, which reads the clock itself.
         return;
     }
     let has_hash = !checks.hash || claims[HASH] == hex::encode(Sha256::digest(body));
@@ -129,9 +130,9 @@ fn compare(key: &Key, checks: Checks, token: &str, body: &[u8]) {
     }
 }
 
-/// Why the crate is stricter.
+/// Whether the crate has a reason to be stricter than `jsonwebtoken`.
 fn is_stricter(header: &Value, claims: &Value, checks: Checks, now: f64) -> bool {
-    /// More than the clock of this machine can have.
+    /// Later than the clock of this machine can show.
     const FOREVER: f64 = 9e18;
     let time = |name: &str| {
         claims

@@ -1,7 +1,7 @@
-//! Keys from a key URL, and certificates in a request, verify only what the right keys have signed.
+//! Keys from a key URL, and certificates in a request, verify only signatures of the right keys.
 //!
-//! The bytes: which of these, and its text. A chain is the day on which it is checked, since 1970, and the length of the
-//! first certificate, in two bytes each, and both certificates.
+//! Input: a byte that chooses one of the two, and its text. For a chain, the text is the day on which the chain is
+//! checked (days since 1970) and the length of the first certificate, in two bytes each, and then both certificates.
 
 #![no_main]
 
@@ -88,7 +88,7 @@ impl Signature {
     }
 }
 
-/// If the document has JSON Web Keys, they verify the same as with `jsonwebtoken`.
+/// If the document contains JSON Web Keys, they verify the same signatures as with `jsonwebtoken`.
 fn document(text: &[u8]) {
     static SIGNATURES: LazyLock<[Signature; 3]> = LazyLock::new(|| {
         [
@@ -123,8 +123,8 @@ impl Signature {
     }
 }
 
-/// The public keys of a set, or of a document that is one. `None` if there are keys of another form among them, or
-/// private ones.
+/// The public keys of a set, or the document if it is a key itself. `None` if there are keys of another form or private
+/// keys among them.
 fn json_web_keys(document: &Value) -> Option<Vec<DecodingKey>> {
     let keys = match document.get("keys") {
         Some(keys) => keys.as_array()?.iter().collect(),
@@ -138,7 +138,7 @@ fn json_web_keys(document: &Value) -> Option<Vec<DecodingKey>> {
     if document.get("public_keys").is_some() || keys.iter().any(|key| is_other(key)) {
         return None;
     }
-    // If `jsonwebtoken` may not know a member, only the key itself is read.
+    // If there may be a member that `jsonwebtoken` does not know, only the key itself is read.
     let members = ["kty", "crv", "x", "y", "n", "e"];
     let keys = keys.into_iter().filter_map(|key| {
         let key: BTreeMap<_, _> = members
@@ -151,7 +151,7 @@ fn json_web_keys(document: &Value) -> Option<Vec<DecodingKey>> {
     Some(keys.collect())
 }
 
-/// A chain that counts has the key that the root vouches for.
+/// If a chain is accepted, it has the key that the root vouches for.
 fn certificates(day: u16, first: &[u8], second: &[u8]) {
     static CHAIN: LazyLock<(X509Chain, Signature)> = LazyLock::new(|| {
         let root = APPLE.rfind("-----BEGIN CERTIFICATE-----").expect("a root");
@@ -172,7 +172,7 @@ fn certificates(day: u16, first: &[u8], second: &[u8]) {
     }
 }
 
-/// A certificate that is fetched, of SNS and of PayPal.
+/// A fetched certificate, as for SNS and PayPal.
 fn certificate(text: &[u8]) {
     static SIGNED: LazyLock<[(Provider, Parts, Bytes); 2]> =
         LazyLock::new(|| [signed("aws-sns"), signed("paypal")]);
@@ -187,7 +187,7 @@ fn certificate(text: &[u8]) {
     }
 }
 
-/// A request that the kit has signed.
+/// A request signed by the test kit.
 fn signed(name: &str) -> (Provider, Parts, Bytes) {
     let sender = senders()
         .iter()

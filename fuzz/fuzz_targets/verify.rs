@@ -1,8 +1,8 @@
-//! A preset takes no forged request for a delivery. Of a request that the kit has signed, and that is changed in one
-//! place, it takes what was signed or nothing. The layer calls its handler for what the preset takes, and for nothing
-//! else.
+//! A preset never accepts a forged request as a delivery. If the test kit has signed a request, and one place of it is
+//! then changed, the preset accepts what was signed, or nothing. The layer calls its handler exactly for the requests
+//! that the preset accepts.
 //!
-//! The bytes: the place of the preset in the list, whether the kit signs, five of the change, and the request.
+//! Input: the index of the preset in the list, whether the kit signs, five bytes for the change, and the request.
 
 #![no_main]
 
@@ -51,8 +51,8 @@ fn changed(sender: &Sender, head: Parts, body: Bytes, change: Change) {
         Err(VerifyError::Signature(SignatureError::NoMatch)) if provider.signs_body() => {
             panic!("{name}: the kit signs otherwise")
         }
-        // A handshake, or a request that has something that no signature makes right: another topic of SNS, or a wrong
-        // token in the URL.
+        // A handshake, or a request with content that no signature can make right: another SNS topic, or a wrong token
+        // in the URL.
         Ok(_) | Err(_) => return,
     };
     assert!(is_usable(before.id().as_str()), "{name}: {before:?}");
@@ -75,7 +75,7 @@ fn changed(sender: &Sender, head: Parts, body: Bytes, change: Change) {
             "{name}: another content"
         );
     }
-    // The id of a report of Adyen has a time that is not signed, which the documentation says.
+    // The id of an Adyen report contains a time that is not signed. The documentation says so.
     let is_report = name == "adyen" && before.id().as_str().starts_with("REPORT_AVAILABLE:");
     if provider.signs_delivery_id() && !is_report {
         assert_eq!(before.id(), after.id(), "{name}: another delivery id");
@@ -89,12 +89,12 @@ fn changed(sender: &Sender, head: Parts, body: Bytes, change: Change) {
     }
 }
 
-/// Of these, several bodies have one meaning: a form can be written in several ways.
+/// For these presets, several bodies mean the same, because a form can be written in several ways.
 fn is_form(name: &str) -> bool {
     ["braintree", "mandrill", "twilio"].contains(&name)
 }
 
-/// The layer looks at the head before it reads the body. It must not refuse what `verify` takes.
+/// The layer checks the head before it reads the body. It must not refuse what `verify` accepts.
 fn check_layer(sender: &Sender, head: &Parts, body: &[u8]) {
     let provider = &sender.provider;
     let is_delivery = delivery(provider, head, body, SystemTime::now()).is_some();

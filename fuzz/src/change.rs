@@ -3,7 +3,7 @@
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 
-/// One change of a signed request: what is changed, where, and the byte that comes there.
+/// One change of a signed request: what is changed, at which position, and the new byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     kind: u8,
@@ -22,7 +22,7 @@ impl Change {
         }
     }
 
-    /// Changes the request. What would not be a request is left as it is.
+    /// Changes the request. If the result would not be a request, leaves it unchanged.
     pub fn make(self, head: &mut Parts, body: &mut Vec<u8>) {
         match self.kind % 8 {
             0 => self.replace(body),

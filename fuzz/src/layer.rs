@@ -1,4 +1,4 @@
-//! A request at the layer, without a server.
+//! Sends a request to the layer, without a server.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};

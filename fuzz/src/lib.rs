@@ -16,12 +16,12 @@ pub use layer::is_handled;
 pub use request::read_request;
 pub use sender::{Sender, senders};
 
-/// The time of all that the targets sign, 2027-01-15: then an input has the same result each time.
+/// The time at which the targets sign, 2027-01-15. It is fixed, so that an input has the same result each time.
 pub fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }
 
-/// The rules of a delivery id (G2), read from the guarantee and not from the code.
+/// The rules for a delivery id (G2), written after the guarantee and not after the code.
 pub fn is_usable(id: &str) -> bool {
     !id.trim().is_empty() && id.len() <= 255 && !id.contains(char::is_control)
 }

@@ -1,11 +1,11 @@
-//! A request in bytes.
+//! Reads a request from bytes.
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request};
 
-/// A request as HTTP/1.1 writes it, with line breaks of one byte: `POST /path?query`, headers, an empty line and the
-/// body. What cannot be in a request is left out, so that any bytes are one.
+/// A request in the form of HTTP/1.1, with line breaks of one byte: `POST /path?query`, headers, an empty line and the
+/// body. Anything that cannot be in a request is left out, so any bytes give a request.
 pub fn read_request(text: &[u8]) -> (Parts, Bytes) {
     let (head, body) = split(text, b"\n\n").unwrap_or((text, b""));
     let mut lines = head.split(|byte| *byte == b'\n');

@@ -9,12 +9,12 @@ use idempotent_webhook::{Provider, Secret, VerifiedWebhook};
 
 use crate::support::{Case, cases_of, with_test_keys};
 
-/// A preset with the secret that its requests are signed with, and with another one.
+/// A preset with two secrets: one that its requests are signed with, and another one.
 pub struct Sender {
     pub provider: Provider,
     pub secret: Secret,
     pub layer: VerifiedWebhook,
-    /// None of the cases, which are the seeds, is signed with its secret.
+    /// No case is signed with the secret of this provider. The cases are the seeds.
     pub other: Provider,
 }
 
@@ -27,7 +27,8 @@ pub fn senders() -> &'static [Sender] {
 impl Sender {
     fn of(preset: &Preset) -> Self {
         let cases = cases_of(preset);
-        // The secret of the case that is marked as signing, as public keys do not sign, or else of the first one.
+        // The secret of the case that is marked as signing, because public keys cannot sign, or else the secret of the
+        // first case.
         let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());
         let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
         let case = accepted().find(signs).or_else(|| accepted().next());
@@ -35,7 +36,7 @@ impl Sender {
         let provider = |secret: &Secret| {
             with_test_keys(preset.provider(secret.clone()))
                 .public_url("https://example.com".parse().expect("a URL"))
-                // The layer has a clock of its own.
+                // The layer uses the real clock.
                 .tolerance(Tolerance::unlimited())
         };
         let secret = Secret::new(text.as_str()).expect("a secret");
@@ -64,8 +65,8 @@ fn is_signed(case: &Case, provider: &Provider) -> bool {
     matches!(verified, Ok(Verified::Delivery(_)))
 }
 
-/// Texts that may be secrets where a text is one: a key of another preset, or the text with another character in one
-/// place, beginning in the middle.
+/// Texts that may be secrets of the same form: a key of another preset, or the text with one character changed,
+/// starting in the middle.
 fn others(secret: &str) -> Box<dyn Iterator<Item = String> + '_> {
     if secret.starts_with("-----BEGIN") {
         let names = ["circle", "sendgrid", "wise", "wix"];

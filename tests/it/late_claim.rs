@@ -30,7 +30,7 @@ fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
     layer.late_claim().database_timeout(Duration::from_secs(20))
 }
 
-/// Claims, and writes one effect.
+/// Claims the delivery, and writes one effect.
 pub async fn begin_and_write(
     claim: LateClaim,
     delivery: Delivery,
@@ -40,7 +40,7 @@ pub async fn begin_and_write(
     Ok("done")
 }
 
-/// A process that keeps all, with nothing shared but the database.
+/// A process that keeps all deliveries, and shares nothing with others but the database.
 fn process_of<H, T>(pool: PgPool, handler: H) -> (Router, Recovery)
 where
     H: Handler<T, ()>,
@@ -57,7 +57,7 @@ where
 
 type Written = Pin<Box<dyn Future<Output = Result<&'static str, HandlerError>> + Send>>;
 
-/// A handler that waits at the gate before its claim: until then, the attempt holds no lock.
+/// A handler that waits at the gate before its claim. Until it claims, the attempt holds no lock.
 pub fn gated_late(
     way: Way,
 ) -> impl Fn(LateClaim, Delivery) -> Written + Clone + Send + Sync + 'static {
@@ -89,7 +89,7 @@ async fn l1_a_handler_begins_and_writes_once() {
     .await;
 }
 
-/// Many handlers that wait for an API leave the pool to further deliveries.
+/// Many handlers that wait for an API leave the pool to other deliveries.
 #[tokio::test]
 async fn l1_no_connection_is_held_before_begin() {
     let database = Database::new().await;
@@ -152,7 +152,7 @@ async fn l1_copies_in_one_process_wait_and_copies_elsewhere_lose_their_begin() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The handler can make it neither a failure nor a success.
+/// The handler can turn the lost `begin` into neither a failure nor a success.
 #[tokio::test]
 async fn l1_the_layer_answers_for_a_begin_that_was_lost() {
     for handled in [StatusCode::OK, StatusCode::IM_A_TEAPOT] {
@@ -231,7 +231,7 @@ async fn l1_a_success_that_has_not_taken_the_claim_is_a_warning() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// The sender learns nothing, the log says what to do, and nothing is written.
+/// Asserts that the answer reveals nothing to the sender, that the log gives the advice, and that nothing is written.
 async fn assert_told(app: TestApp, text: &str) {
     let log = logged(async {
         let sent = app.send(github("a", "{}")).await;
@@ -327,7 +327,7 @@ async fn l2_a_transaction_that_outlives_its_handler_is_not_acknowledged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The writes of its task would be lost.
+/// If a task still held the claim, the task's writes would be lost.
 #[tokio::test]
 async fn l2_a_claim_that_outlives_its_handler_is_not_acknowledged() {
     let (keep, kept) = oneshot::channel();
@@ -348,7 +348,7 @@ async fn l2_a_claim_that_outlives_its_handler_is_not_acknowledged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its work and the wait of a shutdown go on.
+/// The handler's work continues, and a shutdown waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn l2_a_sender_that_hangs_up_before_begin_changes_nothing() {
     let (mut gate, way) = gate();
@@ -357,7 +357,7 @@ async fn l2_a_sender_that_hangs_up_before_begin_changes_nothing() {
     let app = TestApp::github_with(set, gated_late(way)).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    // As a server drops it.
+    // A server drops the request like this.
     sent.abort();
     assert!(sent.await.unwrap_err().is_cancelled());
     let drained = tokio::spawn(layer.unwrap().drained());
@@ -373,7 +373,7 @@ async fn l2_a_sender_that_hangs_up_before_begin_changes_nothing() {
     assert_eq!(app.runs(), 1);
 }
 
-/// Such a failure would be counted, and kept.
+/// If it counted as a failure, it would be recorded and kept.
 #[tokio::test]
 async fn l2_a_wait_in_vain_is_not_a_handler_that_is_too_slow() {
     let set = |layer| late(layer).handler_timeout(Duration::from_millis(500));
@@ -389,7 +389,7 @@ async fn l2_a_wait_in_vain_is_not_a_handler_that_is_too_slow() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Nothing was claimed, so the layer claims.
+/// The handler has claimed nothing, so the layer claims the delivery.
 #[tokio::test]
 async fn l2_a_begin_that_is_cancelled_has_not_claimed() {
     let (mut gate, way) = gate();
@@ -416,7 +416,7 @@ async fn l2_a_begin_that_is_cancelled_has_not_claimed() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// The locks of a cancelled claim are free again, and its connection is not used again.
+/// A cancelled claim releases its locks, and its connection is not used again.
 #[tokio::test]
 async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     #[derive(Deserialize)]
@@ -444,20 +444,20 @@ async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     };
     let app = TestApp::github_with(set, handler).await;
     for number in 0..40 {
-        // A claim has about five, and fewer on a busy machine.
+        // A claim takes about five polls, and fewer on a busy machine.
         let polls = number % 8;
         let body = format!(r#"{{"number":{number},"polls":{polls}}}"#);
         let sent = app.send(github(&number.to_string(), body)).await;
         assert_eq!(sent, answer(200, "processed", "done"), "{polls}");
     }
-    // Both have happened.
+    // Some claims succeeded, and some were cancelled.
     let claimed = claimed.load(Ordering::Relaxed);
     assert!((1..40).contains(&claimed), "{claimed}");
     app.database.until(NO_ADVISORY_LOCK).await;
     assert_rows!(app.database, claims: 40, effects: 0);
 }
 
-/// Each attempt repeats the handler's work before its claim.
+/// Each attempt repeats the work that the handler does before its claim.
 #[tokio::test]
 async fn r7_a_begin_that_fails_counts_as_an_attempt() {
     let (mut gate, way) = gate();
@@ -484,7 +484,7 @@ async fn r7_a_begin_that_fails_counts_as_an_attempt() {
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 
-    // Of recovery, too: it is dead once its schedule is over, and not run again and again.
+    // This also applies to recovery attempts: after the schedule, the delivery is dead, and is not run again and again.
     let pending = app.database.another_pool(1).await;
     let mut holder = pending.begin().await.unwrap();
     holder
@@ -543,7 +543,7 @@ async fn l3_what_fails_before_begin_is_kept_and_runs_again() {
     }
 }
 
-/// No lock shows that the handler runs: the heartbeat of its process does.
+/// No lock shows that the handler is running. Only the heartbeat of its process does.
 #[tokio::test(flavor = "multi_thread")]
 async fn l3_a_handler_that_has_not_begun_is_taken_over_only_once_its_process_is_gone() {
     let (mut gate, way) = gate();
@@ -563,7 +563,7 @@ async fn l3_a_handler_that_has_not_begun_is_taken_over_only_once_its_process_is_
     gate.reached().await;
     let (other, recovery) = process_of(database.pool.clone(), begin_and_write);
     let task = recovery.spawn(other);
-    // Longer than a process may be silent.
+    // Longer than a process may go without a heartbeat.
     tokio::time::sleep(Duration::from_secs(8)).await;
     assert_rows!(database, claims: 0, effects: 0);
     process.shutdown_background();
@@ -590,7 +590,8 @@ async fn l3_an_attempt_whose_delivery_was_taken_over_cannot_begin() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The last statement decides the answer: after a 2xx for a delivery that is not kept, nobody would hear of it again.
+/// The last statement decides the answer. After a 2xx for a delivery that is not kept, neither the provider nor
+/// recovery would run it again.
 #[tokio::test]
 async fn r14_what_an_operator_changes_in_the_handler_decides_the_answer() {
     #[derive(Clone, Copy, PartialEq)]
@@ -666,7 +667,7 @@ async fn l3_a_copy_of_what_is_reprocessed_knows_of_it() {
     assert_rows!(app.database, claims: 1, effects: 2);
 }
 
-/// Its handler asks whether it is processed again, and was answered that it is not.
+/// The handler has asked whether the delivery is being reprocessed, and the answer was no.
 #[tokio::test(flavor = "multi_thread")]
 async fn l3_an_attempt_that_does_not_know_of_a_reprocess_cannot_begin() {
     let handler = async |claim: LateClaim, delivery: Delivery| {
@@ -707,7 +708,7 @@ async fn l3_an_attempt_that_does_not_know_of_a_reprocess_cannot_begin() {
     assert_rows!(app.database, claims: 2, effects: 4);
 }
 
-/// It would hold the claim for as long as the task likes.
+/// The transaction would hold the claim for as long as the task keeps it.
 #[tokio::test(flavor = "multi_thread")]
 async fn l2_a_begin_that_outlives_its_handler_holds_no_claim() {
     let (mut busy, handler) = failing_behind_gate();
@@ -751,7 +752,7 @@ async fn l2_a_begin_that_outlives_its_handler_holds_no_claim() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// As the guide has it: fetch, begin, advance.
+/// The sequence from the guide: fetch, begin, advance.
 #[tokio::test]
 async fn l2_thin_events_in_any_order_end_at_the_newest_state() {
     #[derive(Deserialize)]
@@ -785,7 +786,8 @@ async fn l2_thin_events_in_any_order_end_at_the_newest_state() {
     assert_rows!(app.database, claims: 4, effects: 1);
 }
 
-/// Claims late, one at a time for each object, in processes with these pools. The endpoint is one of its own.
+/// Claims late, and handles one delivery at a time for each object, in processes that use these pools. It has an
+/// endpoint of its own.
 pub async fn works_on(database: &Database, pools: [PgPool; 2]) {
     let before = database.rows().await;
     let routers = pools.map(|pool| {

@@ -1,4 +1,4 @@
-//! The guarantees, on a real Postgres. Each test asserts the status and the rows.
+//! Tests of the guarantees, on a real Postgres. Each test asserts the status and the rows.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! One at a time for each object: `serialize_by`.
+//! One delivery at a time for each object: `serialize_by`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ async fn o_deliveries_of_one_object_wait_for_each_other_in_a_process_without_a_c
     let same: Vec<_> = (0..10)
         .map(|n| spawn_send(&app.router, push(&n.to_string(), "main")))
         .collect();
-    // A delivery of another object does not wait, nor one without an object.
+    // A delivery of another object does not wait, and neither does a delivery without an object.
     let other = spawn_send(&app.router, push("b", "side"));
     gate.reached().await;
     let none = spawn_send(&app.router, github("c", "{}"));
@@ -63,7 +63,7 @@ async fn o_deliveries_of_one_object_wait_for_each_other_in_a_process_without_a_c
     assert_rows!(app.database, claims: 13, effects: 13);
 }
 
-/// Another delivery than the one that it waits for: if its attempt ended with its sender, it would be lost.
+/// The delivery waits for a different one, so if its attempt ended when the sender hangs up, it would be lost.
 #[tokio::test]
 async fn g8_a_sender_that_hangs_up_during_the_wait_for_an_object_loses_nothing() {
     let (mut gate, handler) = gated();
@@ -84,7 +84,7 @@ async fn g8_a_sender_that_hangs_up_during_the_wait_for_an_object_loses_nothing()
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Its failure needs none of the places for deliveries.
+/// Recording the failure needs none of the connections that are for deliveries.
 #[tokio::test]
 async fn r1_a_delivery_that_finds_no_place_for_its_claim_is_kept() {
     let (mut gate, handler) = gated();
@@ -109,7 +109,7 @@ async fn r1_a_delivery_that_finds_no_place_for_its_claim_is_kept() {
 
 #[tokio::test]
 async fn o_deliveries_of_one_object_wait_for_each_other_over_processes() {
-    // After a success and after a failure.
+    // The first delivery fails, or it succeeds.
     for fails in [false, true] {
         let app = TestApp::github_with(by_ref, write_effect).await;
         let (mut gate, there) = if fails {
@@ -124,7 +124,7 @@ async fn o_deliveries_of_one_object_wait_for_each_other_over_processes() {
         let second = spawn_send(&app.router, push("b", "main"));
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
         assert_eq!(app.runs(), 1);
-        // It holds no lock that anything else needs.
+        // The waiting delivery holds no lock that anything else needs.
         assert_eq!(
             app.send(push("c", "side")).await,
             answer(200, "processed", "done")
@@ -157,7 +157,7 @@ async fn o_the_wait_is_bounded_in_a_process_and_over_processes() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Postgres may have granted the lock to its session just as the wait timed out.
+/// Postgres may have granted the lock to the session just when the wait timed out.
 #[tokio::test]
 async fn o_a_wait_in_vain_leaves_its_connection_to_nobody() {
     let (mut gate, handler) = gated();
@@ -198,7 +198,7 @@ async fn o_a_wait_that_loses_its_connection_goes_on_on_another_one() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// An object that cannot be read may be the same one.
+/// Objects that cannot be read may be the same object.
 #[tokio::test]
 async fn o_objects_that_cannot_be_read_are_one() {
     let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
@@ -216,7 +216,7 @@ async fn o_objects_that_cannot_be_read_are_one() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The snapshot of a transaction that has waited is older than the commit that it has waited for.
+/// The snapshot of a transaction that has waited is older than the commit for which it waited.
 #[tokio::test]
 async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
     async fn count(mut tx: DedupeTx, delivery: Delivery) -> Result<String, HandlerError> {
@@ -238,7 +238,7 @@ async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
             presets::github(secret()),
         ));
         let there = Router::new().route("/", post(count).layer(layer));
-        // The first delivery of a process registers it.
+        // The first delivery of a process registers the process.
         assert_eq!(
             send(&there, push("0", "side")).await,
             answer(200, "processed", "0")
@@ -258,7 +258,7 @@ async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
     }
 }
 
-/// Each is higher by one than all that were committed before.
+/// Each delivery inserts a number that is one higher than the highest committed number.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
     const DELIVERIES: usize = 400;
@@ -284,10 +284,11 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
             .await;
         let mut routers = Vec::new();
         for _ in 0..2 {
-            // Each statement is parsed again, and its snapshot is from the parse: a round trip before its lock.
+            // Each statement is parsed again, and its snapshot is taken at the parse, which is one round trip before
+            // its lock.
             let options = app.database.options().statement_cache_capacity(0);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
-            // The last one waits for all others.
+            // The last delivery waits for all others.
             let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
             let layer = by_ref(layer)
                 .database_timeout(MINUTE)
@@ -307,8 +308,8 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
     }
 }
 
-/// A way to Postgres on which a host is lost once it has sent `last`: what it sends after that does not arrive, and
-/// Postgres does not learn that it is gone.
+/// A connection to Postgres whose host disappears once it has sent `last`. What it sends afterwards does not arrive,
+/// and Postgres does not notice.
 async fn lost_after(database: &Database, last: &'static str) -> PgConnectOptions {
     let options = database.options();
     let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
@@ -369,7 +370,7 @@ async fn o_a_host_that_is_lost_after_its_wait_does_not_hold_the_object() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// It was processed before, whatever becomes of its object.
+/// The delivery has been processed before, regardless of its object.
 #[tokio::test]
 async fn o_a_duplicate_is_one_although_its_object_is_busy() {
     let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
@@ -391,7 +392,7 @@ async fn o_a_duplicate_is_one_although_its_object_is_busy() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Those that have waited would hand the lock round among themselves.
+/// Otherwise, the deliveries that have waited would pass the lock around among themselves.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_many_processes_at_a_higher_isolation_level_do_not_hold_each_other_up() {
     for level in ["repeatable read", "serializable"] {
@@ -422,7 +423,7 @@ async fn o_many_processes_at_a_higher_isolation_level_do_not_hold_each_other_up(
     }
 }
 
-/// It would get the lock of the session, and nobody would give that up.
+/// Otherwise, the session would get the lock, and nothing would release it.
 #[tokio::test]
 async fn o_a_wait_that_is_cancelled_keeps_no_object() {
     let (mut gate, handler) = gated();
@@ -448,7 +449,7 @@ async fn o_a_wait_that_is_cancelled_keeps_no_object() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// It holds a place that deliveries of other objects could have.
+/// While an attempt in the background waits, it holds a slot that deliveries of other objects could use.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_an_attempt_in_the_background_waits_for_a_moment_only() {
     for is_elsewhere in [false, true] {
@@ -489,7 +490,7 @@ async fn waits_for_a_moment_only(is_elsewhere: bool) {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A kept request has only named headers.
+/// Only the headers that are named are kept with a request.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_an_object_in_a_header_is_kept() {
     let header = || -> axum::http::HeaderName { "x-object".parse().unwrap() };
@@ -521,7 +522,7 @@ async fn o_an_object_of_a_signature_is_refused() {
     let _ = layer.serialize_by(Source::signed_time().or(Source::json("$.ref".parse().unwrap())));
 }
 
-/// Two accounts may name their objects alike.
+/// Two accounts may use the same names for their objects.
 #[tokio::test]
 async fn o_tenants_with_ids_of_their_own_have_objects_of_their_own() {
     for separate in [true, false] {
@@ -562,7 +563,7 @@ async fn o_tenants_with_ids_of_their_own_have_objects_of_their_own() {
     }
 }
 
-/// The objects of the deliveries in their handlers: no second delivery of an object may be there.
+/// The objects whose deliveries are in their handlers. No object may have two deliveries in their handlers.
 #[derive(Clone, Default)]
 struct Running(Arc<Mutex<HashSet<String>>>);
 
@@ -594,7 +595,7 @@ async fn o_of_a_thousand_deliveries_to_two_processes_no_two_of_one_object_overla
             running.clone().handle(tx, delivery, body)
         }
     };
-    // All at once: the last one of an object waits for those before it, and for the pool.
+    // All deliveries are sent at once. The last delivery of an object waits for those before it, and for the pool.
     let set = |layer| {
         let patient = Duration::from_secs(120);
         by_ref(layer)
@@ -621,7 +622,7 @@ async fn o_of_a_thousand_deliveries_to_two_processes_no_two_of_one_object_overla
     assert_rows!(app.database, claims: 1000, effects: 1000);
 }
 
-/// Deliveries that wait without success are kept, or due again.
+/// A delivery whose wait times out is kept, or due again.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_of_many_of_one_object_none_is_lost() {
     none_is_lost(keep, "kept").await;
@@ -652,7 +653,7 @@ async fn none_is_lost(way: fn(&Recovery) -> Keep, outcome: &str) {
             _ => panic!("{sent:?}"),
         }
     }
-    assert!(over > 0, "none had to wait for longer than it may");
+    assert!(over > 0, "no delivery has reached its time limit");
     app.database
         .run("update idempotent_webhook.kept_deliveries set next_attempt_at = now()")
         .await;

@@ -1,4 +1,4 @@
-//! Canaries: who can make one, and requests that are none.
+//! Canaries: who can make one, and requests that are not canaries.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use idempotent_webhook::{Provider, Secret};
 
 use crate::support::{a_secret_of, verify, with_test_keys};
 
-/// The whole body.
+/// The whole body of a canary.
 const MARK: &[u8] = b"\"idempotent-webhook-canary\"";
 
 fn provider(preset: &Preset) -> Provider {
@@ -40,7 +40,7 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
                 if provider.signs_body() {
                     not_possible.push(name);
                 }
-                // Nor by hand.
+                // A canary cannot be made by hand either.
                 if let Ok(request) = TestDelivery::new(&provider).body(MARK).try_request() {
                     let verified = verify(&provider, request);
                     assert!(!matches!(verified, Ok(Verified::Canary)), "{name}");
@@ -50,7 +50,7 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
         };
         let request: Request<Bytes> = canary.request();
         assert_eq!(request.body(), MARK, "{name}");
-        // A replay is one, too.
+        // A replay of a canary is a canary, too.
         for _ in 0..2 {
             let verified = verify(&provider, request.clone());
             assert!(
@@ -61,7 +61,7 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
         let refused =
             |request| matches!(verify(&provider, request), Err(VerifyError::Signature(_)));
         assert!(refused(canary.unsigned().request()), "{name}");
-        // Its signature is for nothing else, and nothing else's is for it.
+        // The signature of a canary fits no other body, and no other signature fits a canary.
         assert!(refused(with_body(&request, b"{}")), "{name}");
         let delivery = TestDelivery::new(&provider).at(SystemTime::now());
         assert!(refused(with_body(&delivery.request(), MARK)), "{name}");
@@ -70,7 +70,7 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
             assert!(refused(canary.expired().request()), "{name}");
         }
     }
-    // They sign a part of a body that has a form of its own.
+    // These providers sign a part of a body that has a form of its own.
     assert_eq!(not_possible, ["braintree", "linear", "maxio", "wix", "x"]);
 }
 
@@ -101,7 +101,7 @@ fn deploy_3_nobody_makes_a_canary_with_another_secret() {
     }
 }
 
-/// Whatever its headers are, and whatever it says about canaries.
+/// A delivery is not a canary, regardless of its headers and of what it says about canaries.
 #[test]
 fn deploy_3_a_delivery_is_no_canary() {
     for preset in presets::ALL {

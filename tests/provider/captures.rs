@@ -50,13 +50,13 @@ fn json_of(capture: &Capture) -> Value {
     serde_json::from_str(&body_of(capture)).unwrap()
 }
 
-/// The replacement of a text of a member.
+/// The pseudonym of a text in a member of this name.
 fn text(name: &str, text: &str) -> String {
     let capture = captured(json!({ name: text }).to_string());
     json_of(&capture)[name].as_str().unwrap().to_owned()
 }
 
-/// Letters by `a` and `A`, digits by `0`.
+/// Replaces letters by `a` and `A`, and digits by `0`.
 fn shape(text: &str) -> String {
     let kind = |char: char| match char {
         'a'..='z' => 'a',
@@ -253,7 +253,7 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
         (1..=12).contains(&parts[1]) && (1..=28).contains(&parts[2]),
         "{birth}"
     );
-    // Those that fit into 32 bits still do.
+    // Numbers that fit into 32 bits still fit.
     for id in [1_u32, 9, 10, 2_147_483_647, 4_294_967_295] {
         let capture = captured(json!({ "id": id }).to_string());
         let read: u64 = json_of(&capture)["id"].as_u64().unwrap();
@@ -267,7 +267,7 @@ fn z3_what_a_program_reads_can_be_read_as_before() {
     );
 }
 
-/// Whatever a number is called, it is about what it is in.
+/// What a number identifies depends on the objects around it, regardless of its own name.
 #[test]
 fn z3_what_is_identifying_comes_down_from_parents() {
     let body = r#"{
@@ -333,7 +333,7 @@ fn z3_phone_numbers_hosts_and_dates_are_found_within_a_text() {
     assert_eq!(replaced.matches(".example").count(), 2, "{replaced}");
     let date = text("birth_date", "1979-05-03");
     assert!(found(&date), "{date}: {replaced}");
-    // The same word has the same pseudonym, wherever it is.
+    // The same word has the same pseudonym everywhere.
     let phone = text("phone", "+49 151 23456789");
     let host = text("url", "https://shop.lovelace.org/").replace("https://", "");
     let mail = text("email", "ada@lovelace.org");
@@ -348,7 +348,7 @@ fn z3_phone_numbers_hosts_and_dates_are_found_within_a_text() {
     );
     let capture = captured(r#"{"phone": 4915123456789}"#);
     assert_eq!(json_of(&capture)["phone"].to_string(), digits(&phone));
-    // What is a date at its begin, and nothing else.
+    // Only the start of the text is a date.
     let date = text("updated", "2024-05-01 0151-2345678");
     assert!(
         !date.contains("2345678") && !date.contains("2024-05-01"),
@@ -368,7 +368,8 @@ fn z3_phone_numbers_hosts_and_dates_are_found_within_a_text() {
     }
 }
 
-/// By as many keys as there are, or else a guess about one of two letters is one about both.
+/// There are as many keys as there are letters. With a single key, a guess about one of two letters
+/// would also reveal the other.
 #[test]
 fn z3_one_letter_shows_nothing_but_that_it_is_one() {
     let mut after_f = std::collections::BTreeSet::new();
@@ -380,7 +381,7 @@ fn z3_one_letter_shows_nothing_but_that_it_is_one() {
         assert!(letter("a").is_ascii_uppercase() && letter("a") != letter("b"));
         after_f.insert((26 + letter("b") - letter("a")) % 26);
     }
-    // Of 25. Fewer than 20 come once in a million times.
+    // Out of 25 possible values. Fewer than 20 come up once in a million runs.
     assert!(after_f.len() > 19, "{after_f:?}");
 }
 
@@ -405,7 +406,7 @@ fn z3_joins_survive() {
     assert_eq!(body["text"], body["id"].to_string());
     let first = body["first"].as_str().unwrap();
     assert!(body["name"].as_str().unwrap().starts_with(first));
-    // With another key, all of it is different.
+    // With another key, every pseudonym is different.
     let other = Pseudonyms::new().capture(&stripe(), &post(r#"{"a":"cus_9s6XKzkNRiz8i3"}"#));
     assert_ne!(json_of(&other.unwrap())["a"], customer);
 }
@@ -541,7 +542,7 @@ fn z3_only_headers_that_are_needed_stay_and_no_signature() {
     );
 }
 
-/// A handler may read the payload by it.
+/// A handler may need this version to read the payload.
 #[test]
 fn z3_the_header_with_the_version_stays() {
     let cal = presets::cal(Secret::new("a secret").unwrap());
@@ -580,13 +581,13 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
     assert_eq!(refused(&post(large)), "its body is larger than 2 MiB");
     let deep = "[".repeat(200) + &"]".repeat(200);
     assert_eq!(refused(&post(deep)), "its JSON is nested too deep");
-    // Far deeper, and it does not end the process.
+    // This is nested far deeper, and must not crash the process.
     assert!(!refused(&post("[".repeat(1_000_000))).is_empty());
     assert!(!refused(&post(r#"{"a":"\ud800"}"#)).is_empty());
     assert_eq!(body_of(&captured("")), "");
 }
 
-/// Presets without a capture, or that need more.
+/// Presets that cannot be captured, or that need more.
 const NOT_CAPTURED: [(&str, &str); 3] = [
     (
         "apple-app-store",
@@ -596,11 +597,11 @@ const NOT_CAPTURED: [(&str, &str); 3] = [
     ("wix", "its body is neither JSON nor a form"),
 ];
 
-/// Cases without a capture either, or that the kit does not sign as they were.
+/// Further cases that cannot be captured, or that the kit does not sign as they were.
 const FURTHER_CASES: [(&str, &str); 7] = [
-    // It signs one item.
+    // The kit signs only one item.
     ("adyen", "two-items"),
-    // It covers each header.
+    // The kit covers each header.
     ("coinbase", "id-not-covered"),
     ("coinbase", "no-id-covered"),
     // These are neither JSON nor a form.
@@ -610,7 +611,7 @@ const FURTHER_CASES: [(&str, &str); 7] = [
     ("svix", "not-json"),
 ];
 
-/// As the documentation has it.
+/// The pseudonyms of a preset, as the documentation recommends them.
 fn pseudonyms_for(preset: &str) -> Pseudonyms {
     match preset {
         "aws-sns" => keyed().keep("TopicArn").keep("SigningCertURL"),
@@ -619,7 +620,7 @@ fn pseudonyms_for(preset: &str) -> Pseudonyms {
     }
 }
 
-/// A delivery of the preset through a file, and signed again.
+/// Writes a delivery of the preset to a file, reads it back, and signs it again.
 fn through_a_file(provider: &Provider, request: &Request<Bytes>) -> Result<Request<Bytes>, String> {
     let capture = pseudonyms_for(provider.name())
         .capture(provider, request)
@@ -632,7 +633,7 @@ fn through_a_file(provider: &Provider, request: &Request<Bytes>) -> Result<Reque
         .map_err(|error| error.to_string())
 }
 
-/// The event type of a delivery through a file, if it is one still.
+/// The event type of a delivery that went through a file, if it is still a delivery.
 fn event_type_through(
     provider: &Provider,
     request: &Request<Bytes>,
@@ -672,7 +673,7 @@ fn z3_a_capture_of_each_preset_has_an_id_and_the_event_type() {
     assert_eq!(differ, known);
 }
 
-/// Cases of `tests/vectors` as providers send them.
+/// Uses the cases of `tests/vectors` as requests that providers send.
 #[test]
 fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
     let (mut captured, mut differ) = (0, BTreeMap::new());
@@ -685,7 +686,7 @@ fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
             }
             let body = Bytes::from(case.body().unwrap());
             let mut request = Request::from_parts(case.head().unwrap(), body);
-            // The cases have only what is signed.
+            // The cases have only the headers that are signed.
             if ["braintree", "kofi", "mandrill", "twilio"].contains(&name) {
                 request.headers_mut().entry(CONTENT_TYPE).or_insert(FORM);
             }
@@ -735,7 +736,7 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Arrays and objects by their sizes, and the kind of each value.
+/// Replaces arrays and objects by their sizes, and each value by its kind.
 fn structure(value: &Value) -> Value {
     match value {
         Value::Array(elements) => elements.iter().map(structure).collect(),
@@ -761,7 +762,7 @@ proptest! {
         prop_assert_eq!(again.to_bytes(), capture.to_bytes());
     }
 
-    /// Whatever they are, and however short.
+    /// Pseudonyms differ regardless of what the texts are, even if they are short.
     #[test]
     fn z3_different_texts_get_different_pseudonyms(
         one in "[a-zA-Z0-9_. @+-]{1,12}|[0-9]{1,4}|[a-f0-9]{16}|.{1,6}",
@@ -782,7 +783,7 @@ proptest! {
         prop_assert!(read["ids"][1].is_u64());
     }
 
-    /// Whatever the bytes are.
+    /// This holds for any bytes.
     #[test]
     fn z3_no_body_ends_the_process(body in proptest::collection::vec(any::<u8>(), 0..100)) {
         let _ = keyed().capture(&stripe(), &post(body.clone()));
@@ -792,7 +793,7 @@ proptest! {
     }
 }
 
-/// All texts of four digits: a permutation of them.
+/// Over all texts of four digits, the pseudonyms are a permutation.
 #[test]
 fn z3_pseudonyms_are_a_permutation() {
     let texts: Vec<String> = (0..10_000).map(|number| format!("{number:04}")).collect();
@@ -805,7 +806,7 @@ fn z3_pseudonyms_are_a_permutation() {
     assert!(replaced == texts);
 }
 
-/// An id of a custom provider is in a member that no rule knows.
+/// The id of a custom provider is in a member that no rule knows.
 #[test]
 fn z3_the_event_type_of_a_custom_provider_stays_wherever_it_is() {
     let path = |path: &str| -> JsonPath { path.parse().unwrap() };
@@ -824,7 +825,7 @@ fn z3_the_event_type_of_a_custom_provider_stays_wherever_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = capture.write_to(folder.path()).unwrap();
     assert!(file.ends_with("order_completed.http"));
-    // Another file system would take a capital for the same.
+    // The file names must differ even on a file system that ignores case.
     let body = r#"{"nr":"a-1","what":"order completed"}"#;
     let capture = keyed().capture(&provider, &post(body)).unwrap();
     let second = capture.write_to(folder.path()).unwrap();

@@ -1,5 +1,5 @@
-//! Payloads of public repositories, which `tests/corpora/payloads.json` lists: what the presets make of them, if the
-//! folder that `WEBHOOK_CORPORA` names has the repositories.
+//! Payloads of public repositories, which `tests/corpora/payloads.json` lists. If the folder that `WEBHOOK_CORPORA`
+//! names has the repositories, these tests check what the presets make of the payloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use crate::support::{a_secret_of, verify, with_test_keys};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Corpus {
-    /// On GitHub.
+    /// The name of the repository on GitHub.
     repository: String,
     commit: String,
     licence: String,
@@ -34,7 +34,7 @@ struct Corpus {
 #[serde(deny_unknown_fields)]
 struct Payload {
     path: String,
-    /// What is not in the body.
+    /// Values that are not in the body.
     #[serde(default)]
     headers: BTreeMap<String, String>,
     /// The event type, and its action after a dot.
@@ -73,7 +73,7 @@ impl Payload {
         delivery.request()
     }
 
-    /// Why the preset makes something else of it, if it does.
+    /// How the result of the preset differs from the expected one, if it does.
     async fn difference(&self, provider: &Provider, body: &[u8]) -> Option<String> {
         let delivery = match verify(provider, self.request(provider, body)) {
             Ok(Verified::Delivery(delivery)) => delivery,

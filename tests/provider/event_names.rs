@@ -1,4 +1,4 @@
-//! Names of events: which ones a preset's events can have, and that two kinds of events do not have one name.
+//! Event names: which names the events of a preset can have, and that two kinds of events do not share a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use idempotent_webhook::{Events, Provider, VerifiedWebhook};
 use super::corpora;
 use crate::support::{Case, a_secret_of, action_of, cases_of, with_test_keys};
 
-/// Their senders choose the names, or an administrator does.
+/// For these presets, the sender or an administrator chooses the names.
 const CHOSEN_BY_SENDERS: [&str; 8] = [
     "azure-event-grid",
     "cloudevents",
@@ -23,7 +23,8 @@ const CHOSEN_BY_SENDERS: [&str; 8] = [
     "zendesk",
 ];
 
-/// Presets that were without a form, and took each name with a dot. None of their events has one.
+/// Presets that once had no form for their names, and accepted each name with a dot. None of their events has a dot in
+/// its name.
 const WITHOUT_DOTS: [&str; 40] = [
     "alchemy",
     "apple-app-store",
@@ -72,7 +73,7 @@ fn provider(preset: &Preset) -> Provider {
         .public_url("https://example.com".parse().unwrap())
 }
 
-/// The layer's message about a name that it refuses.
+/// The layer's error message for a name that it refuses.
 fn refusal(provider: &Provider, name: &str) -> Option<String> {
     let layer = || VerifiedWebhook::new("test", provider.clone()).only([name]);
     let panic = catch_unwind(AssertUnwindSafe(layer)).err()?;
@@ -80,7 +81,7 @@ fn refusal(provider: &Provider, name: &str) -> Option<String> {
 }
 
 impl Case {
-    /// The type of the event with its action, if the case is authentic and has a type.
+    /// The event type with its action, if the case is authentic and has an event type.
     pub(super) fn event_name(&self, preset: &Preset) -> Option<String> {
         let (head, body) = (self.head().ok()?, self.body().ok()?);
         let provider = self.provider(preset).ok()?;
@@ -97,7 +98,7 @@ impl Case {
     }
 }
 
-/// V2: with the action, where a preset has one.
+/// V2: the name includes the action, if the preset has one.
 #[test]
 fn an_event_has_the_name_that_its_case_expects() {
     let mut asserted = 0;
@@ -119,7 +120,7 @@ fn an_event_has_the_name_that_its_case_expects() {
     assert!(asserted > 20, "{asserted}");
 }
 
-/// The names of the cases and of foreign payloads.
+/// The event names in the cases and in foreign payloads.
 fn names_of(preset: &Preset) -> BTreeSet<String> {
     let cases = cases_of(preset);
     let of_cases = cases.iter().filter_map(|case| case.event_name(preset));
@@ -153,7 +154,8 @@ fn no_name_that_an_event_has_is_refused() {
     }
 }
 
-/// How the letters are written, and what is between words. Where a name is in camel case, another one may have no capital.
+/// How the letters are written, and what stands between words. If one name is in camel case, another name may have no
+/// capital letter.
 fn forms(name: &str) -> Vec<(bool, bool, BTreeSet<char>)> {
     let separators = name.chars().filter(|c| !c.is_alphanumeric());
     let separators: BTreeSet<_> = separators.collect();
@@ -169,7 +171,7 @@ fn forms(name: &str) -> Vec<(bool, bool, BTreeSet<char>)> {
     forms
 }
 
-/// V1: the events of such a name would be ignored from the first deploy.
+/// V1: events with such a name would be ignored from the first deploy on.
 #[test]
 fn a_name_is_refused_if_no_event_has_its_case_and_its_separator() {
     let mut refused = 0;
@@ -181,7 +183,7 @@ fn a_name_is_refused_if_no_event_has_its_case_and_its_separator() {
         names.extend(provider.description().event_names.iter().cloned());
         let mut seen: BTreeSet<_> = names.iter().flat_map(|name| forms(name)).collect();
         if preset.name() == "shopify" {
-            // Four of its topics, and no other name.
+            // Four of Shopify's topics have names of this form, and no other event has.
             seen.extend(forms("customer.tags_added"));
             assert!(refusal(&provider, "order.tags_created").is_some());
         }
@@ -260,7 +262,7 @@ fn the_form_that_is_right_is_named() {
     }
 }
 
-/// T1: `webhook doctor` asks the same.
+/// T1: `webhook doctor` asks the same question.
 #[test]
 fn each_list_of_names_is_checked_alike() {
     let shopify = provider(presets::by_name("shopify").unwrap());
@@ -298,7 +300,7 @@ fn each_list_of_names_is_checked_alike() {
     }
 }
 
-/// What the last word of the name of a member or a header is, if it may say what kind of event it is.
+/// The last words of member and header names that may say what kind of event it is.
 const KINDS: [&str; 14] = [
     "action",
     "category",
@@ -316,11 +318,11 @@ const KINDS: [&str; 14] = [
     "subtype",
 ];
 
-/// Members that differ between events of one name, which are of one kind.
+/// Members that differ between events of one name, although these events are of one kind.
 const NOT_KINDS: [(&str, &str); 2] = [
-    // It says what the request is: an event, or a question whether it is expected.
+    // This header says whether the request is an event, or asks whether events are expected.
     ("azure-event-grid", "aeg-event-type"),
-    // The header counts, which is signed by itself.
+    // The header decides, and it is signed by itself.
     ("coinbase", "$.eventType"),
 ];
 
@@ -357,7 +359,7 @@ fn kinds(case: &Case) -> BTreeMap<String, String> {
     kinds
 }
 
-/// A handler gets the events that it is for, and a reported type has a meaning.
+/// A handler gets only the events that it is for, and a reported event type has a clear meaning.
 #[test]
 fn two_kinds_of_events_of_a_preset_do_not_have_one_name() {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Presets whose keys are fetched: which address is asked, and that a test can sign with a private key.
+//! Presets whose keys are fetched: which address is asked for a key, and that a test can sign with a private key.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use idempotent_webhook::{Provider, Secret};
 
 use crate::support::{cases_of, verify};
 
-/// The private key among the cases of a preset, and its public ones.
+/// The private key among the cases of a preset, and the public keys that belong to it.
 fn keys(preset: &str) -> [KeySource; 2] {
     let cases = cases_of(presets::by_name(preset).unwrap());
     [["private-key", "region-private-key"], ["good", "region-us"]].map(|names| {
@@ -27,7 +27,7 @@ fn provider(preset: &str, secret: &str) -> Provider {
     preset.provider(Secret::new(secret).unwrap())
 }
 
-/// Each preset with one of its secrets, and what the address that is asked begins with.
+/// Each preset with one of its secrets, and the start of the address that is asked for its keys.
 const FETCHED: [(&str, &str, &str); 8] = [
     (
         "ebay",
@@ -111,7 +111,7 @@ fn keys_are_asked_of_the_provider_alone() {
     }
 }
 
-/// Whoever has a key of fal's other customers cannot have it: fal signs for all of them with the same.
+/// fal signs for all its customers with the same key, so the signature alone does not show for whom a request is.
 #[test]
 fn a_request_of_fal_to_another_customer_is_refused() {
     let [private, _] = keys("fal");
@@ -124,7 +124,7 @@ fn a_request_of_fal_to_another_customer_is_refused() {
     ));
 }
 
-/// The id of a message is unique for its topic only.
+/// The id of a message is unique only within its topic.
 #[test]
 fn one_message_id_of_two_subscriptions_of_pub_sub_is_two_deliveries() {
     let private = KeySource::given(include_str!("../keys/rsa.pem")).unwrap();

@@ -1,4 +1,4 @@
-//! Handshakes and answers: given by the layer before anything is claimed, so without a database.
+//! Handshakes and other answers that the layer gives before it claims anything, so that no database is needed.
 
 use std::convert::Infallible;
 use std::future::Ready;
@@ -28,8 +28,8 @@ fn secret() -> Secret {
     Secret::new("a secret").unwrap()
 }
 
-/// Calls the layer, and the one that only verifies, which answers alike. Nothing reaches the handler, and no
-/// connection can be made.
+/// Calls the layer, and then `VerifiedWebhook`, which must answer alike. Nothing reaches the handler, and no connection
+/// can be made.
 async fn call(provider: Provider, request: Request<Body>) -> Response<Bytes> {
     let verified = VerifiedWebhook::new("test", provider.clone()).lookup_timeout(SECOND);
     let mut copy = Request::new(request.body().clone());
@@ -44,7 +44,7 @@ async fn call(provider: Provider, request: Request<Body>) -> Response<Bytes> {
     response
 }
 
-/// Calls the layer alone: what the request asks for happens once.
+/// Calls only the layer, because the request has an effect that happens only once.
 async fn call_once(provider: Provider, request: Request<Body>) -> Response<Bytes> {
     let pool = PgPool::connect_lazy("postgres://nobody@127.0.0.1:1/none").unwrap();
     let layer = IdempotentWebhook::new(pool, "test", provider).database_timeout(SECOND);
@@ -80,7 +80,7 @@ fn assert_answer(response: &Response<Bytes>, status: u16, outcome: &str, body: &
     assert_eq!(response.body(), body);
 }
 
-/// The answer to a token is also the signature of a body with its text.
+/// The answer to a token is at the same time the signature of a body with the same text.
 #[tokio::test]
 async fn x_is_not_told_the_signature_of_a_json_object() {
     let challenge = |query: &str| call(presets::x(secret()), get(&format!("/?crc_token={query}")));
@@ -192,7 +192,7 @@ async fn mondays_challenge_is_answered_with_the_same_json() {
         let response = call(monday(), post(other)).await;
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{other}");
     }
-    // Anyone can send one, so its length is bounded.
+    // Anyone can send such a request, so its length is bounded.
     for (length, status) in [(4000, StatusCode::OK), (5000, StatusCode::UNAUTHORIZED)] {
         let long = format!(r#"{{"challenge":"{}"}}"#, "x".repeat(length));
         let response = call(monday(), post(&long)).await;
@@ -228,7 +228,7 @@ async fn ebays_challenge_is_answered_with_its_hash_if_the_url_is_known() {
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 }
 
-/// After an error of its own, Vonage calls without a signature, and again with one after a 5xx only.
+/// After an error of its own, Vonage calls without a signature. It calls again with a signature only after a 5xx.
 #[tokio::test]
 async fn vonages_unsigned_callback_is_to_come_again() {
     let vonage = presets::vonage(secret());
@@ -316,7 +316,7 @@ async fn zooms_validation_is_answered_with_the_encrypted_token() {
         let response = call(zoom.clone(), forged.request()).await;
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
-    // Of several secrets, the one that signs.
+    // With several secrets, the answer uses the signing secret.
     let both = idempotent_webhook::Secrets::new(Secret::new("another").unwrap()).and(secret());
     let response = call(presets::zoom(both), delivery.request()).await;
     assert_answer(&response, 200, "handshake", expected);
@@ -335,7 +335,7 @@ async fn twitchs_verification_is_answered_with_its_challenge() {
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 }
 
-/// A provider that keeps what it gets, and what it has got.
+/// A provider that stores the secrets that it receives, and the store.
 fn keeping(provider: Provider) -> (Provider, Arc<Mutex<Vec<String>>>) {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let provider = provider.secret_exchange({
@@ -371,8 +371,7 @@ async fn asanas_secret_is_kept_and_sent_back() {
     }
 }
 
-/// As the documentation of `secret_exchange` says: what is kept is what later deliveries are
-/// verified with.
+/// As the documentation of `secret_exchange` says, later deliveries are verified with the stored secret.
 #[tokio::test]
 async fn a_kept_secret_verifies_the_deliveries_that_follow() {
     let kept: Arc<Mutex<Option<Secret>>> = Arc::default();
@@ -400,7 +399,7 @@ async fn a_kept_secret_verifies_the_deliveries_that_follow() {
     let response = call_once(asana.clone(), exchange()).await;
     assert_answer(&response, 200, "handshake", "");
 
-    // It is authentic now, and gets as far as the database, which is not there.
+    // The request is authentic now, and gets as far as the database, which does not exist.
     let response = call_once(asana.clone(), delivery.request()).await;
     assert_answer(&response, 503, "failed", "temporarily unavailable");
     let response = call_once(asana.clone(), delivery.tampered().request()).await;
@@ -436,10 +435,10 @@ async fn a_wrong_signature_is_answered_as_the_provider_wants_it() {
     for (provider, status) in [
         (presets::github(secret()), 401),
         (presets::gocardless(secret()), 498),
-        // A 4xx is final, and the secret may have been changed there first.
+        // A 4xx is final, and the secret may have been changed at the provider first.
         (presets::brevo(secret()), 429),
         (presets::shopware(secret()), 503),
-        // For a provider that probes with a wrong signature.
+        // This provider probes with a wrong signature.
         (
             presets::shopware(secret()).rejection_status(StatusCode::UNAUTHORIZED),
             401,
@@ -464,7 +463,7 @@ async fn a_wrong_signature_is_answered_as_the_provider_wants_it() {
     }
 }
 
-/// Two requests with the same body are two deliveries: what has changed may be another thing.
+/// Two requests with the same body are two deliveries, because they may be about different changes.
 #[test]
 fn dropboxs_notifications_are_all_new() {
     let dropbox = presets::dropbox(secret());

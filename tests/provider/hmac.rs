@@ -1,6 +1,6 @@
-//! What only presets can describe of an HMAC, through the presets that do: required headers, numbered and
-//! repeated ones, optional prefixes, lists of lists, white space, times of either unit, keys that are made
-//! of texts, and values of the body.
+//! HMAC schemes that only presets can describe, tested through the presets that use them: required headers, numbered
+//! and repeated headers, optional prefixes, lists of lists, white space, times in either unit, keys that are made of
+//! texts, and values of the body.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +17,7 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000)
 }
 
-/// The preset, for bodies that have nothing but what is signed.
+/// The preset, for bodies that contain only what is signed.
 fn preset(name: &str, secret: &str) -> Provider {
     let preset = presets::by_name(name).unwrap();
     preset
@@ -45,7 +45,7 @@ fn verify(provider: &Provider, head: &Parts, body: &str) -> Result<(), Signature
     }
 }
 
-/// The head with these values of a header in the place of its own.
+/// The head with these values of a header instead of its own.
 fn with(head: &Parts, name: &HeaderName, values: &[&str]) -> Parts {
     let mut head = head.clone();
     head.headers.remove(name);
@@ -76,7 +76,7 @@ fn a_required_header_must_be_there_once_with_its_value() {
     }
 }
 
-/// Hookdeck Outpost writes one prefix, and after a rotation several signatures.
+/// Hookdeck Outpost writes the prefix once, and after a rotation several signatures behind it.
 #[test]
 fn one_prefix_may_be_before_a_list() {
     let header = HeaderName::from_static("x-outpost-signature");
@@ -109,7 +109,7 @@ fn one_prefix_may_be_before_a_list() {
             (format!("v0={mac},{other_mac}"), Ok(())),
             (format!("v0={other_mac},{other_mac},{mac}"), Ok(())),
             (format!("v0={other_mac}"), Err(SignatureError::NoMatch)),
-            // What comes before the prefix is of another scheme.
+            // The text before the prefix belongs to another scheme.
             (
                 format!("{mac},v0={other_mac}"),
                 Err(SignatureError::NoMatch),
@@ -157,7 +157,7 @@ fn a_numbered_header_has_a_number_and_nothing_else() {
         let head = with(&without, &HeaderName::from_static(name), &[signature]);
         assert_eq!(verify(&provider, &head, BODY), expected, "{name}");
     }
-    // One that matches is enough, in whatever order they come.
+    // One matching signature is enough, in any order.
     let other = signed(&preset("docusign", "other"), "other", BODY);
     let other = other.headers[&first].to_str().unwrap();
     let second = HeaderName::from_static("x-docusign-signature-2");
@@ -198,7 +198,7 @@ fn a_repeatable_header_may_be_repeated_and_an_optional_prefix_left_out() {
     for prefix in ["sha512=", "SHA256=", "sha256=sha256="] {
         assert_eq!(verify(&[&format!("{prefix}{bare}")]), malformed, "{prefix}");
     }
-    // GitHub's is not repeatable.
+    // GitHub's signature header must not be repeated.
     let provider = preset("github", "key");
     let name = HeaderName::from_static("x-hub-signature-256");
     let head = signed(&provider, "key", BODY);

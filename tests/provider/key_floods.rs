@@ -1,4 +1,4 @@
-//! Floods of forged requests that name new addresses of keys, in simulated time. They keep no authentic request
+//! Floods of forged requests that name new key addresses, in simulated time. They must not prevent authentic requests
 //! from being verified for long.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,8 +20,8 @@ const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:orders";
 const SNS: &str = include_str!("../keys/sns.pem");
 const CIRCLE: &str = include_str!("../keys/p256.pem");
 
-/// Keys that a client answers with at the addresses that are `known`, and with 403 elsewhere, as S3 does. It
-/// counts how often it is asked.
+/// A key source that answers with keys at the `known` addresses, and with 403 elsewhere, as S3 does. It counts how
+/// often it is asked.
 fn keys(
     known: impl Fn(&str) -> bool + Send + Sync + 'static,
     text: &'static str,
@@ -46,7 +46,7 @@ async fn verify(provider: &Provider, request: &Request<Bytes>) -> Result<Verifie
     verified.await
 }
 
-/// Whether a request was verified, or is to come again because its key cannot be fetched now.
+/// Whether a request was verified. If not, it must come again, because its key cannot be fetched now.
 async fn is_verified(provider: &Provider, request: &Request<Bytes>) -> bool {
     match verify(provider, request).await {
         Ok(Verified::Delivery(_)) => true,
@@ -71,17 +71,18 @@ fn message(address: &str) -> Request<Bytes> {
 
 /// An endpoint of SNS that starts while forged messages come.
 struct Flood {
-    /// One comes in each of these times.
+    /// The time between two forged messages.
     every: Duration,
-    /// They name so many addresses over and over. Otherwise each names a new one.
+    /// The number of addresses that the forged messages name over and over. If `None`, each message names a new
+    /// address.
     addresses: Option<u32>,
     time: Duration,
-    /// How often an authentic message comes, as SNS sends it again.
+    /// The time between two authentic messages, as SNS sends them again.
     authentic: Duration,
 }
 
 impl Flood {
-    /// For how long authentic messages were refused, and how often an address was asked.
+    /// Returns for how long authentic messages were refused, and how often an address was asked.
     async fn run(self) -> (Duration, usize) {
         let authentic = certificate(0);
         let (keys, asked) = keys(move |address| address == authentic, SNS);
@@ -112,7 +113,7 @@ impl Flood {
             }
         };
         let traffic = async {
-            // The flood was there first, and is first in each second.
+            // The flood has started earlier, and comes first in each second.
             const LATER: Duration = Duration::from_millis(31_510);
             tokio::time::sleep(LATER).await;
             let started = Instant::now();
@@ -128,7 +129,7 @@ impl Flood {
     }
 }
 
-/// 10 at once, 6 in each minute, and the authentic one, which is asked again once an hour.
+/// 10 requests at once, 6 in each minute, and those for the authentic address, which is asked again once an hour.
 fn bound(time: Duration) -> usize {
     let minutes = usize::try_from(time.as_secs() / 60).unwrap();
     10 + 6 * (minutes + 1) + 2
@@ -205,7 +206,7 @@ async fn forged_requests_are_not_held_while_addresses_that_have_failed_hold_the_
     join_all(forged[..10].iter().map(|one| verify(&provider, one))).await;
     let before = Instant::now();
     join_all(forged[10..].iter().map(|one| verify(&provider, one))).await;
-    // In simulated time, which passes while all wait.
+    // This is simulated time, which passes only while all tasks wait.
     assert_eq!(before.elapsed(), Duration::ZERO);
     assert_eq!(asked.load(Ordering::Relaxed), 10);
 }
@@ -228,7 +229,7 @@ fn a_long_address_is_not_asked() {
     );
 }
 
-/// They name keys that are known.
+/// The forged requests name keys that are known.
 #[tokio::test(start_paused = true)]
 async fn forged_signatures_cost_one_fetch_in_a_minute_however_many_keys_are_known() {
     let (keys, asked) = keys(|_| true, SNS);
@@ -280,7 +281,7 @@ async fn notifications_with_a_key_each_are_all_accepted() {
         let before = left.len();
         left.retain(|_| !verified.next().unwrap());
         rounds.push(before - left.len());
-        // What was answered with 503 comes again.
+        // A request that was answered with 503 comes again.
         tokio::time::sleep(Duration::from_secs(61)).await;
     }
     assert_eq!(rounds, [120, 10]);

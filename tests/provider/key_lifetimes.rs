@@ -1,4 +1,4 @@
-//! How long a key that was fetched is used, in simulated time.
+//! For how long a fetched key is used, in simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -25,7 +25,7 @@ fn sns(keys: KeySource) -> Provider {
     presets::aws_sns(presets::SnsTopic::new(topic).unwrap()).keys(keys)
 }
 
-/// SNS with a certificate at its address, while the status is 200.
+/// SNS with a certificate at its address, as long as the status is 200.
 struct Sns {
     provider: Provider,
     status: Arc<AtomicU16>,
@@ -50,7 +50,7 @@ impl Sns {
         }
     }
 
-    /// Whether a message that is signed with the key is accepted a while later, with this answer at the address.
+    /// Whether a message that is signed with the key is accepted a while later, if its address gives this answer.
     async fn accepts(&self, status: u16, later: Duration) -> bool {
         self.status.store(status, Ordering::Relaxed);
         tokio::time::advance(later).await;
@@ -61,7 +61,7 @@ impl Sns {
     }
 }
 
-/// Each region has an address of its own, and none says which of them has sent a request.
+/// Each region has an address of its own, and a request does not say which region has sent it.
 #[tokio::test(start_paused = true)]
 async fn f1_the_addresses_of_all_secrets_are_asked_at_once() {
     const RSA: &str = include_str!("../keys/rsa.pem");
@@ -81,7 +81,7 @@ async fn f1_the_addresses_of_all_secrets_are_asked_at_once() {
         order.swap(last, 3);
         let asked = Arc::new(AtomicU16::new(0));
         let count = asked.clone();
-        // The one that is asked as the fourth has the key, and the others hang.
+        // The fourth address that is asked has the key, and the others hang.
         let keys = KeySource::fetched(move |_: Request<Bytes>| {
             let place = count.fetch_add(1, Ordering::Relaxed);
             async move {
@@ -101,7 +101,7 @@ async fn f1_the_addresses_of_all_secrets_are_asked_at_once() {
     }
 }
 
-/// Needs keys at several addresses, and names one after the other.
+/// A scheme that needs keys at several addresses, and names the addresses one after the other.
 #[derive(Debug)]
 struct OneByOne;
 

@@ -1,4 +1,4 @@
-//! Whatever bytes come in: no panic, and no disagreement with a plain reading of the rules.
+//! For any bytes that come in: no panic, and no disagreement with a plain reading of the rules.
 //!
 //!     PROPTEST_CASES=1000000 cargo test --release --test provider properties::
 
@@ -48,7 +48,7 @@ fn identify(id: Source, header: &[u8], body: &[u8]) -> Result<Verified, VerifyEr
     provider.verify(&head, body, SystemTime::now())
 }
 
-/// What a header may hold: no control characters but the tabulator.
+/// Any header value: no control characters except the tab.
 fn header_value() -> impl Strategy<Value = Vec<u8>> {
     vec(
         prop_oneof![Just(b'\t'), 0x20..=0x7e_u8, 0x80..=0xff_u8],
@@ -56,7 +56,7 @@ fn header_value() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Any JSON, with few names, so that paths lead somewhere.
+/// Any JSON. It has few different names, so that paths lead somewhere.
 fn json() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -89,7 +89,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..5)
 }
 
-/// A path to these steps, written in one of the ways there are.
+/// A path to these steps, in one of the possible notations.
 fn path(steps: &[Step], quoted: bool) -> JsonPath {
     let mut text = "$".to_owned();
     for step in steps {
@@ -102,7 +102,7 @@ fn path(steps: &[Step], quoted: bool) -> JsonPath {
     text.parse().unwrap()
 }
 
-/// What the rules say of a value: the id that it is, if it is a usable one.
+/// The id that a value is according to the rules, if it is usable.
 fn usable(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -120,7 +120,7 @@ fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     })
 }
 
-/// What the rules say of a `Stripe-Signature` header over an empty body: exactly one
+/// Whether the rules accept a `Stripe-Signature` header over an empty body: it has exactly one
 /// time, in digits, and one `v1` that is the MAC.
 fn stripe_accepts(header: &str) -> bool {
     let items: Vec<&str> = header.split(',').collect();
@@ -133,7 +133,7 @@ fn stripe_accepts(header: &str) -> bool {
     digits && time.parse::<u64>().is_ok() && items.contains(&expected.as_str())
 }
 
-/// Items of such a header for an empty body, right and wrong ones.
+/// Items of such a header for an empty body, some right and some wrong.
 fn stripe_items() -> impl Strategy<Value = Vec<String>> {
     let signed = |time: &str| mac(format!("{time}.").as_bytes());
     let item = prop_oneof![
@@ -152,7 +152,7 @@ fn stripe_items() -> impl Strategy<Value = Vec<String>> {
     vec(item, 0..6)
 }
 
-/// Any scheme of `Hmac` that has its parts in headers of these names.
+/// Any scheme of `Hmac` whose parts are in headers of these names.
 fn hmac_scheme() -> impl Strategy<Value = Hmac> {
     let header = HeaderName::from_static;
     let encoding = prop_oneof![
@@ -222,7 +222,7 @@ fn hmac_scheme() -> impl Strategy<Value = Hmac> {
         )
 }
 
-/// Hexadecimal digits that are base64 as well, so that any key can be made of it.
+/// Hexadecimal digits that are valid base64 as well, so that any kind of key can be made from them.
 const ANY_SECRET: &str = "00112233445566778899aabbccddeeff";
 
 fn provider_of(scheme: impl SignatureScheme) -> Provider {
@@ -232,7 +232,7 @@ fn provider_of(scheme: impl SignatureScheme) -> Provider {
         .tolerance(Tolerance::unlimited())
 }
 
-/// Presets whose schemes users cannot describe, for any body.
+/// Presets with schemes that users cannot describe, for any body.
 fn preset_of_hmac() -> impl Strategy<Value = Provider> {
     const NAMES: [&str; 8] = [
         "box",
@@ -254,7 +254,7 @@ fn preset_of_hmac() -> impl Strategy<Value = Provider> {
     })
 }
 
-/// What a signature header may have, right or wrong.
+/// Possible values of a signature header, some right and some wrong.
 fn scheme_value() -> impl Strategy<Value = Vec<u8>> {
     let text = prop_oneof![
         "(t=)?[0-9]{0,14}([,; ]{1,2}(v1=)?[0-9a-fA-F]{0,64}){0,3}",
@@ -315,7 +315,7 @@ proptest! {
         let index = at.index(value.len());
         value[index] = if value[index] == b'!' { b'?' } else { b'!' };
         damaged.headers.insert(name, HeaderValue::from_bytes(&value).unwrap());
-        // The id is not part of every content.
+        // Not every signed content includes the id.
         let refused = provider.verify(&damaged, &body, SystemTime::now()).is_err();
         prop_assert!(refused || name == "x-id", "{}", name);
     }
@@ -360,7 +360,7 @@ proptest! {
         let verified = provider.verify(&head, &body, SystemTime::now());
         let is_delivery = verified.is_ok_and(|verified| verified.delivery().is_some());
         prop_assert!(!is_delivery);
-        // Not even the first of them.
+        // Without any of the headers.
         let _ = provider.verify(&self::head(&[]), &body, SystemTime::now());
     }
 
@@ -372,7 +372,8 @@ proptest! {
             true => serde_json::to_string_pretty(&document).unwrap(),
             false => document.to_string(),
         };
-        // Read back, as printing and reading a float may change its last digit.
+        // The document is read back, because printing and reading a float may change its last
+        // digit.
         let document: Value = serde_json::from_str(&body).unwrap();
         let expected = follow(&document, &steps).and_then(usable);
         let found = identify(Source::json(path(&steps, quoted)), b"", body.as_bytes());
@@ -414,14 +415,14 @@ proptest! {
         let found = identify(Source::json("$.id".parse().unwrap()), b"", &body).is_ok();
         let oracle: Result<Value, _> = serde_json::from_slice(&body);
         if found {
-            // What is skipped need only be JSON by its grammar: a lone surrogate, and a
-            // number beyond all floats, are.
+            // A part that is skipped only has to be JSON by its grammar. A lone surrogate is, and
+            // so is a number beyond all floats.
             let grammar: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&body);
             prop_assert!(grammar.is_ok());
             prop_assert!(std::str::from_utf8(&body).is_ok());
         } else {
             let has_id = oracle.is_ok_and(|value| {
-                // Damage may have made a second `id`, which is refused.
+                // Damage may have added a second `id`, which is refused.
                 value.get("id").and_then(usable).is_some()
                     && String::from_utf8_lossy(&body).matches("\"id\"").count() == 1
             });
@@ -462,7 +463,7 @@ proptest! {
             .tolerance(Tolerance::unlimited())
             .delivery_id(Source::body_digest());
         let head = head(&[("stripe-signature", header.as_bytes())]);
-        // The event type is read from JSON, which an empty body is not.
+        // The event type is read from JSON, and an empty body is not JSON.
         let accepted = !matches!(
             provider.verify(&head, b"", SystemTime::now()),
             Err(VerifyError::Signature(_))

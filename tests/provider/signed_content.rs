@@ -1,4 +1,4 @@
-//! The content that a preset's signature covers, by its own report.
+//! The content that a preset's signature covers, as the preset reports it.
 
 use std::time::{Duration, SystemTime};
 
@@ -74,7 +74,7 @@ fn the_content_is_what_the_provider_documents() {
         bird.signed_content(&head, &body).unwrap(),
         Some(signed.concat())
     );
-    // It sends the secret, and signs nothing.
+    // GitLab sends the secret, and signs nothing.
     assert_eq!(content("gitlab", JSON), None);
 }
 

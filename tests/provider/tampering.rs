@@ -1,5 +1,4 @@
-//! The bytes of an authentic request that are signed are changed, one after the other: none of these
-//! requests is authentic.
+//! Changes the signed bytes of an authentic request, one at a time. None of the resulting requests may be authentic.
 
 use std::time::SystemTime;
 
@@ -21,7 +20,7 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// The first case that is one.
+    /// The first case of the preset that is an authentic delivery.
     fn of(preset: &Preset) -> Self {
         let cases = cases_of(preset);
         let accepted = cases.iter().filter(|case| case.is_to_be_accepted());
@@ -32,7 +31,7 @@ impl Delivery {
     }
 
     fn of_case(preset: &Preset, case: &Case) -> Self {
-        // A changed time should be refused for its signature, and not for its age.
+        // A changed time should be refused for its signature, not for its age.
         let provider = case
             .provider(preset)
             .unwrap()
@@ -45,7 +44,7 @@ impl Delivery {
         }
     }
 
-    /// Whether it is authentic, with or without a delivery id.
+    /// Whether the request is authentic, with or without a delivery id.
     fn is_authentic(&self, head: &Parts, body: &[u8]) -> bool {
         let verified = self.provider.verify(head, body, self.now);
         !matches!(verified, Err(VerifyError::Signature(_)))
@@ -57,7 +56,7 @@ impl Delivery {
     }
 }
 
-/// In these, several bodies have one meaning: a form can be written in several ways.
+/// For these presets, several bodies mean the same, because a form can be written in several ways.
 const FORMS: [&str; 3] = ["mandrill", "twilio", "braintree"];
 
 #[test]
@@ -92,11 +91,10 @@ fn no_byte_of_a_signed_body_can_be_changed() {
     }
 }
 
-/// Headers that must be there, and are not signed: they name the key, which is given here.
+/// Headers that must be present but are not signed. They name the key, and the test gives the key itself.
 const UNSIGNED: [&str; 2] = ["paypal-cert-url", "x-ebay-signature"];
 
-/// A header matters if the request is not authentic without it. Of such a header, no byte can be
-/// changed.
+/// A header matters if the request is not authentic without it. No byte of such a header may change.
 #[test]
 fn no_byte_of_a_header_that_matters_can_be_changed() {
     for preset in presets::ALL {
@@ -111,7 +109,7 @@ fn no_byte_of_a_header_that_matters_can_be_changed() {
             }
             for at in positions(value.len()) {
                 let bytes = changed(value.as_bytes(), at);
-                // Some providers' digits are of either case.
+                // Some providers accept hexadecimal digits in either case.
                 let is_same = bytes.eq_ignore_ascii_case(value.as_bytes());
                 let Ok(changed) = HeaderValue::from_bytes(&bytes) else {
                     continue;
@@ -128,7 +126,7 @@ fn no_byte_of_a_header_that_matters_can_be_changed() {
     }
 }
 
-/// All positions of a short text, and every seventh of a long one: public keys take their time.
+/// All positions of a short text, and every seventh position of a long text, because public keys are slow.
 fn positions(len: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by(if len > 150 { 7 } else { 1 })
 }
@@ -142,8 +140,8 @@ fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
     changed
 }
 
-/// A form can be written in several ways that have one signature. Then the digest of the body differs, so the signature
-/// does not cover it as an id.
+/// A form can be written in several ways with the same signature. The digests of these bodies differ, so the signature
+/// does not cover the digest as a delivery id.
 #[test]
 fn p2_an_id_is_not_covered_if_the_form_can_be_written_in_another_way() {
     let mandrill = presets::by_name("mandrill").unwrap();

@@ -1,5 +1,5 @@
-//! The kit makes a delivery of every preset that the preset accepts: a test of an application needs
-//! one of its provider, whichever that is.
+//! For every preset, the test kit makes a delivery that the preset accepts, so that an application
+//! can test its own provider, whichever that is.
 
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ fn a_delivery_of_each_preset_is_to_be_accepted() {
             other => panic!("{name}: {other:?}"),
         };
         let first = id(delivery.request());
-        // A receipt is another one each time.
+        // A receipt is different each time.
         let is_receipt = provider
             .description()
             .delivery_id
@@ -46,7 +46,7 @@ fn a_delivery_of_each_preset_is_to_be_accepted() {
     }
 }
 
-/// Routes and older webhooks send forms.
+/// Mailgun's routes and older webhooks send forms.
 #[test]
 fn a_form_of_mailgun_is_signed_as_a_form() {
     let provider = presets::mailgun(Secret::new("a secret").unwrap())
@@ -64,7 +64,8 @@ fn a_form_of_mailgun_is_signed_as_a_form() {
     assert!(broken.try_request::<Bytes>().is_err());
 }
 
-/// Those that sign the URL say so: then its base is the first thing to look at.
+/// Presets that sign the URL report that. If a signature does not match, the base of the URL is the
+/// first thing to check.
 #[test]
 fn another_public_url_is_refused_by_those_that_sign_the_url() {
     for preset in presets::ALL {

@@ -1,4 +1,5 @@
-//! The values that presets take instead of a secret: their text forms, and refused texts.
+//! The values that presets take instead of a secret: how they are written as texts, and which texts
+//! are refused.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -28,7 +29,7 @@ fn text_form(value: impl Into<Secret>) -> String {
     String::from_utf8(value.into().expose().to_vec()).unwrap()
 }
 
-/// Asserts that a value is written as this text, which reads as the same value.
+/// Asserts that a value is written as this text, and that the text reads as the same value.
 fn assert_text_form<T>(value: Result<T, SecretError>, text: &str)
 where
     T: Into<Secret> + FromStr<Err = SecretError>,
@@ -131,13 +132,13 @@ fn what_no_provider_could_match_is_refused() {
     assert_refused::<BasicCredentials>(&["", "user", "user:", ":password"]);
     assert_refused::<FalUser>(&["", "a b"]);
     assert_refused::<PublicKey>(&["", " key"]);
-    // A part cannot have what separates the parts.
+    // A part cannot contain the separator of the parts.
     assert!(LiveKitKey::new("a:b", secret("c")).is_err());
     assert!(PlaidKeys::production("a", secret("b:c")).is_err());
     assert!(LiveKitKey::new("a", Secret::new([0xff]).unwrap()).is_err());
 }
 
-/// As in a value that was read from a file. Nothing would match, and nobody would learn why.
+/// Such a line break may come from a file. No signature would match, and nobody would know why.
 #[test]
 fn a_line_break_at_the_end_is_refused() {
     assert_refused::<SnsTopic>(&[&format!("{ARN}\n")]);
@@ -152,7 +153,7 @@ fn a_line_break_at_the_end_is_refused() {
     assert_refused::<LiveKitKey>(&["API:s\n"]);
     assert_refused::<FalUser>(&["github|12345678\n"]);
     assert_refused::<BasicCredentials>(&["user:password\n"]);
-    // What is refused as a text is refused as a value.
+    // A text that is refused is also refused as a value.
     let spaced = Secret::exact("s\n").unwrap();
     assert!(LiveKitKey::new("API", spaced).is_err());
 }

@@ -1,4 +1,4 @@
-//! The application that is fired at, in a process of its own.
+//! The application that the tests disturb, in a process of its own.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -31,30 +31,31 @@ use tokio::time::timeout;
 use crate::history::{Appender, Event};
 use crate::operator;
 
-/// Names the database and makes this program the application.
+/// Names the database, and makes this program run as the application.
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
-/// The file to which it appends which handlers are called.
+/// The file to which the process appends which handlers are called.
 pub const HISTORY: &str = "UNDER_FIRE_HISTORY";
 /// The size of the pool.
 pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
-/// Whether it recovers and counts its activity, which would disturb those that count the application's
-/// messages.
+/// Whether the process runs recovery and counts its activity. Both would disturb the tests that count the messages of
+/// the application.
 pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
-/// Whether it is the job of a deploy: it rehearses what is kept each time it is asked to, and recovers nothing.
+/// Whether the process is the job of a deploy: it rehearses the kept deliveries each time it is asked to, and recovers
+/// nothing.
 pub const REHEARSES: &str = "UNDER_FIRE_REHEARSES";
-/// Names the providers whose lists it reconciles, and the addresses of their APIs: `stripe=127.0.0.1:1`.
+/// Names the providers whose lists the process reconciles, and the addresses of their APIs: `stripe=127.0.0.1:1`.
 pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
-/// How old an event is at least that is reconciled, in seconds.
+/// How old an event must be to be reconciled, in seconds.
 pub const GRACE: &str = "UNDER_FIRE_GRACE";
-/// Whether it deletes what providers do not send again.
+/// Whether the process deletes what providers do not send again.
 pub const PRUNES: &str = "UNDER_FIRE_PRUNES";
-/// Whether it is a version that lacks a handler of the next one.
+/// Whether the process is an old version, which lacks a handler of the new version.
 pub const IS_OLD: &str = "UNDER_FIRE_IS_OLD";
-/// The file to which its hooks append their reports. Without it, it has none.
+/// The file to which the hooks append their reports. If this is not set, the process has no hooks.
 pub const TOLD: &str = "UNDER_FIRE_TOLD";
-/// How long a hook takes after that, in milliseconds.
+/// How long a hook takes after it has appended its report, in milliseconds.
 pub const HOOK_TIME: &str = "UNDER_FIRE_HOOK_TIME";
-/// How long it waits for Postgres, in milliseconds.
+/// How long the process waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
 pub const SECRET: &str = "under fire";
@@ -65,14 +66,14 @@ pub const HANDLER_TIME: Duration = Duration::from_secs(3);
 /// For how long a provider sends a delivery again. Older deliveries may be deleted.
 pub const WINDOW: Duration = Duration::from_secs(20);
 
-/// The same for providers whose lists are reconciled, which takes its time.
+/// The same for providers whose lists are reconciled. Reconciliation takes longer.
 const LISTED_WINDOW: Duration = Duration::from_secs(120);
 
 pub fn is_wanted() -> bool {
     std::env::var_os(DATABASE).is_some()
 }
 
-/// The parts that must end before the process does.
+/// The parts that must stop before the process does.
 #[derive(Default)]
 struct Background {
     layers: Vec<IdempotentWebhook>,
@@ -82,7 +83,7 @@ struct Background {
 }
 
 impl Background {
-    /// As the guide has it, but without a limit around all of it: attempts are waited for.
+    /// Stops as in the guide, but without a limit for the whole: running attempts are waited for.
     async fn stop(self, server: JoinHandle<io::Result<()>>) {
         let lists = join_all(self.lists.into_iter().map(ReconcileTask::stop));
         let recoveries = join_all(self.recoveries.into_iter().map(RecoveryTask::stop));
@@ -103,7 +104,7 @@ fn github() -> Provider {
     presets::github(Secret::new(SECRET).unwrap()).redelivery_window(WINDOW)
 }
 
-/// Serves until it is asked to stop, or killed, or its parent is gone.
+/// Serves until the process is asked to stop or is killed, or until its parent is gone.
 pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let connections = std::env::var(CONNECTIONS).unwrap().parse().unwrap();
@@ -120,7 +121,7 @@ pub async fn run() {
     };
     let recovers = std::env::var_os(RECOVERS).is_some();
     let mut background = Background::default();
-    // Where each message of an attempt is cut off, no other comes between.
+    // In tests that cut off each message of an attempt, no other message may come in between.
     let counted = |layer: IdempotentWebhook| match recovers {
         true => layer,
         false => layer.without_activity(),
@@ -183,7 +184,7 @@ pub async fn run() {
     }
 }
 
-/// Resolves at a SIGTERM from now on.
+/// Starts to listen for SIGTERM now, and resolves when it arrives.
 fn asked_to_stop() -> impl Future<Output = ()> {
     let mut terminate = signal(SignalKind::terminate()).unwrap();
     async move {
@@ -191,8 +192,8 @@ fn asked_to_stop() -> impl Future<Output = ()> {
     }
 }
 
-/// Appends to the history that handlers of this process are called. That survives the process, and the
-/// transaction of the delivery.
+/// Appends to the history that a handler of this process is called. The line survives the process, and a rollback of
+/// the delivery.
 #[derive(Clone)]
 struct Calls {
     history: Arc<Appender>,
@@ -206,7 +207,7 @@ impl Calls {
     }
 }
 
-/// The hooks of a process that has any.
+/// The hooks, if the process has any.
 struct Hooks {
     file: File,
     time: Duration,
@@ -222,7 +223,7 @@ impl Hooks {
         })
     }
 
-    /// In one write, as a history is written.
+    /// Writes a report in one write, as the history does.
     fn tell(&self, what: &str) {
         (&self.file)
             .write_all(format!("{what}\n").as_bytes())
@@ -231,7 +232,7 @@ impl Hooks {
     }
 }
 
-/// With routes whose deliveries are kept, and recovery.
+/// Adds routes whose deliveries are kept, and recovery.
 fn recovering(
     router: Router,
     calls: &Calls,
@@ -253,7 +254,7 @@ fn recovering(
     router
 }
 
-/// The route of the job, whose router has those whose deliveries are kept.
+/// The route of the job. The router that it rehearses has the routes whose deliveries are kept.
 fn rehearsing(calls: &Calls, pool: PgPool, patience: u64, background: &mut Background) -> Router {
     let recovery = Recovery::new(pool.clone());
     let routes = recoverable(&pool, &recovery, patience, &mut background.layers);
@@ -264,7 +265,7 @@ fn rehearsing(calls: &Calls, pool: PgPool, patience: u64, background: &mut Backg
 /// The route at which the job rehearses.
 pub const REHEARSE: &str = "/rehearse";
 
-/// Answers how many were rehearsed, and how many of these would be processed.
+/// Answers how many deliveries were rehearsed, and how many of them would be processed.
 async fn rehearse(State((recovery, routes)): State<(Recovery, Router)>) -> String {
     let report = recovery.rehearse(&routes, &Rehearsal::new()).await.unwrap();
     let well = |of: &RehearsedType| of.processed_again + of.processed_now;
@@ -272,7 +273,7 @@ async fn rehearse(State((recovery, routes)): State<(Recovery, Router)>) -> Strin
     format!("{} {well}", report.rehearsed())
 }
 
-/// With a route for each provider whose list is reconciled.
+/// Adds a route for each provider whose list is reconciled.
 fn reconciling(
     mut router: Router,
     calls: Calls,
@@ -311,7 +312,7 @@ fn reconciling(
     router
 }
 
-/// Leaves one effect, slowly enough to be killed in between.
+/// Leaves one effect, slowly enough to be killed before it is done.
 async fn handle_listed(
     State(calls): State<Calls>,
     mut tx: DedupeTx,
@@ -399,25 +400,25 @@ fn recoverable(
     router.route(&format!("/{VERSIONS}"), post(events.layer(layer)))
 }
 
-/// The endpoint whose handlers are not the same in each version.
+/// The endpoint whose handlers differ between versions.
 pub const VERSIONS: &str = "versions";
 
-/// More than a process of another version uses up before it is replaced.
+/// More retries than a process of another version uses up before it is replaced.
 const RETRIES_OVER_VERSIONS: usize = 200;
 
 /// The endpoint whose processed deliveries stay.
 pub const ARCHIVED: &str = "archived";
 
-/// For how long they stay, where anything is deleted.
+/// For how long they stay, if retention runs.
 const ARCHIVED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(serde::Deserialize)]
 struct Kept {
-    /// What it does at each attempt, the first one first.
+    /// What the handler does at each attempt, starting with the first attempt.
     behaviours: Vec<String>,
 }
 
-/// Leaves one effect, and then does as the delivery says for this attempt.
+/// Leaves one effect, and then does what the delivery says for this attempt.
 async fn handle_kept(
     State(calls): State<Calls>,
     mut tx: DedupeTx,
@@ -442,7 +443,7 @@ impl Kept {
     }
 }
 
-/// Does as the delivery says for this attempt, before or after its claim, and leaves one effect.
+/// Does what the delivery says for this attempt, before or after its claim, and leaves one effect.
 async fn handle_kept_late(
     State(calls): State<Calls>,
     claim: LateClaim,
@@ -462,7 +463,7 @@ async fn handle_kept_late(
     }
 }
 
-/// Does as the request says, before or after its claim, and leaves one effect.
+/// Does what the request says, before or after its claim, and leaves one effect.
 async fn handle_late(
     State(calls): State<Calls>,
     headers: HeaderMap,
@@ -486,7 +487,7 @@ async fn handle_late(
     }
 }
 
-/// Leaves one effect, and then does as the request says.
+/// Leaves one effect, and then does what the request says.
 async fn handle(
     State(calls): State<Calls>,
     headers: HeaderMap,
@@ -524,7 +525,7 @@ async fn behave(headers: &HeaderMap) -> Result<StatusCode, StatusCode> {
     Ok(StatusCode::OK)
 }
 
-/// A careful engineer's code without the layer: verify, begin, insert on conflict do nothing, work, commit.
+/// What a careful engineer writes without the layer: verify, begin, insert on conflict do nothing, work, commit.
 async fn by_hand(
     State((pool, provider, calls)): State<(PgPool, Provider, Calls)>,
     headers: HeaderMap,

@@ -1,5 +1,5 @@
-//! Postgres works on after a delivery was given up, and for long: the application holds no more of its backends than its pool
-//! has places, and a few. Once Postgres is well, so is everything, without anybody's doing.
+//! Postgres works on long after the layer has given up a delivery. The application must not hold many more backends
+//! than its pool has connections. Once Postgres is well again, the application recovers without anybody's help.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,20 +28,20 @@ use crate::server::Server;
 /// A fault of Postgres, or of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// Another session has locked the table to which handlers write.
+    /// Another session has locked the table that handlers write to.
     LockedTable,
     /// A statement of a handler takes a minute.
     SlowStatement,
     /// Commits wait for a standby that is not there.
     MissingStandby,
-    /// No sync ends.
+    /// No sync finishes.
     FrozenDisk,
 }
 
 use Trouble::{FrozenDisk, LockedTable, MissingStandby, SlowStatement};
 
 impl Trouble {
-    /// Whether a statement that is given up ends only with the trouble: nothing may cancel a commit.
+    /// Whether a statement that was given up ends only with the trouble, because nothing may cancel a commit.
     fn is_of_commits(self) -> bool {
         matches!(self, MissingStandby | FrozenDisk)
     }
@@ -58,7 +58,7 @@ pub async fn run(length: Length) {
     };
     println!("\nbackends: {SENDERS} senders, a pool of {POOL} connections, {time:?} of trouble\n");
     let mut troubles = vec![LockedTable, SlowStatement, MissingStandby];
-    // It is made by what the linker of Linux loads first.
+    // The freeze uses a library that the linker of Linux loads first.
     if cfg!(target_os = "linux") {
         troubles.push(FrozenDisk);
     }
@@ -90,11 +90,11 @@ async fn holds(trouble: Trouble, time: Duration) {
     let mut visible = None;
     while began_at.elapsed() < time {
         seen.look(&server).await;
-        // Commits that were under way when it began have ended by then.
+        // Commits that were under way when the trouble started have finished by now.
         if trouble == MissingStandby && began_at.elapsed() > time / 4 {
             let now = server.count("select count(*) from effects").await;
             let before = *visible.get_or_insert(now);
-            assert_eq!(now, before, "it is visible, and not replicated");
+            assert_eq!(now, before, "visible, but not replicated");
         }
         sleep(Duration::from_millis(50)).await;
     }
@@ -115,10 +115,10 @@ async fn holds(trouble: Trouble, time: Duration) {
     );
     assert!(seen.backends <= i64::from(POOL) + 4, "{trouble:?}");
     if trouble.is_of_commits() {
-        // Deliveries that must wait for a connection would take seconds for each.
+        // If deliveries had to wait for a connection, each would take seconds.
         assert!(refused > SENDERS * time.as_secs(), "{trouble:?}");
     } else {
-        // It takes as long as the trouble otherwise.
+        // Otherwise, the statement would run as long as the trouble.
         assert!(seen.longest < time.as_secs_f64() / 2.0, "{trouble:?}");
     }
     assert_eq!(server.left_in_transaction().await, 0, "{trouble:?}");
@@ -129,7 +129,8 @@ async fn holds(trouble: Trouble, time: Duration) {
     );
 }
 
-/// Deliveries that were processed without their effect, or with several, and effects of none.
+/// Deliveries that were processed without their effect or with several effects, and effects without a processed
+/// delivery.
 const WRONG: &str = "
     select count(*)
     from (select delivery_id, count(*) as times from effects group by delivery_id) as effect
@@ -149,7 +150,7 @@ async fn application(server: &Server, is_slow: Arc<AtomicBool>) -> Router {
     let handler =
         async move |tx, delivery| handle(tx, delivery, is_slow.load(Ordering::Relaxed)).await;
     let router = Router::new().route("/", post(handler).layer(layer));
-    // It runs until the test ends.
+    // The recovery runs until the test ends.
     std::mem::forget(recovery.spawn(router.clone()));
     router
 }
@@ -173,19 +174,19 @@ async fn handle(
     Ok(StatusCode::OK)
 }
 
-/// What was seen in Postgres.
+/// What was observed in Postgres.
 #[derive(Default)]
 struct Seen {
-    /// Those of the application, at most.
+    /// The highest number of backends of the application.
     backends: i64,
-    /// For how many seconds a statement of a handler has run, at most.
+    /// The longest time that a statement of a handler has run, in seconds.
     longest: f64,
 }
 
 impl Seen {
     async fn look(&mut self, server: &Server) {
         let mut connection = server.connect().await;
-        // The other session is one of them.
+        // The other session counts as one of the backends.
         let look = "
             select
                 count(*) - 1,
@@ -243,7 +244,7 @@ impl Sending {
         }
     }
 
-    /// Waits until each sender has had some deliveries processed from now on.
+    /// Waits until each sender has had a few more deliveries processed.
     async fn goes_on(&self) {
         let enough = self.processed.load(Ordering::Relaxed) + 5 * SENDERS;
         let all = async {

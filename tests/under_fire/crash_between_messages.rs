@@ -1,5 +1,6 @@
-//! Every message between the application and Postgres in the life of a delivery, and every
-//! fault before each of them. Afterwards the delivery has happened once.
+//! Goes through every message between the application and Postgres in the life of a delivery, and
+//! inflicts every fault before each of these messages. Afterwards, the delivery has been processed
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +15,11 @@ use crate::proxy::{Message, Proxy};
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// The results of all rounds of one boundary and one fault.
+/// The results of all rounds for one boundary and one fault.
 #[derive(Default)]
 struct Cell {
     most_attempts: u32,
-    /// The result of the attempt that was hit.
+    /// The result of the attempt that the fault hit.
     first: BTreeSet<String>,
 }
 
@@ -26,14 +27,14 @@ struct Cell {
 #[derive(Default)]
 struct Done {
     cells: usize,
-    /// How many attempts failed that nothing stood in the way of.
+    /// How many attempts failed although no fault hit them.
     again: u32,
     acknowledged: usize,
     upheld: Upheld,
 }
 
-/// A server, a proxy and an application of their own. Several of them work side by side,
-/// since most of a cell is waiting.
+/// A server, a proxy and an application of their own. Several lanes work side by side, since most
+/// of the time for a cell is waiting.
 struct Lane {
     number: usize,
     server: Server,
@@ -41,7 +42,7 @@ struct Lane {
     process: Process,
     sender: Sender,
     recorder: Recorder,
-    /// How many attempts failed that nothing stood in the way of.
+    /// How many attempts failed although no fault hit them.
     again: u32,
 }
 
@@ -103,17 +104,18 @@ pub async fn run(length: Length) {
     println!("{upheld}");
     println!("{again} further attempts at deliveries that came after the fault");
     println!(
-        "a cell: the most attempts until the acknowledgement, and what became of the attempt \
-         that was hit (- is no answer, . is a fault before there was anything to harm)"
+        "a cell: the most attempts until the acknowledgement, and the result of the attempt \
+         that was hit (- is no answer, . is a fault when there was nothing to harm yet)"
     );
 }
 
-/// Whether a cell belongs to the short form: every boundary has its cut and one more.
+/// Whether a cell belongs to the short form, which has the cut and one more fault for every
+/// boundary.
 fn is_short(number: usize, column: usize) -> bool {
     column == 0 || column == 1 + number % (FAULTS.len() - 1)
 }
 
-/// Rows that are done, but not yet one before them, and the number of the next one to print.
+/// Finished rows that follow an unfinished one, and the number of the next row to print.
 type Rows = Mutex<(usize, BTreeMap<usize, Row>)>;
 type Row = [String; FAULTS.len()];
 
@@ -144,7 +146,7 @@ impl Lane {
         }
     }
 
-    /// Takes boundary after boundary.
+    /// Takes one boundary after another.
     async fn work(
         mut self,
         boundaries: Vec<Message>,
@@ -176,8 +178,8 @@ impl Lane {
         self.check_all(cells).await
     }
 
-    /// The messages in the life of the first delivery of a process, from its connection to
-    /// Postgres until that is back in the pool.
+    /// The messages in the life of the first delivery of a process, from the connection to Postgres
+    /// until the connection is back in the pool.
     async fn record(&mut self) -> Vec<Message> {
         let _never_due = self.proxy.arm(usize::MAX);
         self.deliver("recorded").await;
@@ -198,7 +200,7 @@ impl Lane {
         messages
     }
 
-    /// One cell, once.
+    /// Runs one cell once.
     async fn fire(&mut self, number: usize, fault: Fault, round: u32, cell: &mut Cell) {
         self.process.kill().await;
         let address = self.process.address().await;
@@ -223,7 +225,7 @@ impl Lane {
         let attempts = self.retry(&id, attempt).await;
         cell.most_attempts = cell.most_attempts.max(attempts);
 
-        // Whatever state the fault has left the pool in.
+        // This must work regardless of the state in which the fault has left the pool.
         self.deliver(&format!("after-{id}")).await;
     }
 
@@ -232,7 +234,7 @@ impl Lane {
         self.sender.send(address, id, "").await
     }
 
-    /// Retries until the acknowledgement. Returns how many attempts it took.
+    /// Retries until the delivery is acknowledged. Returns how many attempts that took.
     async fn retry(&self, id: &str, mut attempt: Attempt) -> u32 {
         let mut attempts = 1;
         while !attempt.is_acknowledged() {
@@ -244,13 +246,13 @@ impl Lane {
         attempts
     }
 
-    /// A delivery without a fault, apart from a disk that takes its time.
+    /// A delivery without a fault, apart from a slow disk.
     async fn deliver(&mut self, id: &str) {
         let attempt = self.attempt(id).await;
         self.again += self.retry(id, attempt).await - 1;
     }
 
-    /// After one more crash, everything that was acknowledged is still there, once.
+    /// After one more crash, everything that was acknowledged is still there, exactly once.
     async fn check_all(&self, cells: usize) -> Done {
         self.server.restart().await;
         let history = self.server.history(&self.recorder).await;

@@ -1,5 +1,6 @@
-//! A delivery that is sent once to a process that recovers, or that was processed and that an operator runs again, and
-//! a fault before one of the messages in its life: keep, take, run, commit and end. Its promised effect happens once.
+//! A delivery is sent once to a process that runs recovery, or was processed before and is run again by an operator. A
+//! fault hits it before one of the messages in its life: keep, take, run, commit and end. Its promised effect happens
+//! once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use crate::proxy::Proxy;
 use crate::sender::Sender;
 use crate::server::Server;
 
-/// The target of faults: a delivery that is sent, or one that an operator runs again.
+/// The target of faults: a delivery that is sent, or a delivery that an operator runs again.
 struct Life {
     path: &'static str,
-    /// What the handler does at its attempts that are hit, before it succeeds.
+    /// What the handler does at the attempts that are hit, before it succeeds.
     behaviours: &'static [&'static str],
 }
 
@@ -37,22 +38,22 @@ const LIVES: [Life; 11] = [
     life(REPROCESS, &["fail"]),
 ];
 
-/// One that is processed, and ordered to run again.
+/// Stands for a delivery that is processed and that an operator orders to run again.
 const REPROCESS: &str = "/reprocess";
 
 const fn life(path: &'static str, behaviours: &'static [&'static str]) -> Life {
     Life { path, behaviours }
 }
 
-/// More than any of them has: a fault that is due after its end is the last one of the row.
+/// More messages than any life has. A fault that is due only after the end of a life is the last one of its row.
 const MOST_MESSAGES: usize = 600;
 
-/// How long a process has to begin its recovery, whose messages belong to no delivery.
+/// How long a process has to start its recovery. Its first messages belong to no delivery.
 const START: Duration = Duration::from_millis(250);
 
 const LANES: usize = 8;
 
-/// How long a delivery may take, with the attempt of a process that was killed.
+/// How long a delivery may take, including an attempt in a process that was killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Lane {
@@ -64,23 +65,23 @@ struct Lane {
     recorder: Recorder,
 }
 
-/// Whether the fault has met the delivery.
+/// Whether the fault has hit the delivery.
 enum Fired {
     Hit,
-    /// There was nothing to be harmed.
+    /// There was nothing to harm.
     Nothing,
-    /// It came after the end.
+    /// The fault came after the end.
     TooLate,
 }
 
-/// The results of the deliveries of one life and one fault.
+/// The results of the deliveries for one life and one fault.
 #[derive(Default)]
 struct Hits {
     all: u32,
     not_kept: u32,
 }
 
-/// By the number of the life and the name of the fault.
+/// The results by the number of the life and the name of the fault.
 type Met = BTreeMap<(usize, &'static str), Hits>;
 
 /// The result of a lane.
@@ -147,12 +148,12 @@ impl Lane {
         }
     }
 
-    /// Takes one fault with one life after another, and goes through its messages.
+    /// Takes one fault and one life after another, and goes through the messages of that life.
     async fn work(self, step: usize, todo: Arc<AtomicUsize>) -> Done {
         let mut hit = Vec::new();
         loop {
             let next = todo.fetch_add(1, Ordering::Relaxed);
-            // Those faults whose ends take the longest are among the first.
+            // The faults that take the longest to recover from are among the first.
             let (place, life) = (next / LIVES.len(), next % LIVES.len());
             let Some(&fault) = FAULTS.get(place) else {
                 break;
@@ -184,7 +185,7 @@ impl Lane {
         Done { met, upheld }
     }
 
-    /// One delivery.
+    /// Runs one delivery.
     async fn fire(&self, id: &str, life: &Life, fault: Fault, number: usize) -> Fired {
         let Life { path, behaviours } = *life;
         self.process.kill().await;
@@ -207,7 +208,7 @@ impl Lane {
         });
         let due = tokio::time::timeout(Duration::from_secs(3), faults.recv()).await;
         let Ok(Some(due)) = due else {
-            // Otherwise a message that comes now is held forever.
+            // Otherwise, a message that comes now would be held forever.
             drop(faults);
             sent.await.unwrap();
             self.end_of(id).await;
@@ -225,13 +226,13 @@ impl Lane {
         }
     }
 
-    /// Has a delivery processed, to be hit when it is run again.
+    /// Has a delivery processed, so that a fault can hit it when it runs again.
     async fn archive(&self, id: &str, behaviours: &[&str]) {
         let behaviours = [&["succeed"], behaviours].concat();
         let address = self.process.address().await;
         let path = format!("/{ARCHIVED}");
         let deadline = Instant::now() + PATIENCE;
-        // Again and again, since a disk that takes its time may have it fail.
+        // This is repeated, because a slow disk may make it fail.
         while self.count(id, "processed").await == 0 {
             assert!(Instant::now() < deadline, "{id} is not archived");
             self.sender.send_once(address, &path, id, &behaviours).await;
@@ -249,8 +250,8 @@ impl Lane {
         self.server.count(&sql).await
     }
 
-    /// Waits until it is not due, or the patience ends, with a process that lives. A delivery that is due then breaks a
-    /// rule of the history.
+    /// Waits, with a running process, until the delivery is no longer due or the patience ends. If the delivery is
+    /// still due, it breaks a rule of the history.
     async fn end_of(&self, id: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.count(id, "due").await > 0 && Instant::now() < deadline {

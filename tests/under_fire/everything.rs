@@ -1,7 +1,8 @@
-//! All at once, for as long as one likes. Four processes with each way to keep, and with none, on one Postgres:
-//! deliveries in several copies, handlers that fail, events that never come and are reconciled, retention, operators.
-//! Meanwhile processes are killed, frozen and deployed again, their connections are cut, and Postgres crashes. One
-//! process lives through all of it, to see what becomes of its memory.
+//! Everything at once, for as long as you like. Four processes share one Postgres, with each way to keep deliveries,
+//! and with routes that keep none. Deliveries come in several copies, handlers fail, some events never come and are
+//! reconciled, and retention and operators are at work. Meanwhile, processes are killed, frozen and deployed again,
+//! their connections are cut, and Postgres crashes. One process lives through all of it, to see whether its memory
+//! grows.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -24,29 +25,29 @@ use crate::server::Server;
 
 const PROCESSES: usize = 4;
 
-/// Between a delivery and the next.
+/// The time between one delivery and the next.
 const PACE: Duration = Duration::from_millis(30);
 
-/// Between an event of a list and the next.
+/// The time between one event of a list and the next.
 const LIST_PACE: Duration = Duration::from_millis(500);
 
-/// One in so many events never comes. They are known by their numbers.
+/// One in this many events never comes. These events are known by their numbers.
 const NEVER_COMES: u64 = 6;
 
-/// How old an event is that is reconciled. That of a request that is under way is younger.
+/// How old an event must be to be reconciled. The event of a running request is younger.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How many deliveries are sent at once at most.
+/// How many deliveries are sent at once, at most.
 const MOST: usize = 100;
 
-/// How long the provider sends a delivery again. A request may wait in a process that is frozen, and yet arrives within
-/// the window.
+/// For how long the provider sends a delivery again. Even if a request waits in a frozen process, it arrives within the
+/// window.
 const GIVES_UP: Duration = Duration::from_secs(6);
 
-/// How long it waits for an answer.
+/// How long the provider waits for an answer.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
 
-/// Longer than a process may be silent before another one takes over what it has begun.
+/// Longer than a process may be silent before another process takes over its work.
 const FROZEN: Duration = Duration::from_secs(8);
 
 /// The routes of the soak and of recovery, and the lists.
@@ -64,16 +65,16 @@ const ENDPOINTS: [&str; 11] = [
     "github",
 ];
 
-/// Those that keep nothing.
+/// How many of the endpoints keep nothing.
 const ALONE: usize = 2;
-/// Those with a list.
+/// How many of the endpoints have a list.
 const LISTED: usize = 2;
 
-/// One in so many fails at each attempt.
+/// One in this many deliveries fails at each attempt.
 const HOPELESS: f64 = 1.0 / 60.0;
 
-/// How long the last delivery may take. Longer than the three minutes of a turn of reconciliation that a process could not give
-/// up when it was stopped.
+/// How long the last delivery may take. This is longer than the three minutes of a reconciliation turn that a stopped
+/// process could not give up.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// After this time, a process should need no more memory.
@@ -92,7 +93,7 @@ struct World {
     over: AtomicBool,
 }
 
-/// A process, and its way to Postgres.
+/// A process, and its proxy to Postgres.
 struct Place {
     process: Process,
     proxy: Proxy,
@@ -114,12 +115,12 @@ fn add(count: &AtomicU32) {
     count.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A delivery, as its provider has it.
+/// A delivery as its provider knows it.
 struct Sent {
     endpoint: &'static str,
     id: String,
     event_type: &'static str,
-    /// What the handler does at each attempt, where it is kept.
+    /// What the handler does at each attempt, if the delivery is kept.
     behaviours: Vec<&'static str>,
 }
 
@@ -166,7 +167,7 @@ pub async fn run(length: Length, time: Option<Duration>) {
     memory.assert_bounded();
 }
 
-/// What the process that lives to the end has held, with the times.
+/// How much memory the process that lives to the end has used, and when.
 struct Memory(Vec<(Duration, u64)>);
 
 impl Memory {
@@ -176,7 +177,7 @@ impl Memory {
             return;
         };
         println!(
-            "memory of the process that lived: {} after {} minutes, {} after {}",
+            "memory of the process that lived to the end: {} after {} minutes, {} after {}",
             megabytes(*warm),
             at.as_secs() / 60,
             megabytes(*last),
@@ -272,12 +273,12 @@ impl World {
         }
     }
 
-    /// Sends a copy until it is acknowledged, or the provider gives it up.
+    /// Sends a copy until it is acknowledged, or until the provider gives up.
     async fn deliver(&self, sent: &Sent, first: Instant, mut random: Rng) {
         add(&self.counts.copies);
         loop {
             let attempt = self.attempt(sent, &mut random).await;
-            // A provider sends again what has failed, also if it is kept.
+            // A provider sends a failed delivery again, even if it is kept.
             if attempt.is_acknowledged() || attempt.outcome() == "kept" && random.bool() {
                 break;
             }
@@ -301,7 +302,7 @@ impl World {
                 _ => "sleep 5",
             },
             behaviours: &sent.behaviours,
-            // Some hang up, at any moment.
+            // Some senders hang up, at any moment.
             patience: match random.f64() < 0.05 {
                 true => Duration::from_millis(random.u64(1..60)),
                 false => REQUEST_TIME,
@@ -311,15 +312,16 @@ impl World {
         self.sender.deliver(&request).await
     }
 
-    /// Has events happen, most of which come. The rest is brought by reconciliation, or by the provider, once it is
-    /// asked for them.
+    /// Makes events happen, and sends most of them. The others come through reconciliation, which keeps them or asks
+    /// the provider to send them.
     async fn send_events(self: Arc<Self>, mut random: Rng) {
         let mut beat = tokio::time::interval(LIST_PACE);
         let mut sending = JoinSet::new();
         let mut over_since = None;
         for number in 1.. {
             beat.tick().await;
-            // What is asked for after the last event is sent, too. What does not come then is against a rule.
+            // Deliveries that are asked for after the last event are sent, too. If one does not come, that breaks a
+            // rule.
             if self.is_over() {
                 let since = *over_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > PATIENCE || self.all_missing_are_known().await {
@@ -390,7 +392,7 @@ impl World {
         self.server.count(&sql).await == 0
     }
 
-    /// Gives orders about what is kept, and about endpoints.
+    /// Gives orders about kept deliveries and about endpoints.
     async fn operate(self: Arc<Self>, mut random: Rng) {
         let keeping = &ENDPOINTS[ALONE..];
         while !self.is_over() {
@@ -428,7 +430,7 @@ impl World {
         }
     }
 
-    /// Sleeps for so many seconds, or until all is over.
+    /// Sleeps for this many seconds, or until the run is over.
     async fn rest(&self, seconds: u64) {
         let until = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < until && !self.is_over() {
@@ -475,7 +477,7 @@ impl World {
         }
     }
 
-    /// Looks at the memory of the processes each minute, until the time is over or a task fails.
+    /// Checks the memory of the processes each minute, until the time is over or a task fails.
     async fn watch(&self, started: Instant, time: Duration, tasks: &mut JoinSet<()>) -> Memory {
         let mut memory = Memory(Vec::new());
         loop {
@@ -503,8 +505,8 @@ impl World {
         }
     }
 
-    /// Resumes all endpoints, and waits until nothing is due, or the patience ends. What is due then is against a rule
-    /// of the history.
+    /// Resumes all endpoints, and waits until nothing is due or the patience ends. If something is still due, it breaks
+    /// a rule of the history.
     async fn wait_for_the_last(&self) {
         let mut random = Rng::new();
         for endpoint in &ENDPOINTS[ALONE..] {
@@ -589,7 +591,7 @@ impl Sent {
         Self {
             endpoint,
             id: format!("{name}-{number}"),
-            // One of the endpoints ignores it.
+            // One of the endpoints ignores this event type.
             event_type: match random.f64() < 0.1 {
                 true => "watch",
                 false => WANTED,

@@ -8,15 +8,15 @@ use crate::server::Server;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection is cut. Before a message from Postgres, this is the answer lost.
+    /// The connection is cut. If the next message is from Postgres, its answer is lost.
     Cut,
-    /// Nothing more gets through, and nobody is notified.
+    /// Nothing gets through any more, and nobody is notified.
     Silence,
     /// The application is killed with SIGKILL.
     KillApplication,
     /// An administrator ends the backend.
     TerminateBackend,
-    /// The backend is killed with SIGKILL, upon which Postgres recovers as after a crash.
+    /// The backend is killed with SIGKILL, and Postgres recovers as after a crash.
     KillBackend,
     /// Postgres is stopped in immediate mode and started again.
     RestartPostgres,
@@ -43,7 +43,7 @@ impl Fault {
         }
     }
 
-    /// Does the harm. Not before there is a backend to be harmed.
+    /// Inflicts the fault, as soon as there is a backend to harm.
     pub async fn inflict(self, due: Due, process: &Process, server: &Server) -> bool {
         let mut inflicted = true;
         let go_on = match (self, due.backend) {

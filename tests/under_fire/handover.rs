@@ -1,4 +1,5 @@
-//! A process dies with a delivery in its hands, while copies of it wait in another.
+//! A process dies with a delivery in its hands, while copies of the delivery wait in another
+//! process.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub async fn run() {
     let process = || Process::new(server.url(), &recorder, 5, Duration::from_secs(5));
     let (dying, waiting) = (process(), process());
     let sender = Sender::new(&recorder);
-    // Both have their connections before it matters.
+    // Both processes connect before it matters.
     for process in [&dying, &waiting] {
         let warm_up = sender.send(process.address().await, "warm-up", "").await;
         assert!(warm_up.is_acknowledged());
@@ -37,7 +38,7 @@ pub async fn run() {
     server
         .until("select count(*) from pg_locks where not granted")
         .await;
-    // Time for the other copies to get in line.
+    // Gives the other copies time to queue.
     tokio::time::sleep(Duration::from_millis(100)).await;
     dying.kill().await;
 
@@ -59,7 +60,7 @@ pub async fn run() {
     println!("{}", history.assert_upheld("handover"));
 }
 
-/// A process that has put down a failure is killed, and another one goes on from there.
+/// A process that has recorded a failure is killed, and another process continues from there.
 async fn a_record_outlives_its_process(
     server: &Server,
     dying: &Process,
@@ -81,5 +82,5 @@ async fn a_record_outlives_its_process(
     let last = sender.send(living.address().await, "b", "").await;
     assert!(last.is_acknowledged());
     assert_eq!(server.count(attempts).await, 0);
-    println!("a record of 2 failures outlived its process, and went with the success");
+    println!("a record of 2 failures outlived its process, and was removed with the success");
 }

@@ -1,19 +1,19 @@
 //! The guarantees under fire: processes are killed, connections cut, Postgres crashed, and
 //! floods of duplicates sent.
 //!
-//!     cargo test --test under_fire                        the short form of all
-//!     cargo test --release --test under_fire -- --long    the long form of all
-//!     cargo test --test under_fire -- soak                one of backends,
+//!     cargo test --test under_fire                        all tests in the short form
+//!     cargo test --release --test under_fire -- --long    all tests in the long form
+//!     cargo test --test under_fire -- soak                one test: backends,
 //!                                                         crash_between_messages,
 //!                                                         crash_in_recovery, everything,
 //!                                                         handover, history, soak, recovery,
 //!                                                         reconciliation, rehearsal, shutdown,
-//!                                                         storm, telling, versions
+//!                                                         storm, telling or versions
 //!     cargo test --release --test under_fire -- everything --for 3600
-//!                                                         all of it at once, for so many seconds
+//!                                                         everything at once, for this many seconds
 //!
-//! Several tests run side by side, each in a process of its own, whose lines are printed at its end. Those of a single one
-//! are printed as they come.
+//! Several tests run side by side. Each runs in a process of its own, and its output is printed when it ends. If only
+//! one test runs, its output is printed as it comes.
 
 #![allow(
     clippy::expect_used,
@@ -52,7 +52,7 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use tokio::process::Command;
 
-/// How much of it.
+/// How long the tests take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Within minutes.
@@ -61,7 +61,7 @@ pub enum Length {
     Long,
 }
 
-/// Those that run side by side, since they wait for most of their time. The longest first.
+/// The tests that run side by side, since they spend most of their time waiting. The longest come first.
 const TOGETHER: [&str; 12] = [
     "crash_in_recovery",
     "telling",
@@ -77,8 +77,8 @@ const TOGETHER: [&str; 12] = [
     "history",
 ];
 
-/// The first one counts the messages of a request, which are more if it takes long, and the second one compares two rates. They
-/// run when nothing else does.
+/// These two run alone. The first one counts the messages of a request, and a slow request has more of them. The second
+/// one compares two rates.
 const ALONE: [&str; 2] = ["crash_between_messages", "storm"];
 
 /// Names the test for which this program is started.
@@ -86,7 +86,7 @@ const TEST: &str = "UNDER_FIRE_TEST";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // The tests start this same program as the application that they fire at.
+    // The tests start this same program again, as the application that they disturb.
     if application::is_wanted() {
         application::run().await;
         return ExitCode::SUCCESS;
@@ -123,7 +123,7 @@ async fn main() -> ExitCode {
     };
 
     let started = Instant::now();
-    // Before several of them find that it is not there.
+    // This is done here, before several tests find out at once that Postgres is not installed.
     throwaway_postgres::find_or_install().unwrap_or_else(|error| panic!("{error}"));
     let together: Vec<_> = TOGETHER.into_iter().filter(is_asked_for).collect();
     let alone: Vec<_> = ALONE.into_iter().filter(is_asked_for).collect();
@@ -150,11 +150,11 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Runs a test in a process of its own, and returns whether it has passed. What several of them print does not mix.
+/// Runs a test in a process of its own, and returns whether it has passed. The output of several tests does not mix.
 async fn test(name: &str, is_only_one: bool) -> bool {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(std::env::args().skip(1)).env(TEST, name);
-    // One that hangs is known by this line.
+    // If a test hangs, this line shows which one.
     println!("begins {name}");
     let status = if is_only_one {
         command.status().await.unwrap()
@@ -165,7 +165,7 @@ async fn test(name: &str, is_only_one: bool) -> bool {
         output.status
     };
     let has_passed = status.success();
-    // As other tests say it: `.ci/run` reads it.
+    // `.ci/run` reads this line, which has the form of Rust's own tests.
     let verdict = if has_passed { "ok" } else { "FAILED" };
     println!("test {name} ... {verdict}");
     has_passed

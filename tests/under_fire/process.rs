@@ -1,4 +1,4 @@
-//! Application processes, and a supervisor's part in their lives.
+//! Application processes, and what a supervisor does with them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::application::{
 };
 use crate::history::Recorder;
 
-/// How long a process may take to stop: its handlers end within a few seconds.
+/// How long a process may take to stop. Its handlers finish within a few seconds.
 pub const STOP_TIME: Duration = Duration::from_secs(60);
 
 /// An application that is started again after it was killed.
@@ -73,7 +73,7 @@ impl Process {
         }
     }
 
-    /// One that runs kept deliveries again.
+    /// A process that runs kept deliveries again.
     pub fn recovering(self) -> Self {
         Self {
             recovers: true,
@@ -81,7 +81,7 @@ impl Process {
         }
     }
 
-    /// One that runs nothing but rehearsals.
+    /// A process that only runs rehearsals.
     pub fn rehearsing(self) -> Self {
         Self {
             rehearses: true,
@@ -89,7 +89,7 @@ impl Process {
         }
     }
 
-    /// One that reconciles the lists of these providers, where an event is as old as `grace`.
+    /// A process that reconciles the lists of these providers. An event is reconciled once it is as old as `grace`.
     pub fn reconciling(self, apis: String, grace: Duration) -> Self {
         Self {
             reconciles: Some(Reconciled { apis, grace }),
@@ -97,7 +97,7 @@ impl Process {
         }
     }
 
-    /// One that deletes what providers do not send again.
+    /// A process that deletes what providers do not send again.
     pub fn pruning(self) -> Self {
         Self {
             prunes: true,
@@ -105,7 +105,7 @@ impl Process {
         }
     }
 
-    /// One with hooks. Each writes its reports to a file, and then takes so long.
+    /// A process with hooks. Each hook writes its report to a file, and then takes this much time.
     pub fn telling(self, file: PathBuf, time: Duration) -> Self {
         Self {
             tells: Some(Tells { file, time }),
@@ -113,7 +113,7 @@ impl Process {
         }
     }
 
-    /// One of a version that has no handler yet for what the next one has.
+    /// A process of an old version, which lacks a handler that the next version has.
     pub fn of_old_version(self) -> Self {
         Self {
             is_old: true,
@@ -126,7 +126,7 @@ impl Process {
         self.starts.load(Ordering::Relaxed)
     }
 
-    /// Where it serves; starts it if it does not run.
+    /// The address of the process. Starts it if it is not running.
     pub async fn address(&self) -> SocketAddr {
         let mut running = self.running.lock().await;
         if let Some(process) = &mut *running
@@ -170,7 +170,7 @@ impl Process {
             .env(PATIENCE, self.patience.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // It panics when told to.
+            // The application panics when a delivery says so.
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
@@ -183,14 +183,14 @@ impl Process {
         }
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits until the process is gone.
     pub async fn kill(&self) {
         if let Some(process) = &mut *self.running.lock().await {
             process.child.kill().await.unwrap();
         }
     }
 
-    /// Starts another one in its place, asks it to stop, and waits until it has.
+    /// Starts another process in its place, asks the old one to stop, and waits until it has stopped.
     pub async fn deploy(&self) {
         let new = self.start().await;
         let old = self.running.lock().await.replace(new);
@@ -199,30 +199,31 @@ impl Process {
         }
     }
 
-    /// Tells it to stop, and kills it if it has not after this time, as an orchestrator does. Returns whether it has.
+    /// Asks the process to stop. If it has not stopped after this time, kills it, as an orchestrator does. Returns
+    /// whether it stopped by itself.
     pub async fn terminate(&self, grace: Duration) -> bool {
         let running = self.running.lock().await.take();
         running.unwrap().stop(grace).await
     }
 
-    /// Stops it for a time, as a machine does that swaps or is moved.
+    /// Stops the process for a while, like a machine that swaps or is being moved.
     pub async fn freeze(&self, time: Duration) {
         self.stand_still().await;
         tokio::time::sleep(time).await;
         self.go_on().await;
     }
 
-    /// SIGSTOP.
+    /// Sends SIGSTOP.
     pub async fn stand_still(&self) {
         send("-STOP", self.id().await).await;
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub async fn go_on(&self) {
         send("-CONT", self.id().await).await;
     }
 
-    /// The memory that it holds, in bytes.
+    /// The memory that the process uses, in bytes.
     pub async fn memory(&self) -> Option<u64> {
         let process = self.id().await?;
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -240,7 +241,7 @@ impl Process {
 
 impl Running {
     async fn stop(mut self, grace: Duration) -> bool {
-        // To wait would close its standard input, which tells it that its parent is gone.
+        // Waiting would close the standard input of the process, which would take that for the end of its parent.
         let _input = self.child.stdin.take();
         send("-TERM", self.child.id()).await;
         let Ok(stopped) = tokio::time::timeout(grace, self.child.wait()).await else {
@@ -253,7 +254,7 @@ impl Running {
     }
 }
 
-/// Sends a signal to a process, unless it was waited for.
+/// Sends a signal to a process that was not waited for yet.
 async fn send(signal: &str, process: Option<u32>) {
     let Some(process) = process else { return };
     let kill = Command::new("kill")

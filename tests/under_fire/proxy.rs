@@ -1,5 +1,5 @@
-//! A proxy between the application and Postgres that knows where a message ends, and can
-//! do harm between any two of them.
+//! A proxy between the application and Postgres. It knows where a message ends, and can do harm
+//! between any two messages.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,28 +9,27 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock, mpsc, oneshot, watch};
 
-/// One message, as `psql` and a debugger would name it.
+/// One message, named as `psql` and debuggers name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub to_postgres: bool,
     pub name: String,
 }
 
-/// A fault is due: the message is held until somebody has done the harm and says how to go
-/// on.
+/// A fault is due: the message is held until the harm is done and somebody says how to continue.
 pub struct Due {
-    /// The process id of the backend, once it is known.
+    /// The process id of the backend, if it is known already.
     pub backend: Option<i32>,
     pub go_on: oneshot::Sender<GoOn>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoOn {
-    /// Forward this message and those after it.
+    /// Forward this message and the following ones.
     Forward,
-    /// Close the connection, both ways.
+    /// Close the connection in both directions.
     Cut,
-    /// Forward nothing more, and keep the connection open until the application closes it.
+    /// Forward nothing more, but keep the connection open until the application closes it.
     Silence,
 }
 
@@ -42,16 +41,16 @@ pub struct Proxy {
 #[derive(Default)]
 struct State {
     armed: Mutex<Option<Armed>>,
-    /// All connections are cut.
+    /// Notified when all connections are cut.
     cut: Notify,
-    /// Held for as long as there is silence. Each message waits for it.
+    /// Locked during a silence. Each message waits for this lock.
     silence: Arc<RwLock<()>>,
 }
 
 struct Armed {
-    /// The messages since then.
+    /// The messages since [`arm`](Proxy::arm).
     seen: Vec<Message>,
-    /// Before which message, counted from then on, the fault is due, and whom to tell.
+    /// Before which message since then the fault is due, and the channel that reports it.
     fault: Option<(usize, mpsc::UnboundedSender<Due>)>,
 }
 
@@ -66,7 +65,7 @@ impl Proxy {
                 loop {
                     let (application, _) = listener.accept().await.unwrap();
                     application.set_nodelay(true).unwrap();
-                    // While the server is down, its clients are refused.
+                    // While the server is down, the proxy refuses its clients.
                     if let Ok(postgres) = UnixStream::connect(&postgres).await {
                         tokio::spawn(relay(application, postgres, state.clone()));
                     }
@@ -76,7 +75,7 @@ impl Proxy {
         Self { address, state }
     }
 
-    /// For the application's environment.
+    /// The URL, for the application's environment.
     pub fn url(&self) -> String {
         format!(
             "postgres://postgres@{}/postgres?sslmode=disable",
@@ -94,17 +93,17 @@ impl Proxy {
         due
     }
 
-    /// Cuts all connections that there are.
+    /// Cuts all open connections.
     pub fn cut(&self) {
         self.state.cut.notify_waiters();
     }
 
-    /// Lets nothing more through until the guard is dropped.
+    /// Lets nothing through until the guard is dropped.
     pub async fn silence(&self) -> OwnedRwLockWriteGuard<()> {
         self.state.silence.clone().write_owned().await
     }
 
-    /// What has passed since the last [`arm`](Self::arm).
+    /// The messages since the last [`arm`](Self::arm).
     pub fn seen(&self) -> Vec<Message> {
         let armed = self.state.armed.lock().unwrap();
         armed
@@ -129,7 +128,7 @@ async fn relay(application: TcpStream, postgres: UnixStream, state: Arc<State>) 
     };
     let (from_application, to_application) = application.into_split();
     let (from_postgres, to_postgres) = postgres.into_split();
-    // Whichever end closes first closes the other.
+    // When one end closes, the other end is closed.
     tokio::select! {
         () = connection.forward(from_application, to_postgres, true) => {}
         () = connection.forward(from_postgres, to_application, false) => {}
@@ -161,8 +160,8 @@ impl Connection {
                 }
             }
             if *self.silent.borrow() {
-                // From Postgres, which is not to learn of anything, there is nothing more
-                // to be had; from the application, its end.
+                // Postgres is not to learn of anything, so nothing more is read from it. The
+                // application is read until it closes the connection.
                 if !to_postgres {
                     std::future::pending::<()>().await;
                 }
@@ -197,7 +196,7 @@ impl Connection {
     }
 }
 
-/// Reads a whole message, type and length included.
+/// Reads a whole message, including its type and length.
 async fn read_message(from: &mut (impl AsyncRead + Unpin), typed: bool) -> Option<Vec<u8>> {
     let mut message = vec![0; if typed { 5 } else { 4 }];
     from.read_exact(&mut message).await.ok()?;

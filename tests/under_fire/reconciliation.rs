@@ -1,7 +1,7 @@
-//! 1,000 events of each provider that has a list. 37 of them never came, 5 are under way, 3 come while they are
-//! reconciled, 2 were forgotten on purpose, 10 are older than what retention has left, and the rest was
-//! processed. Two processes reconcile, and are killed in the middle. At the end the 37 and the 3 have happened,
-//! each once, and nothing else has.
+//! 1,000 events of each provider that has a list. 37 of them never came, 5 are under way, 3 come while they are being
+//! reconciled, 2 were forgotten on purpose, 10 are older than what retention has left, and the others were processed.
+//! Two processes reconcile, and are killed in the middle. At the end, the 37 and the 3 events have been processed once
+//! each, and nothing else has.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,23 +17,23 @@ const GRACE: Duration = Duration::from_secs(300);
 const OLD: u64 = 10;
 const DAY: u64 = 24 * 60 * 60;
 
-/// How long it may take, with kills.
+/// How long the test may take, with kills.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What became of an event before.
+/// What has become of an event before the test starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Old,
     NeverCame,
     Young,
-    /// It has failed, and is run again later.
+    /// The delivery has failed, and runs again later.
     Kept,
     Comes,
     Forgotten,
     Processed,
 }
 
-/// The numbers from 1 to 10 are the oldest.
+/// The events with the numbers 1 to 10 are the oldest.
 fn fate(number: u64) -> Fate {
     match number {
         ..=OLD => Fate::Old,
@@ -169,15 +169,15 @@ pub async fn run() {
     println!("    {}", history.assert_upheld("reconciliation"));
     assert_eq!(history.processed().len(), 200);
     let kept = "select count(*) from idempotent_webhook.kept_deliveries";
-    assert_eq!(server.count(kept).await, 10, "what has failed before stays");
+    assert_eq!(server.count(kept).await, 10, "earlier failures stay kept");
     assert!(broken_off > 0, "no process was killed in a round");
     println!(
-        "    {kills} kills, {broken_off} rounds broken off, {:.1} s, all 200 deliveries once and nothing else",
+        "    {kills} kills, {broken_off} rounds broken off, {:.1} s, all 200 deliveries processed once, and nothing else",
         started.elapsed().as_secs_f64()
     );
 }
 
-/// What the tables have of a provider's events before.
+/// Fills the tables with what has become of a provider's events before the test starts.
 async fn prepare(server: &Server, provider: &str) {
     let processed = ids(provider, &numbers(&[Fate::Processed]));
     let forgotten = ids(provider, &numbers(&[Fate::Forgotten]));

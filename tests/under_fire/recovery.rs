@@ -1,8 +1,7 @@
-//! A provider that never retries, as GitHub. Three processes with recovery on one Postgres, handlers
-//! that fail, panic, hang and abort their process some times and then succeed, some that never do,
-//! processes that are killed and a Postgres that crashes. At the end every delivery that was kept or
-//! acknowledged has happened once, or is dead. So has each whose handler began, where the request is kept
-//! before.
+//! A provider that never retries, such as GitHub. Three processes with recovery share one Postgres. Some handlers fail,
+//! panic, hang or abort their process a few times and then succeed; others never succeed. Processes are killed and
+//! Postgres crashes. At the end, every delivery that was kept or acknowledged has been processed once, or is dead. If
+//! requests are kept first, this also holds for every delivery whose handler was called.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -34,10 +33,10 @@ const WAYS: [&str; 6] = [
     "late",
 ];
 
-/// One in so many aborts its process, or fails, at each attempt.
+/// One in this many deliveries aborts its process, or fails, at each attempt.
 const HOPELESS: u32 = 60;
 
-/// How long the last delivery may take, if each of its attempts ends with its process.
+/// How long the last delivery may take, even if its process dies during each attempt.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub async fn run(length: Length) {
@@ -100,7 +99,7 @@ pub async fn run(length: Length) {
     );
     println!("{}", history.assert_upheld("recovery"));
     println!(
-        "{} processed, each once, and {} dead",
+        "{} processed, once each, and {} dead",
         history.processed().len(),
         history.ids(|event| *event == Event::Ended(End::Dead)).len(),
     );
@@ -131,7 +130,7 @@ impl Recovering {
             .await;
     }
 
-    /// Kills one process after another, and starts those again that are gone.
+    /// Kills one process after another, and starts processes again that are gone.
     async fn supervise(self: Arc<Self>, mut random: fastrand::Rng) {
         while !self.over.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(random.u64(200..900))).await;
@@ -144,8 +143,8 @@ impl Recovering {
         }
     }
 
-    /// Waits until nothing is due, or the patience ends, and keeps the processes alive meanwhile. What is due then
-    /// is against a rule of the history.
+    /// Waits until nothing is due or the patience ends, and keeps the processes running meanwhile. If something is
+    /// still due, it breaks a rule of the history.
     async fn wait_for_the_last(&self) {
         let deadline = Instant::now() + PATIENCE;
         let due = "select count(*) from idempotent_webhook.kept_deliveries where state = 'due'";

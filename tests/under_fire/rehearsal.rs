@@ -1,5 +1,5 @@
-//! The job of a deploy rehearses a thousand deliveries. It is killed half-way, and nothing is left of it. Then it
-//! rehearses beside the traffic of another process.
+//! The job of a deploy rehearses a thousand deliveries. It is killed halfway, and leaves nothing behind. Then it
+//! rehearses while another process serves traffic.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ const DELIVERIES: i64 = 1000;
 
 const KILLS: u32 = 6;
 
-/// How many requests are under way at once beside a rehearsal.
+/// How many requests are under way at once during a rehearsal.
 const SENDERS: usize = 4;
 
-/// Of five endpoints. Half of them are processed, and half are dead.
+/// The deliveries belong to five endpoints. Half of them are processed, and half are dead.
 const INSERT: &str = "
     with numbered as (
         select
@@ -60,10 +60,10 @@ const NO_ADVISORY_LOCK: &str = "
     select (count(*) = 0)::int::bigint from pg_locks where locktype = 'advisory'";
 
 pub async fn run(length: Length) {
-    println!("\nrehearsal: {DELIVERIES} deliveries, with kills in the midst and beside traffic\n");
+    println!("\nrehearsal: {DELIVERIES} deliveries, with kills halfway, and during traffic\n");
     let server = Server::start().await;
     assert_eq!(server.count(INSERT).await, DELIVERIES);
-    // Calls of a rehearsal are not part of the history of sent deliveries.
+    // Handler calls in a rehearsal do not belong to the history of sent deliveries.
     let rehearsed = Recorder::start();
     let job = Process::new(server.url(), &rehearsed, 10, Duration::from_secs(5)).rehearsing();
     kills_leave_nothing(&server, &job).await;
@@ -79,7 +79,7 @@ async fn kills_leave_nothing(server: &Server, job: &Process) {
         server.until(WRITING).await;
         tokio::time::sleep(Duration::from_millis(fastrand::u64(..500))).await;
         job.kill().await;
-        assert_eq!(rehearsing.await.unwrap(), None, "it had ended before");
+        assert_eq!(rehearsing.await.unwrap(), None, "it had finished before");
         midst.push(started.elapsed());
         assert_eq!(server.left_in_transaction().await, 0);
         server.until(NO_ADVISORY_LOCK).await;
@@ -90,10 +90,10 @@ async fn kills_leave_nothing(server: &Server, job: &Process) {
     assert_eq!(report, Some(all_is_well()));
     let whole = started.elapsed();
     assert!(server.snapshot().await == before, "a row has changed");
-    println!("killed after {midst:.1?} of {whole:.1?}: each row is as it was");
+    println!("killed after {midst:.1?} of {whole:.1?}: no row has changed");
 }
 
-/// Each was rehearsed, and would be processed.
+/// What the job answers if each delivery was rehearsed and would be processed.
 fn all_is_well() -> String {
     format!("{DELIVERIES} {DELIVERIES}")
 }
@@ -103,7 +103,7 @@ async fn rehearse(job: SocketAddr) -> Option<String> {
     request.send().await.ok()?.text().await.ok()
 }
 
-/// What was sent while the job rehearses, and in turns with that while it does not.
+/// Sends deliveries alternately while the job rehearses and while it does not, and compares how long they take.
 async fn beside_traffic(server: &Server, job: &Process, length: Length) {
     let (turns, requests) = match length {
         Length::Short => (4, 400),
@@ -135,8 +135,8 @@ async fn beside_traffic(server: &Server, job: &Process, length: Length) {
     let history = server.history(&recorder).await;
     assert_eq!(history.processed().len(), sent);
     println!("{}", history.assert_upheld("rehearsal"));
-    println!("{sent} sent, each processed once, {turns} rehearsals meanwhile");
-    for (name, mut times) in [("alone", alone), ("beside a rehearsal", beside)] {
+    println!("{sent} sent, each processed once, during {turns} rehearsals");
+    for (name, mut times) in [("alone", alone), ("during a rehearsal", beside)] {
         times.sort_unstable();
         let at = |part: f64| times[(times.len() as f64 * part) as usize];
         let count = times.len();
@@ -148,7 +148,7 @@ async fn beside_traffic(server: &Server, job: &Process, length: Length) {
     }
 }
 
-/// Sends so many deliveries, a few at once, and returns how long each took.
+/// Sends this many deliveries, a few at once, and returns how long each took.
 async fn send(sender: &Sender, to: SocketAddr, name: &str, requests: usize) -> Vec<Duration> {
     let mut sending = JoinSet::new();
     for part in 0..SENDERS {

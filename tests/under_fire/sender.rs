@@ -1,4 +1,4 @@
-//! A provider: sends a delivery until it is acknowledged.
+//! A provider that sends a delivery until it is acknowledged.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,9 +23,10 @@ pub struct Request<'a> {
     pub path: &'a str,
     pub id: &'a str,
     pub event_type: &'a str,
-    /// What the handler does, where nothing is kept.
+    /// What the handler does, if nothing is kept.
     pub behaviour: &'a str,
-    /// What it does at each attempt, where deliveries are kept. Then it succeeds.
+    /// What the handler does at each attempt, if deliveries are kept. After these attempts, it
+    /// succeeds.
     pub behaviours: &'a [&'a str],
     pub patience: Duration,
 }
@@ -44,14 +45,14 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Answered {
         status: u16,
         outcome: String,
     },
-    /// No answer: the process is gone, or this sender has hung up.
+    /// There was no answer: the process is gone, or this sender has hung up.
     Unanswered,
 }
 
@@ -60,7 +61,7 @@ impl Attempt {
         matches!(self, Self::Answered { status, .. } if (200..300).contains(status))
     }
 
-    /// Empty if there is none.
+    /// The outcome in the answer. Empty if there is none.
     pub fn outcome(&self) -> &str {
         match self {
             Self::Answered { outcome, .. } => outcome,
@@ -82,10 +83,10 @@ impl fmt::Display for Attempt {
 const DEADLINE: Duration = Duration::from_secs(20);
 
 impl Sender {
-    /// One whose requests and answers are part of a history.
+    /// A sender whose requests and answers are part of a history.
     pub fn new(recorder: &Recorder) -> Self {
         Self {
-            // A connection to a process that is killed is of no use for the next one.
+            // If a process is killed, its connection is of no use with the next process.
             client: reqwest::Client::builder()
                 .pool_max_idle_per_host(0)
                 .build()
@@ -114,7 +115,7 @@ impl Sender {
         .await
     }
 
-    /// Sends a delivery whose handler behaves like this at its attempts, and then succeeds.
+    /// Sends a delivery whose handler does this at its attempts, and then succeeds.
     pub async fn send_once(
         &self,
         to: SocketAddr,

@@ -1,4 +1,4 @@
-//! The Postgres server under the tests, and a look at what is in it.
+//! The Postgres server under the tests, and queries for what is in it.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use throwaway_postgres::{Durability, ThrowawayPostgres, snapshot};
 
 use crate::history::{History, Line, Recorder, now};
 
-/// A durable server with the crate's tables, one for the effects of handlers, and one for what has become of the
-/// rows of deliveries.
+/// A durable server with the tables of the crate, a table for the effects of handlers, and a table that logs changes of
+/// the delivery rows.
 pub struct Server {
     postgres: ThrowawayPostgres,
 }
 
-/// The effects have no key, so that one that happens twice is seen. Rows are noted in the transaction that changes
-/// them. A transaction of `Retention` is one that has taken its turn.
+/// The effects have no key, so an effect that happens twice shows up. Changes of rows are logged in the transaction
+/// that makes them. A transaction belongs to `Retention` if it has taken the turn of `Retention`.
 const TABLES: &str = "
     create table effects (delivery_id text);
     create table noted (delivery_id text, event text);
@@ -50,7 +50,7 @@ const TABLES: &str = "
         for each row when (old.state = 'processed' and new.state = 'due')
         execute function note('reprocessed');
 
-    -- An attempt that takes it says whose it is.
+    -- An attempt that takes the row sets `taken_by`.
     create trigger rescheduled after update on idempotent_webhook.kept_deliveries
         for each row when (
             old.state in ('due', 'dead') and new.state = 'due'
@@ -64,7 +64,7 @@ const TABLES: &str = "
     create trigger discarded after insert or update on idempotent_webhook.discarded
         for each row execute function note('discarded');";
 
-/// What is committed since $1, with the time of the commit, and how what was kept has ended, at $2. Times are in
+/// What was committed since $1, with the times of the commits, and the state of the kept rows at $2. Times are in
 /// microseconds since 1970.
 const COMMITTED: &str = "
     with committed as (
@@ -86,7 +86,7 @@ const COMMITTED: &str = "
     union all
     select delivery_id, 'ended ' || state, $2 from ended";
 
-/// What a process that was killed in its turn has left behind, which ends by itself, minutes later.
+/// Ends the turn of a process that was killed. Otherwise, the turn would end by itself minutes later.
 const END_TURNS: &str = "
     with rounds as (
         update idempotent_webhook.turns
@@ -106,7 +106,7 @@ impl Server {
         Self::start_with([]).await
     }
 
-    /// The same, with more in the environment of the server.
+    /// The same, with more variables in the environment of the server.
     pub async fn start_with(environment: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         let postgres = ThrowawayPostgres::start_with(Durability::Durable, environment)
             .await
@@ -121,7 +121,7 @@ impl Server {
             .unwrap();
         pool.close().await;
         let server = Self { postgres };
-        // That setting is read at the start.
+        // This setting is read when the server starts.
         server.restart().await;
         server
     }
@@ -134,7 +134,7 @@ impl Server {
         self.options().connect().await.unwrap()
     }
 
-    /// Has commits wait for this standby, or for none without a name.
+    /// Makes commits wait for this standby, or for no standby if the name is empty.
     pub async fn wait_for_standby(&self, name: &str) {
         let mut connection = self.connect().await;
         let set = format!("alter system set synchronous_standby_names = '{name}'");
@@ -142,7 +142,7 @@ impl Server {
         connection.execute("select pg_reload_conf()").await.unwrap();
     }
 
-    /// For the applications' environment.
+    /// The URL, for the applications' environment.
     pub fn url(&self) -> String {
         self.options().to_url_lossy().to_string()
     }
@@ -153,7 +153,7 @@ impl Server {
         folder.join(".s.PGSQL.5432")
     }
 
-    /// Asks until there is an answer: the server may be on its way down or up again.
+    /// Repeats the query until there is an answer, since the server may be going down or coming up.
     async fn ask<T, F>(&self, query: impl Fn(PgConnection) -> F) -> T
     where
         F: Future<Output = sqlx::Result<T>>,
@@ -201,7 +201,7 @@ impl Server {
         .await;
     }
 
-    /// The history until now, with what is committed.
+    /// The history until now, including what is committed.
     pub async fn history(&self, recorder: &Recorder) -> History {
         let micros = |time: u64| i64::try_from(time).unwrap();
         let (began_at, now) = (micros(recorder.began_at()), micros(now()));
@@ -222,8 +222,8 @@ impl Server {
         recorder.history(lines.collect())
     }
 
-    /// Ends the turns of processes at what one of them does at a time. Returns how many rounds of reconciliation are
-    /// broken off.
+    /// Ends the turns of processes in tasks that one process does at a time. Returns how many reconciliation rounds
+    /// this broke off.
     pub async fn end_turns(&self) -> i64 {
         self.count(END_TURNS).await
     }
@@ -236,7 +236,7 @@ impl Server {
         .await
     }
 
-    /// All rows, as [`throwaway_postgres::snapshot`] has them.
+    /// All rows, in the form of [`throwaway_postgres::snapshot`].
     pub async fn snapshot(&self) -> String {
         self.ask(|mut connection| async move {
             snapshot(&mut connection, &["idempotent_webhook", "public"]).await
@@ -244,7 +244,7 @@ impl Server {
         .await
     }
 
-    /// Any delivery that is kept in one of these states: its endpoint, and its id.
+    /// Any delivery that is kept in one of these states, as its endpoint and its id.
     pub async fn any_kept(&self, states: &str) -> Option<(String, String)> {
         let sql = format!(
             "select endpoint, delivery_id
@@ -268,7 +268,7 @@ impl Server {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("waited in vain: {sql}");
+        panic!("waited too long for: {sql}");
     }
 
     /// Waits until no connection is in a transaction, and returns how many still are when

@@ -1,5 +1,5 @@
-//! A process that is asked to stop ends by itself, whoever holds it up: alone, and all at once. What it had in hand is done,
-//! or another process does it.
+//! A process that is asked to stop exits by itself, regardless of what holds it up: one thing alone, or all at once.
+//! Its running work is finished, or another process does it.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -28,13 +28,13 @@ use crate::proxy::Proxy;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// Names the database and makes this program the application.
+/// Names the database, and makes this program run as the application.
 const DATABASE: &str = "SHUTDOWN_DATABASE";
 
-/// Whether handlers and hooks of the application hang.
+/// Whether the handlers and hooks of the application hang.
 const HANGS: &str = "SHUTDOWN_HANGS";
 
-/// Twice the 25 seconds within which it ends.
+/// Twice the 25 seconds within which the process exits.
 const LIMIT: Duration = Duration::from_secs(50);
 
 pub fn is_wanted() -> bool {
@@ -68,7 +68,7 @@ pub async fn application() -> Result<(), Box<dyn Error>> {
     std::process::exit(0)
 }
 
-/// Ctrl-C, or the SIGTERM of an orchestrator.
+/// Resolves on the SIGTERM of an orchestrator.
 async fn stopped() {
     let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be listened to");
     let mut parent = tokio::io::stdin();
@@ -120,18 +120,18 @@ fn hang() {
     }
 }
 
-/// What holds it up.
+/// What holds the process up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
     /// A sender falls silent after half of the headers.
     Headers,
     /// A sender falls silent in the middle of the body.
     Body,
-    /// A handler does not end, on a thread that blocks.
+    /// A handler does not return, and blocks its thread.
     Handler,
-    /// A hook does not end.
+    /// A hook does not return.
     Hook,
-    /// Nothing comes from Postgres any more, and nothing gets there.
+    /// Nothing gets through to Postgres or back.
     Postgres,
 }
 
@@ -198,7 +198,7 @@ async fn ends_by_itself(held_by: &[Hold]) {
     let asked_at = Instant::now();
     process.ask_to_stop().await;
     until_refused(address).await;
-    // The recovery of this process does not begin it any more.
+    // The recovery of this process no longer starts a delivery that becomes due now.
     assert_eq!(server.count(BECOME_DUE).await, 1);
     let said = process.ended().await;
     let took = asked_at.elapsed();
@@ -225,12 +225,12 @@ async fn ends_by_itself(held_by: &[Hold]) {
         is_cut_off,
         "{held_by:?}: {said}"
     );
-    // The layer gives up on a body about when the server is given up.
+    // The layer gives up on a body at about the time when the server is given up.
     assert!(
         unfinished.contains("the server") || !has(Headers),
         "{held_by:?}: {said}"
     );
-    // Once Postgres has learned that the process is gone.
+    // This holds once Postgres has noticed that the process is gone.
     assert_eq!(server.left_in_transaction().await, 0);
     if !is_cut_off {
         let numbers = "select count(*) from idempotent_webhook.processes";
@@ -262,7 +262,7 @@ async fn ends_by_itself(held_by: &[Hold]) {
     println!("{held_by:?}: ended by itself after {took:.0?}");
 }
 
-/// A problem of the endpoint.
+/// Makes a problem of the endpoint.
 const DIE: &str = "
     with dead as (
         insert into idempotent_webhook.kept_deliveries
@@ -272,7 +272,7 @@ const DIE: &str = "
     )
     select count(*) from dead";
 
-/// A delivery that is due at once.
+/// Adds a delivery that is due at once.
 const BECOME_DUE: &str = "
     with due as (
         insert into idempotent_webhook.kept_deliveries
@@ -295,14 +295,14 @@ fn answered(status: u16, outcome: &str) -> Attempt {
     }
 }
 
-/// A sender whose request ends here, and whose connection does not.
+/// Opens a connection that stays open, and sends only the start of a request on it.
 async fn fall_silent(address: SocketAddr, begin: &[u8]) -> TcpStream {
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(begin).await.unwrap();
     connection
 }
 
-/// Signed, and without the second half of its body.
+/// A signed request without the second half of its body.
 fn half_of_a_delivery() -> Vec<u8> {
     let delivery = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap())).id("half");
     let (head, body) = delivery.request::<axum::body::Bytes>().into_parts();
@@ -319,14 +319,14 @@ fn half_of_a_delivery() -> Vec<u8> {
     begin
 }
 
-/// Until the process has seen the signal.
+/// Waits until the process refuses connections, which shows that it has seen the signal.
 async fn until_refused(address: SocketAddr) {
     while TcpStream::connect(address).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// A process of the application.
+/// A running process of the application.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -366,9 +366,9 @@ impl Running {
         assert!(kill.await.unwrap().success());
     }
 
-    /// Waits until it has ended by itself, and returns what it has said.
+    /// Waits until the process has exited by itself, and returns what it has printed.
     async fn ended(mut self) -> String {
-        // To wait would close its standard input, which tells it that its parent is gone.
+        // Waiting would close the standard input of the process, which would take that for the end of its parent.
         let _input = self.child.stdin.take();
         let output = timeout(LIMIT, self.child.wait_with_output());
         let output = output.await.expect("it ends by itself").unwrap();

@@ -1,6 +1,6 @@
-//! Three processes on one Postgres, deliveries that come several times, handlers that fail,
-//! clients that hang up, processes that are killed and a Postgres that crashes. At the end
-//! every delivery has happened once.
+//! Three processes share one Postgres. Deliveries come several times, handlers fail, clients hang
+//! up, processes are killed and Postgres crashes. At the end, every delivery has been processed
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -72,11 +72,11 @@ pub async fn run(length: Length) {
             let (soak, random) = (soak.clone(), random.fork());
             sending.push(tokio::spawn(async move {
                 if !late.is_zero() {
-                    // Other copies are sent meanwhile.
+                    // Other copies are sent in the meantime.
                     drop(permit);
                     tokio::time::sleep(late).await;
                 }
-                // Half of them to a handler that claims late.
+                // Half of the deliveries go to a handler that claims late.
                 let path = if number % 2 == 0 { "/" } else { LATE };
                 soak.deliver(path, &format!("delivery-{number}"), random)
                     .await;
@@ -102,7 +102,7 @@ pub async fn run(length: Length) {
     );
     println!("{}", history.assert_upheld("soak"));
     let processed = history.processed().len();
-    println!("{processed} processed, each once; {in_transaction} connections in a transaction");
+    println!("{processed} processed, once each; {in_transaction} connections in a transaction");
     assert_eq!((processed, in_transaction), (deliveries as usize, 0));
 }
 
@@ -128,7 +128,7 @@ impl Soak {
             0.04..0.05 => "hang",
             _ => "sleep 5",
         };
-        // Some hang up, at any moment.
+        // Some senders hang up, at any moment.
         let patience = match random.f64() < 0.05 {
             true => Duration::from_millis(random.u64(1..60)),
             false => Duration::from_secs(20),

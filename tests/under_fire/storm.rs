@@ -1,5 +1,5 @@
-//! A storm of duplicates of one slow delivery, beside a steady stream of other deliveries: through
-//! the layer, and through a hand-written handler.
+//! A storm of duplicates of one slow delivery, next to a steady stream of other deliveries: through
+//! the layer, and through a handwritten handler.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,15 @@ use crate::process::Process;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// What the stream has come to.
+/// What has become of the stream.
 struct Stream {
     acknowledged: u32,
     refused: u32,
-    /// Sorted.
+    /// In ascending order.
     latencies: Vec<Duration>,
 }
 
-/// Between one delivery of the stream and the next.
+/// The time between one delivery of the stream and the next.
 const PACE: Duration = Duration::from_millis(10);
 
 pub async fn run(length: Length) {
@@ -35,7 +35,7 @@ pub async fn run(length: Length) {
     println!("\nstorm: {copies} copies of a slow delivery, a pool of 5 connections\n");
     println!(
         "{:<10} {:>12} {:>12} {:>7} {:>9} {:>9} {:>9}   copies",
-        "", "rate before", "rate in it", "ratio", "refused", "p50", "p99"
+        "", "rate before", "rate during", "ratio", "refused", "p50", "p99"
     );
 
     for path in ["/", "/by-hand"] {
@@ -91,8 +91,8 @@ pub async fn run(length: Length) {
     println!("\n{}", history.assert_upheld("storm"));
 }
 
-/// Sends a delivery at every beat for as long as `window`, and counts those that are
-/// answered within it.
+/// Sends a delivery at every beat during `window`, and counts the deliveries that are answered
+/// within it.
 async fn stream(
     sender: &Sender,
     address: std::net::SocketAddr,

@@ -1,5 +1,5 @@
-//! The reports to hooks while processes are frozen in a hook, or asked to stop in an outage. One of the processes has
-//! no hook.
+//! The reports to hooks while processes are frozen in a hook, or asked to stop during an outage. One of the processes
+//! has no hook.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use crate::proxy::Proxy;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// Time enough to do something to a process while it is in a hook.
+/// Enough time to do something to a process while it is in a hook.
 const LONG: Duration = Duration::from_secs(3);
 
-/// For how long Kubernetes waits until it kills a process that it has told to stop.
+/// For how long Kubernetes waits before it kills a process that it has asked to stop.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// How long a process waits for Postgres.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A dead delivery of each of three endpoints. The process that made them dead was killed before it told that.
+/// Adds a dead delivery to each of three endpoints. The process in which they died was killed before it reported that.
 const DIE: &str = "
     with dead as (
         insert into idempotent_webhook.kept_deliveries
@@ -37,7 +37,7 @@ const END: &str = "
     with ended as (delete from idempotent_webhook.kept_deliveries returning 1)
     select count(*) from ended";
 
-/// As if processes that are in a hook had been there for longer than that may take.
+/// Pretends that processes that are in a hook have been there for longer than they may.
 const PASS_ON: &str = "
     with problems as (
         update idempotent_webhook.problems
@@ -60,7 +60,7 @@ const NO_DEATH_UNTOLD: &str = "
 
 pub async fn run() {
     println!("\ntelling: processes are frozen in a hook, and stop in an outage\n");
-    // Each waits for most of its time, and has a Postgres of its own.
+    // Each of these spends most of its time waiting, and has a Postgres of its own.
     let moments = [Moment::Idle, Moment::Attempt, Moment::Hook];
     let stopped = [Outage::Silence, Outage::Crash]
         .into_iter()
@@ -96,7 +96,7 @@ impl Told {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("waited in vain for {line:?}: {:?}", self.lines());
+        panic!("waited too long for {line:?}: {:?}", self.lines());
     }
 }
 
@@ -107,7 +107,7 @@ fn processed() -> Attempt {
     }
 }
 
-/// The first process stands still in the first call of its hook, until all is over.
+/// The first process freezes in the first call of its hook, until the end.
 async fn frozen(number: usize) {
     let server = Server::start().await;
     let recorder = Recorder::start();
@@ -132,13 +132,13 @@ async fn frozen(number: usize) {
     }
     let has_hook = number > 2;
     if has_hook {
-        // They leave it its reports.
+        // The other processes leave the frozen process its own reports.
         server.until(NO_DEATH_UNTOLD).await;
         told.until("kept: failing begun", 1).await;
         assert_eq!(told.count(first), 1);
     }
     server.count(PASS_ON).await;
-    // A process looks when it starts, and then each half a minute.
+    // A process checks when it starts, and then every half minute.
     others[0].deploy().await;
     if has_hook {
         told.until(first, 2).await;
@@ -148,7 +148,7 @@ async fn frozen(number: usize) {
     if has_hook {
         server.until(NO_PROBLEM).await;
     } else {
-        // The possible reports of the frozen one are left. The rest was not reported.
+        // The reports that the frozen process may have made are left. The others were not made.
         server
             .until(
                 "select (array_agg(endpoint || ' ' || is_there) = array['acknowledged false'])::int::bigint
@@ -164,7 +164,7 @@ async fn frozen(number: usize) {
         .send_once(frozen.address().await, "/kept", "after-it", &[])
         .await;
     assert_eq!(sent, processed());
-    // It has made all its reports.
+    // The process has made all its reports.
     assert!(frozen.terminate(STOP_TIME).await);
     let mut expected = vec![first.to_owned(), "acknowledged: failing over".to_owned()];
     if has_hook {
@@ -198,13 +198,13 @@ async fn frozen(number: usize) {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outage {
-    /// Nothing comes from Postgres any more, and nothing gets there.
+    /// Nothing gets through to Postgres or back.
     Silence,
     /// Postgres is gone.
     Crash,
 }
 
-/// The work of the process when Postgres is lost and it is asked to stop.
+/// What the process is doing when Postgres is lost and the process is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     Idle,
@@ -214,8 +214,8 @@ enum Moment {
     Hook,
 }
 
-/// A process is asked to stop in an outage, and killed if that takes it too long. Another one does the rest of its
-/// work.
+/// A process is asked to stop during an outage, and is killed if that takes too long. Another process does the rest of
+/// its work.
 async fn stopped(outage: Outage, moment: Moment) {
     let server = Server::start().await;
     let recorder = Recorder::start();
@@ -230,7 +230,7 @@ async fn stopped(outage: Outage, moment: Moment) {
         server.count(DIE).await;
     }
     let address = stopping.address().await;
-    // It has begun all it does in the background.
+    // By then, the process has started all its background work.
     server
         .until("select count(*) / 2 from idempotent_webhook.processes")
         .await;
@@ -275,7 +275,7 @@ async fn stopped(outage: Outage, moment: Moment) {
         )
         .await;
     if moment == Moment::Hook {
-        // Reports that it could not note are made again, and missing ones are made once.
+        // Reports that the process could not write down are made again, and missing reports are made once.
         server.count(PASS_ON).await;
         stopping.address().await;
         server.until(NO_DEATH_UNTOLD).await;
@@ -300,7 +300,7 @@ async fn stopped(outage: Outage, moment: Moment) {
     let effects = usize::from(moment == Moment::Attempt);
     assert_eq!(history.effects("in-hand"), effects);
     println!(
-        "{outage:?}, told to stop at {moment:?}: {} after {took:.0?}, {} messages; {}",
+        "{outage:?}, asked to stop at {moment:?}: {} after {took:.0?}, {} messages; {}",
         if has_stopped { "gone" } else { "killed" },
         told.lines().len(),
         history.assert_upheld("telling")

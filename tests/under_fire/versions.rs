@@ -1,5 +1,5 @@
-//! A deploy that goes forward, back, and forward again. What the new version has acknowledged is taken by processes of the
-//! old one, which have no handler for it. Its handler runs nevertheless.
+//! A deploy that goes forward, back, and forward again. Deliveries that the new version has acknowledged are taken by
+//! processes of the old version, which have no handler for them. The handler of the new version still runs.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const DELIVERIES: usize = 20;
 /// The handler of the new version fails at its first attempts.
 const BEHAVIOURS: [&str; 6] = ["fail"; 6];
 
-/// A deploy may take longer than an hour: each delivery was received before that.
+/// Makes the deliveries look older, since a deploy may take longer than an hour. Each was received before that.
 const AGE: &str = "
     with aged as (
         update idempotent_webhook.kept_deliveries
@@ -42,21 +42,21 @@ pub async fn run() {
     let sender = Sender::new(&recorder);
     let address = new.address().await;
     let order = |order| sender.order(address, order, VERSIONS, VERSIONS);
-    // Nothing runs before all of it is old.
+    // Nothing runs before all deliveries are old.
     assert!(order(Order::Pause).await.is_acknowledged());
     send(&sender, &new, "accepted").await;
     let kept = i64::try_from(DELIVERIES).unwrap();
     assert_eq!(server.count(AGE).await, kept);
     assert!(order(Order::Resume).await.is_acknowledged());
-    // Both are there, as during a deploy.
+    // Both versions are running, as during a deploy.
     old.address().await;
     server.until(&has_run(DELIVERIES)).await;
-    // The deploy is rolled back. The old version ignores what the provider sends, and takes what is kept.
+    // The deploy is rolled back. The old version ignores what the provider sends, but takes the kept deliveries.
     new.kill().await;
     let before = usize::try_from(server.count(ATTEMPTS).await).unwrap();
     send(&sender, &old, "ignored").await;
     server.until(&has_run(before + DELIVERIES)).await;
-    // It is deployed again, beside processes of the old version.
+    // The new version is deployed again, next to processes of the old version.
     new.address().await;
     server.until(NONE_IS_DUE).await;
 
@@ -75,7 +75,7 @@ pub async fn run() {
     println!("{upheld}");
 }
 
-/// Asks whether what is kept was run so often, or has ended.
+/// Asks whether the kept deliveries had this many attempts in total, or have all ended.
 fn has_run(times: usize) -> String {
     format!(
         "select (attempts >= {times} or attempts = 0)::int::bigint from ({ATTEMPTS}) as all_of_them (attempts)"

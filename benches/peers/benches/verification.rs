@@ -1,4 +1,4 @@
-//! Verification by this crate and by others, on equal input: the same body, signed with
+//! Verification by this crate and by other crates, on the same input: the same body, signed with
 //! the same key for each of the three schemes.
 //!
 //!     cargo bench -p peers
@@ -21,7 +21,8 @@ use deliveries::{
 /// Whether a body is the one that was signed.
 type Verify = Box<dyn Fn(&[u8]) -> bool>;
 
-/// Makes a [`Verify`] for a body that it signs just now: some insist on a recent time.
+/// Makes a [`Verify`] for a body. The body is signed just now, because some crates insist on a
+/// recent time.
 type Contender = (&'static str, fn(&[u8]) -> Verify);
 
 const CONTENDERS: [Contender; 9] = [
@@ -54,7 +55,7 @@ fn this_crate((provider, head, _): Input) -> Verify {
 
 fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts) -> Verify {
     let secret = webhook_verify::Secret::new(secret);
-    // Any age, as for this crate.
+    // Accepts any age, as this crate does here.
     let options = webhook_verify::VerifyOptions::default().with_max_age(None);
     Box::new(move |body| {
         let options = options.clone();
@@ -62,7 +63,7 @@ fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts)
     })
 }
 
-/// It has no function for the signature alone: this parses the event as well.
+/// It has no function for only the signature, so this also parses the event.
 fn async_stripe_webhook(body: &[u8]) -> Verify {
     let (_, head, _) = stripe(body);
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();

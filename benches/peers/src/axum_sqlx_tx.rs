@@ -1,4 +1,4 @@
-//! A transaction for each request, with verification and claim in the handler.
+//! axum-sqlx-tx: one transaction for each request, with verification and claim in the handler.
 
 use axum::Router;
 use axum::body::Bytes;

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use fraiseql_webhooks::serde_json::{Value, json};
 use fraiseql_webhooks::signature::github::GitHubVerifier;
-// Its own sqlx, which is older than the others'.
+// This crate has its own, older version of sqlx.
 use fraiseql_webhooks::sqlx::postgres::PgPoolOptions;
 use fraiseql_webhooks::sqlx::{self, Postgres, Transaction};
 use fraiseql_webhooks::{
@@ -68,7 +68,7 @@ async fn handle(
         function_name: "effects",
         request: InboundRequest::new(&headers, &body, None),
     };
-    // GitHub's id is in a header, which this pipeline leaves to the caller.
+    // GitHub's id is in a header, and this pipeline leaves headers to the caller.
     let event_of = |_: Authenticated<'_>| {
         let id = headers
             .get("x-github-delivery")

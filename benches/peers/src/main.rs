@@ -1,7 +1,7 @@
-//! Other crates with the same delivery: verify, claim, one row, commit.
+//! Other crates, which do the same for a delivery: verify, claim, write one row, commit.
 //!
-//! Started by the benchmark `throughput`, with the contender in `BENCHMARK_VARIANT` and the
-//! database in `BENCHMARK_DATABASE`.
+//! The benchmark `throughput` starts this program, with the contender in `BENCHMARK_VARIANT` and
+//! the database in `BENCHMARK_DATABASE`.
 
 mod axum_sqlx_tx;
 mod fraiseql;

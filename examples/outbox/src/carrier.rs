@@ -1,4 +1,4 @@
-//! The outside API: a carrier that remembers idempotency keys, as Stripe's API does.
+//! The external API: a carrier that remembers idempotency keys, as Stripe's API does.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde::Deserialize;
 
-/// What the carrier has in its books. A clone shares them.
+/// The carrier's books. Clones share them.
 #[derive(Clone, Default)]
 pub struct Carrier(Arc<Mutex<Books>>);
 
 #[derive(Default)]
 struct Books {
-    /// Every request, also one that made no shipment.
+    /// Every request, including requests that made no shipment.
     requests: Vec<Request>,
     /// The shipped parcels.
     shipments: Vec<Request>,
@@ -77,7 +77,7 @@ async fn ship(
     };
     carrier.with_books(|books| {
         books.requests.push(request.clone());
-        // The same key gets the same answer, and no second shipment.
+        // The same key gets the same answer, but no second shipment.
         if !books.shipments.iter().any(|shipped| shipped.key == key) {
             books.shipments.push(request);
         }

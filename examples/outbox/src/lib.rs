@@ -1,5 +1,5 @@
-//! A transactional outbox: the webhook's handler enqueues a job in the transaction of the
-//! delivery, and a worker does the slow work afterwards. `README.md` says what you get by that.
+//! A transactional outbox: the webhook's handler enqueues a job in the transaction of the delivery,
+//! and a worker does the slow work afterwards. `README.md` explains what this gives you.
 
 pub mod carrier;
 pub mod shipping;

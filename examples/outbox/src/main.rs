@@ -2,8 +2,8 @@
 //!
 //!     cargo run -p outbox
 //!
-//! It needs nothing running: it uses `DATABASE_URL` if set, and starts a PostgreSQL of
-//! its own otherwise.
+//! No server has to be running: the example uses `DATABASE_URL` if that is set, and otherwise starts a PostgreSQL
+//! server.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ async fn main() -> ExitCode {
 
 /// Returns whether everything went as expected.
 async fn run() -> Result<bool> {
-    // Its server, if any, is stopped when this function ends.
+    // If the example has started a server, it is stopped when this function returns.
     let (options, _server) = database().await?;
     let pool = PgPool::connect_with(options.clone()).await?;
     let jobs = WorkerUtils::new(pool.clone(), shipping::SCHEMA);
@@ -50,7 +50,7 @@ async fn run() -> Result<bool> {
     let route = webhook::route(jobs).layer(webhook::layer(pool.clone())?);
     let address = serve(Router::new().route(webhook::PATH, route)).await?;
 
-    // An id that no run before this one has used.
+    // An id that no earlier run has used.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     let (event, order) = (format!("evt_{now:x}"), format!("order-{now:x}"));
     let first = stripe::deliver(address, &event, &order).await?;
@@ -60,8 +60,8 @@ async fn run() -> Result<bool> {
     let jobs_after_second = jobs_left(&pool).await?;
     println!("the same again:  {second}, jobs waiting: {jobs_after_second}");
 
-    // Usually it runs all the time, here or in a process of its own. Here it begins only now, to show that the job
-    // waits.
+    // Usually, the worker runs all the time, here or in a process of its own. Here, it starts only now, to show that
+    // the job waits.
     let client = shipping::Carrier::new(format!("http://{carrier_address}"))?;
     let worker = shipping::worker(PgPool::connect_with(options).await?, client).await?;
     let done = async {
@@ -83,7 +83,7 @@ async fn run() -> Result<bool> {
         && (keys.len(), shipments) == (1, 1))
 }
 
-/// The database of `DATABASE_URL`, or a new one on a server of our own.
+/// The database of `DATABASE_URL`, or a new database on a server that is started for it.
 async fn database() -> Result<(PgConnectOptions, Option<ThrowawayPostgres>)> {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         return Ok((url.parse()?, None));

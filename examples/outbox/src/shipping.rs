@@ -1,4 +1,4 @@
-//! The job, and the worker that performs it.
+//! The job, and the worker that runs it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sqlx::PgPool;
 /// The schema of the engine's tables.
 pub const SCHEMA: &str = "graphile_worker";
 
-/// Has an order shipped.
+/// A job that ships an order.
 #[derive(Deserialize, Serialize)]
 pub struct Ship {
     pub order: String,
@@ -21,12 +21,12 @@ pub struct Ship {
 }
 
 impl Ship {
-    /// How often it is attempted.
+    /// The settings of the job, such as the number of attempts.
     pub fn spec() -> JobSpec {
         JobSpec {
-            // The waits between 12 attempts add up to 16 hours. Those between the 25 of
-            // the default are four days, and an API that forgets keys after one, as Stripe
-            // may, would take the last attempts for new requests.
+            // The delays between 12 attempts add up to 16 hours. The delays between the default of 25 attempts add up
+            // to four days. An API that forgets keys after one day, as Stripe's may, would treat the last of these
+            // attempts as new requests.
             max_attempts: Some(12),
             ..JobSpec::default()
         }
@@ -36,8 +36,8 @@ impl Ship {
 impl TaskHandler for Ship {
     const IDENTIFIER: &'static str = "ship";
 
-    /// May run more than once for one job: a worker can die between the carrier's answer
-    /// and the moment when the job is marked as done.
+    /// May run more than once for one job, because a worker can die between the carrier's answer and the moment when
+    /// the job is marked as done.
     async fn run(self, context: WorkerContext) -> impl IntoTaskHandlerResult {
         match context.get_ext::<Carrier>() {
             Some(carrier) => carrier.ship(&self).await.map_err(|e| e.to_string()),
@@ -46,7 +46,7 @@ impl TaskHandler for Ship {
     }
 }
 
-/// A client of the outside API.
+/// A client of the external API.
 #[derive(Clone, Debug)]
 pub struct Carrier {
     url: String,
@@ -73,7 +73,7 @@ impl Carrier {
     }
 }
 
-/// A worker for these jobs. Give it another pool than the webhooks have: they must not wait for jobs.
+/// A worker for these jobs. Give it a pool of its own, so that webhooks do not wait for jobs.
 pub async fn worker(pool: PgPool, carrier: Carrier) -> Result<Worker, WorkerBuildError> {
     WorkerOptions::default()
         .pg_pool(pool)
@@ -81,14 +81,14 @@ pub async fn worker(pool: PgPool, carrier: Carrier) -> Result<Worker, WorkerBuil
         .concurrency(4)
         .define_job::<Ship>()
         .add_extension(carrier)
-        // Without these four lines, a job whose worker was killed stays locked for four
-        // hours. With them it is given to another once the worker has been silent for five
-        // seconds. If it lives after all, two run the job at once, and the key makes that harmless.
+        // Without these four lines, a job whose worker was killed stays locked for four hours. With them, another
+        // worker gets the job once the first one has been silent for five seconds. If the first worker is alive after
+        // all, both run the job, and the key makes that harmless.
         .heartbeat_interval(Duration::from_secs(1))
         .sweep_interval(Duration::from_secs(1))
         .sweep_threshold(Duration::from_secs(5))
         .recovery_delay(Duration::ZERO)
-        // The caller decides when it ends.
+        // The caller decides when the worker stops.
         .listen_os_shutdown_signals(false)
         .init()
         .await

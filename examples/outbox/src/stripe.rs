@@ -1,4 +1,4 @@
-//! The provider: sends events, signed as Stripe signs them.
+//! The provider: it sends events that are signed as Stripe signs them.
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::webhook;
 
-/// Sends an event that says that an order is paid, and returns the status and the outcome,
-/// such as `200 processed`.
+/// Sends an event which says that an order is paid. Returns the status and the outcome, such as
+/// `200 processed`.
 pub async fn deliver(
     to: SocketAddr,
     event: &str,

@@ -1,4 +1,4 @@
-//! The webhook: enqueues a job, and answers at once.
+//! The webhook: it enqueues a job, and answers at once.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use crate::shipping::Ship;
 
 pub const PATH: &str = "/webhooks/stripe";
 
-/// The provider, as the application knows it and as it signs.
+/// The provider. The application verifies with it, and the test signs with it.
 pub fn provider() -> Result<Provider, SecretError> {
     Ok(presets::stripe(Secret::new("whsec_demo")?))
 }
@@ -42,11 +42,12 @@ async fn payment(
     };
     let ship = Ship {
         order: order.to_owned(),
-        // From the delivery, not from the job: it must be the same on every attempt at either.
+        // This key comes from the delivery, not from the job: it must be the same for every attempt
+        // at the delivery and at the job.
         idempotency_key: delivery.idempotency_key("ship"),
     };
-    // Through `tx`, the job and the claim commit together, or neither does. The worker is notified
-    // of the job when they do.
+    // Because this uses `tx`, the job and the claim are committed together, or not at all. The
+    // worker is notified of the job at the commit.
     jobs.with_executor(&mut *tx)
         .add_job(ship, Ship::spec())
         .await?;

@@ -1,4 +1,4 @@
-//! The application is killed with SIGKILL at the moments that matter, and started again.
+//! The application is killed with SIGKILL at the moments that matter, and then restarted.
 //!
 //!     cargo test -p outbox
 
@@ -27,7 +27,7 @@ use tokio::process::{Child, ChildStdout, Command};
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        // The test starts this same program as the application that it kills.
+        // The test starts this same program again, as the application that it kills.
         ["--application", manner, database, carrier] => run(manner, database, carrier).await,
         ["--list", ..] => {}
         _ => {
@@ -42,7 +42,7 @@ async fn main() {
 
 /// The application is killed after the acknowledgement, before the job has run.
 async fn before_the_job(world: &World) {
-    // The job stays where it is, as it does while all workers are busy.
+    // The job waits, as it does while all workers are busy.
     let application = world.start(WITHOUT_WORKER).await;
     assert_eq!(application.deliver("a").await.unwrap(), PROCESSED);
     application.kill().await;
@@ -59,8 +59,8 @@ async fn before_the_job(world: &World) {
     println!("killed before the job ran: called once, shipped once");
 }
 
-/// The application is killed when the carrier has shipped, before it has answered, so that
-/// the job is not done.
+/// The application is killed after the carrier has shipped, but before it has answered, so the job
+/// is not done.
 async fn amid_the_job(world: &World) {
     world.carrier_is_silent.store(true, Ordering::Relaxed);
     let application = world.start(WHOLE).await;
@@ -68,7 +68,7 @@ async fn amid_the_job(world: &World) {
     until("it is shipped", async || world.carrier.shipments("b") == 1).await;
     application.kill().await;
     assert_eq!(world.stored("b").await, Stored { claims: 1, jobs: 1 });
-    // The engine believes that the dead worker is still working on it.
+    // The engine still believes that the dead worker is working on the job.
     assert_eq!(world.count(LOCKED).await, 1);
 
     world.carrier_is_silent.store(false, Ordering::Relaxed);
@@ -79,10 +79,10 @@ async fn amid_the_job(world: &World) {
     assert_eq!(keys[0], keys[1]);
     assert_eq!(world.carrier.shipments("b"), 1);
     application.kill().await;
-    println!("killed amid the job: called twice with one key, shipped once");
+    println!("killed during the job: called twice with one key, shipped once");
 }
 
-/// The application is killed when the handler has enqueued, before the commit.
+/// The application is killed after the handler has enqueued the job, but before the commit.
 async fn before_the_commit(world: &World) {
     let mut application = world.start(HANGS_BEFORE_COMMIT).await;
     let address = application.address;
@@ -100,7 +100,7 @@ async fn before_the_commit(world: &World) {
     println!("killed before the commit: nothing was there; the retry: shipped once");
 }
 
-/// The handler enqueues, and then answers 500.
+/// The handler enqueues the job, and then answers 500.
 async fn instead_of_the_commit(world: &World) {
     let application = world.start(FAILS_AFTER_ALL).await;
     assert_eq!(application.deliver("d").await.unwrap(), FAILED);
@@ -141,7 +141,7 @@ async fn keep_silent(
     answer
 }
 
-/// What is in Postgres of one delivery.
+/// The rows in Postgres that belong to one delivery.
 #[derive(Debug, PartialEq, Eq)]
 struct Stored {
     claims: i64,
@@ -207,7 +207,7 @@ impl World {
 
     async fn stored(&self, order: &str) -> Stored {
         let claims = "select count(*) from idempotent_webhook.deliveries where delivery_id = $1";
-        // The engine's public view of its jobs leaves the payloads out.
+        // The engine's public view of its jobs does not include the payloads.
         let jobs =
             "select count(*) from graphile_worker._private_jobs where payload->>'order' = $1";
         let [claims, jobs] = [claims, jobs].map(async |sql: &'static str| -> i64 {
@@ -241,7 +241,7 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     panic!("waited in vain until {what}");
 }
 
-/// A process of the application.
+/// A running process of the application.
 struct Application {
     child: Child,
     address: SocketAddr,
@@ -249,7 +249,7 @@ struct Application {
 }
 
 impl Application {
-    /// Delivers the event that says that an order is paid.
+    /// Delivers an event which says that an order is paid.
     async fn deliver(&self, order: &str) -> Result<String, impl std::fmt::Debug> {
         stripe::deliver(self.address, order, order).await
     }
@@ -258,22 +258,22 @@ impl Application {
         self.lines.next_line().await.unwrap().expect("a line")
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits until the process is gone.
     async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 }
 
-// How the application behaves.
+// The ways in which the application behaves.
 const WHOLE: &str = "whole";
 const WITHOUT_WORKER: &str = "without worker";
 const HANGS_BEFORE_COMMIT: &str = "hangs before commit";
 const FAILS_AFTER_ALL: &str = "fails after all";
 
-/// It says so before it hangs.
+/// The application prints this before it hangs.
 const ENQUEUED: &str = "enqueued";
 
-/// The application: serves until it is killed, or its parent is gone.
+/// Runs the application. It serves until it is killed, or until its parent is gone.
 async fn run(manner: &str, database: &str, carrier: &str) {
     let pool = PgPool::connect(database).await.unwrap();
     if manner == WHOLE {
@@ -283,7 +283,7 @@ async fn run(manner: &str, database: &str, carrier: &str) {
         tokio::spawn(async move { worker.run().await.unwrap() });
     }
     let jobs = WorkerUtils::new(pool.clone(), shipping::SCHEMA);
-    // Closer to the handler than the layer: the transaction is still open.
+    // This middleware is between the layer and the handler, so the transaction is still open.
     let misbehaviour = from_fn_with_state(manner.to_owned(), misbehave);
     let route: MethodRouter = webhook::route(jobs).layer(misbehaviour);
     let route = route.layer(webhook::layer(pool).unwrap());

@@ -1,7 +1,7 @@
 //! A delivery that fails and is recovered, as one trace.
 //!
-//! The layer keeps the header `traceparent` with a request. A middleware in front of it writes the context of its own
-//! span there, and takes that for the parent when recovery runs the request again.
+//! The layer keeps the header `traceparent` with a request. A middleware in front of the layer writes the context of
+//! its own span into this header. When recovery runs the request again, the middleware uses that context as the parent.
 
 use axum::Router;
 use axum::extract::Request;
@@ -15,18 +15,18 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Instrument;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// In the extensions of a request that recovery runs again.
+/// Marks a request that recovery runs again, in the request's extensions.
 #[derive(Clone)]
 struct Again;
 
-/// A recovery whose requests are known as such.
+/// A recovery that marks its requests.
 pub fn recovery(pool: sqlx::PgPool) -> Recovery {
     Recovery::new(pool).prepare_request(|head| {
         head.extensions.insert(Again);
     })
 }
 
-/// The router of the application, traced.
+/// The router of the application, with tracing.
 pub fn app(webhook: MethodRouter) -> Router {
     Router::new()
         .route("/webhooks/github", webhook)
@@ -38,10 +38,10 @@ async fn traced(mut request: Request, next: Next) -> Response {
     let propagator = TraceContextPropagator::new();
     if request.extensions().get::<Again>().is_some() {
         let first = propagator.extract(&HeaderExtractor(request.headers()));
-        // It fails without a layer of OpenTelemetry, and then there is no trace.
+        // This fails without a layer of OpenTelemetry, and then there is no trace.
         let _ = span.set_parent(first);
     } else {
-        // Instead of a trace that the sender names.
+        // Replaces a trace that the sender names.
         let headers = request.headers_mut();
         propagator.inject_context(&span.context(), &mut HeaderInjector(headers));
     }

@@ -1,4 +1,4 @@
-//! What an exporter of OpenTelemetry gets.
+//! What an exporter of OpenTelemetry receives.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -56,7 +56,7 @@ async fn q3_a_failure_and_its_recovery_are_one_trace() -> Result<(), Box<dyn std
     let results = recovery.run_due(&app).await?;
     assert_eq!(results.len(), 1);
     assert_eq!(results[0].outcome, Some(Outcome::Processed));
-    // Of another trace: a sender cannot choose it.
+    // This header names another trace. A sender must not be able to choose the trace.
     let chosen = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let other = delivery
         .id("other")
@@ -84,7 +84,7 @@ async fn q3_a_failure_and_its_recovery_are_one_trace() -> Result<(), Box<dyn std
         (text("kept"), None),
     ];
     assert_eq!(told, expected);
-    // For those without OpenTelemetry.
+    // The log shows the context to applications without OpenTelemetry.
     let context = first.span_context.clone();
     let traceparent = format!("00-{trace}-{}-01", context.span_id());
     assert_eq!(value(webhooks[1], "traceparent"), Some(traceparent));

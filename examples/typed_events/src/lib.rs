@@ -1,11 +1,11 @@
 //! Handlers that take the events of async-stripe and of octocrab.
 //!
-//! The layer has verified the body, so both are read without a signature: `Webhook::insecure`, and
-//! `WebhookEvent::try_from_header_and_body`. **A handler that verifies again, as with `construct_event`, fails at each
-//! attempt of recovery**: a signature is not kept, and it is too old after minutes.
+//! The layer has verified the body, so both are read without a signature: with `Webhook::insecure`, and with
+//! `WebhookEvent::try_from_header_and_body`. **A handler that verifies again, for example with `construct_event`, fails
+//! at each recovery attempt**: the signature is not kept, and it would be too old after a few minutes.
 //!
 //! Complete types follow one version of an API. An event of another version may not fit, and then each of its retries
-//! fails. A small struct of the members that a handler needs is the safer way; see `Events` in the guide.
+//! fails. A small struct with only the members that a handler needs is safer; see `Events` in the guide.
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -15,7 +15,7 @@ use octocrab::models::webhook_events::{WebhookEvent, WebhookEventPayload};
 use sqlx::PgPool;
 use stripe_webhook::{EventObject, Webhook};
 
-/// An application with an endpoint for each.
+/// An application with an endpoint for each of the two providers.
 pub fn router(pool: &PgPool, stripe: Provider, github: Provider) -> Router {
     let stripe = IdempotentWebhook::new(pool.clone(), "customers", stripe);
     let customers = Events::new()

@@ -1,4 +1,4 @@
-//! What the providers send fits, is processed once, and runs again without a signature.
+//! What the providers send fits the types, is processed once, and runs again without a signature.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 

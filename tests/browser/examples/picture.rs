@@ -1,5 +1,5 @@
-//! Takes the picture of the README and of the documentation: the dashboard with the data of the example
-//! `dashboard`. It needs Debian's package `pngquant`.
+//! Takes the screenshot for the README and the documentation: the dashboard with the data of the example `dashboard`.
+//! It needs Debian's package `pngquant`.
 //!
 //!     cargo run -p browser --example picture
 
@@ -27,12 +27,13 @@ use idempotent_webhook::dashboard::{Access, Dashboard};
 use shop::Shop;
 use sqlx::PgPool;
 
-/// Of the picture, in bytes. Its text, a third longer, is in the page of the documentation.
+/// The largest size of the picture, in bytes. The page of the documentation contains it as base64, which is a third
+/// longer.
 const LARGEST: usize = 60_000;
 
 const COLOURS: &str = "48";
 
-/// Those that are not dead yet, of the endpoints that are served.
+/// Deliveries of the served endpoints that are not dead yet.
 const WAITING: &str = "
     select count(*)
     from idempotent_webhook.kept_deliveries
@@ -78,14 +79,14 @@ async fn picture(pool: PgPool) -> playground::Result<()> {
     };
     let mut page = browser.page(look).await;
     page.goto(&server.url("/overview")).await;
-    // Without a scroll bar.
+    // Hides the scroll bar.
     page.eval::<()>("document.documentElement.style.overflow = 'hidden', undefined")
         .await;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pictures/dashboard.png");
     page.screenshot_of_window(&file).await;
     recovery.stop().await;
 
-    // A third of the size, and nobody sees it.
+    // This reduces the size to a third, with no visible difference.
     let reduced = Command::new("pngquant")
         .args(["--nofs", "--strip", "--force", "--ext", ".png", COLOURS])
         .arg(&file)

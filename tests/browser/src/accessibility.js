@@ -1,19 +1,19 @@
-// Evaluates to a list of sentences, each about one thing that keeps some people from using the
-// page. It changes nothing in the page, which may not run scripts of its own.
+// Evaluates to a list of sentences. Each is about one thing that keeps some people from using the page. This script
+// changes nothing in the page, which may not run scripts of its own.
 (() => {
     const problems = [];
     const all = (selector) => [...document.querySelectorAll(selector)];
     const words = (text) => (text ?? "").replace(/\s+/g, " ").trim();
     const tell = (element, problem) => {
-        // Not a clone, which would load what it names.
+        // A clone is not used, because it would load what it refers to.
         const tag = element.outerHTML.split(">")[0] + ">";
         problems.push(`${problem}: ${words(tag).slice(0, 120)} "${words(element.textContent).slice(0, 60)}"`);
     };
     const isRendered = (element) => element.checkVisibility({ visibilityProperty: true });
     const isHidden = (element) => !isRendered(element) || element.closest("[aria-hidden=true]") !== null;
 
-    // Content, with the texts for its pictures. Without content that is hidden from readers, and
-    // without the content of a control in its own label.
+    // The text content of a node, with the text alternatives of its pictures. It leaves out content that is hidden from
+    // readers, and the content of a control in its own label.
     const textOf = (node, control) => {
         if (node.nodeType === Node.TEXT_NODE) return node.data;
         if (node.nodeType !== Node.ELEMENT_NODE || node === control) return "";
@@ -41,7 +41,7 @@
         if (explicit) return explicit;
         if (element.localName === "button") return words(textOf(element)) || words(element.title);
         if (isButton(element)) {
-            // The browser writes its own text on buttons without one.
+            // The browser writes its own text on such a button if it has none.
             const own = { submit: "Submit", reset: "Reset" }[element.type] ?? "";
             return words(element.type === "image" ? element.alt : (element.getAttribute("value") ?? own)) || words(element.title);
         }
@@ -93,7 +93,7 @@
     for (const picture of all("img, [role=img]")) {
         if (isHidden(picture) || ["presentation", "none"].includes(picture.getAttribute("role"))) continue;
         const title = picture.localName === "svg" && words(picture.querySelector(":scope > title")?.textContent);
-        // An empty `alt` says that it is decoration.
+        // An empty `alt` marks a picture as decoration.
         if (!explicitName(picture) && !title && !(picture.localName === "img" && picture.hasAttribute("alt"))) {
             tell(picture, "a picture without a label");
         }
@@ -104,13 +104,13 @@
         }
     }
 
-    // Contrast. Colours are [red, green, blue, alpha], of 255, 255, 255 and 1.
+    // Contrast. Colours are [red, green, blue, alpha]. Their maxima are 255, 255, 255 and 1.
     const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
     const parsed = new Map();
     const parse = (colour) => {
         const plain = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(colour);
         if (plain) return [+plain[1], +plain[2], +plain[3], +(plain[4] ?? 1)];
-        // Other colour spaces are converted by the browser.
+        // The browser converts other colour spaces.
         if (!parsed.has(colour)) {
             canvas.clearRect(0, 0, 1, 1);
             canvas.fillStyle = colour;
@@ -132,13 +132,13 @@
         const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
         return (light + 0.05) / (dark + 0.05);
     };
-    // What the browser paints below a page without a background.
+    // The colour that the browser paints below a page without a background.
     const schemes = getComputedStyle(document.documentElement).colorScheme;
     const prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
     const isDark = schemes.includes("dark") && (prefersDark || !schemes.includes("light"));
     const paper = isDark ? [18, 18, 18, 1] : [255, 255, 255, 1];
-    // The colour behind the text of an element, and how opaque the text is; or nothing if a picture
-    // is behind it, whose colours nobody knows.
+    // The colour behind the text of an element, and how opaque the text is. Nothing if there is a picture behind the
+    // text, whose colours are not known.
     const behind = (element) => {
         const layers = [];
         let opacity = 1;
@@ -177,7 +177,7 @@
         const element = texts.currentNode.parentElement;
         if (!words(texts.currentNode.data) || checked.has(element)) continue;
         checked.add(element);
-        // The options of a list that is not open are not rendered here.
+        // The options of a closed list are not rendered here.
         if (element.closest("script, style, noscript, template, option, textarea")) continue;
         if (!isRendered(element) || isDisabled(element)) continue;
         const style = getComputedStyle(element);
@@ -192,9 +192,9 @@
         check(field, "a field", getComputedStyle(field).color);
     }
 
-    // The bars of a plot: the shapes in an svg with the role of a picture. `ground` is the class of
-    // shapes that are only behind them. Each bar must be visible on its ground, and differ from another
-    // one that it touches, without a stroke or a gap between them.
+    // The bars of a plot: the shapes in an svg with the role of a picture. Shapes of the class `ground` are only the
+    // background. Each bar must be visible on its background. It must also differ from a bar that it touches without a
+    // stroke or a gap.
     const hexOf = (rgb) => "#" + rgb.slice(0, 3).map((value) => Math.round(value).toString(16).padStart(2, "0")).join("");
     for (const plot of all("svg[role=img]")) {
         if (isHidden(plot)) continue;
@@ -227,9 +227,9 @@
         }
     }
 
-    // Targets of at least 24 by 24 pixels (WCAG 2.5.8). A smaller one needs so much space that a circle
-    // of that size around its middle meets no other target and no such circle. A link in a sentence, and
-    // elements that only the browser has sized, need not be so large.
+    // Targets of at least 24 by 24 pixels (WCAG 2.5.8). A smaller target needs free space: a circle of that size around
+    // its middle must meet no other target and no such circle. A link in a sentence, and elements that only the browser
+    // has sized, need not be so large.
     const SIZE = 24;
     const isInText = (link) => {
         if (getComputedStyle(link).display !== "inline") return false;
@@ -241,13 +241,13 @@
     const targets = all("a[href], button, input:not([type=hidden]), select, textarea, summary")
         .filter((element) => isRendered(element) && !isDisabled(element) && !(element.matches("a") && isInText(element)))
         .map((element) => {
-            // A click on the label is one on its control.
+            // A click on the label counts as a click on its control.
             const labels = [...(element.labels ?? [])].filter((label) => label.contains(element));
             const boxes = [element, ...(element.type === "checkbox" || element.type === "radio" ? labels : [])]
                 .map((part) => part.getBoundingClientRect());
             return { element, box: boxes.reduce((one, other) => (other.width * other.height > one.width * one.height ? other : one)) };
         })
-        // An element that is out of sight until it has the focus is not a target for a pointer.
+        // An element that stays out of sight until it has the focus is not a target for a pointer.
         .filter(({ box }) => box.right > 0 && box.bottom + scrollY > 0);
     const isSmall = ({ box }) => box.width < SIZE - 0.1 || box.height < SIZE - 0.1;
     const middle = ({ box }) => [box.left + box.width / 2, box.top + box.height / 2];

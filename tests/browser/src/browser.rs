@@ -13,10 +13,10 @@ use crate::chromium::Chromium;
 use crate::watch::WATCHED;
 use crate::{Look, Page};
 
-/// A browser of its own, with a fresh profile. When this value is dropped, also by a panic, its
-/// processes end and its folder is removed.
+/// A separate browser with a fresh profile. When this value is dropped, even by a panic, its processes end and its
+/// folder is removed.
 ///
-/// Each test starts one: each has a runtime of its own, and the connection cannot outlive it.
+/// Each test starts its own browser, because each test has its own runtime, and the connection cannot outlive that.
 pub struct Browser {
     connection: Connection,
     reader: JoinHandle<()>,
@@ -24,7 +24,7 @@ pub struct Browser {
     chromium: Chromium,
 }
 
-/// Watched events of the browser that its client could not parse: the client is generated from the protocol of an older
+/// Watched events of the browser that the client could not parse. The client is generated from the protocol of an older
 /// browser.
 pub(crate) type NotUnderstood = Arc<Mutex<Vec<String>>>;
 
@@ -76,13 +76,14 @@ impl Browser {
         Page::open(tab, look, Arc::clone(&self.not_understood)).await
     }
 
-    /// Where all its files are, for as long as it lives.
+    /// The folder with all its files, which exists as long as the browser does.
     pub fn folder(&self) -> &Path {
         self.chromium.folder()
     }
 }
 
-/// Answers, too, without which a command would seem to take too long.
+/// Whether anybody waits for this message. This includes answers: without its answer, a command would seem to take too
+/// long.
 fn is_awaited(message: &str) -> bool {
     let message: Value = serde_json::from_str(message).unwrap_or_default();
     message["method"]

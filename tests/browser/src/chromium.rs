@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For a browser to start or to end, on a machine that is busy.
+/// How long a browser may take to start or to stop, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What Debian, Fedora, Arch and Google call it.
+/// The names of the program in Debian, Fedora, Arch and Google's packages.
 const NAMES: [&str; 4] = [
     "chromium",
     "chromium-browser",
@@ -19,8 +19,8 @@ const NAMES: [&str; 4] = [
     "google-chrome-stable",
 ];
 
-/// Runs the browser until its standard input closes, and removes the folder. The temporary files
-/// and the crash reports of the browser go to the folder, too.
+/// Runs the browser until the standard input closes, and removes the folder. The browser's
+/// temporary files and crash reports go to the folder, too.
 const KEEPER: &str = r#"
     export HOME="$DIR" TMPDIR="$DIR"
     # Only the browser writes to the standard error: to write to it kills whoever does, if nobody
@@ -57,9 +57,9 @@ const FLAGS: [&str; 17] = [
     "--disable-background-networking",
     // In a container, /dev/shm is too small.
     "--disable-dev-shm-usage",
-    // A page that is restored from it is not loaded, and nobody would notice.
+    // A page that is restored from this cache is not loaded again, and nobody would notice.
     "--disable-features=BackForwardCache,MediaRouter,OptimizationHints,Translate",
-    // No request to another host leaves the machine.
+    // No request to another host leaves this machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
     "--no-default-browser-check",
     "--no-first-run",
@@ -67,12 +67,12 @@ const FLAGS: [&str; 17] = [
 ];
 
 /// The processes of a browser and their folder. Nothing is left behind, even if this process is
-/// killed: a shell holds the browser, and its standard input is a pipe from this process.
+/// killed: a shell runs the browser, and the shell's standard input is a pipe from this process.
 pub struct Chromium {
     keeper: Child,
     folder: PathBuf,
-    /// Gets all that was written to the standard error, as soon as the last process has ended
-    /// that could write to it. That is every child of the browser. In a mutex for `Sync`.
+    /// Gets everything that was written to the standard error, once the last process that could
+    /// write to it has ended. Every child of the browser could. The mutex is only for `Sync`.
     said: Mutex<Receiver<String>>,
 }
 
@@ -91,13 +91,14 @@ impl Chromium {
             .arg("about:blank")
             .current_dir("/")
             .env("DIR", folder.path())
-            // Ctrl-C in the terminal is for this process. Its end is also the end of the browser.
+            // Ctrl-C in the terminal goes to this process only. The browser ends when this process
+            // does.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        // From here on the keeper removes it.
+        // From here on, the keeper removes the folder.
         let folder = folder.keep();
 
         let stderr = keeper.stderr.take();
@@ -105,10 +106,10 @@ impl Chromium {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(mut stderr) = stderr {
-                // Output from before an error is still worth showing.
+                // If reading fails, the output so far is still worth showing.
                 let _ = stderr.read_to_end(&mut bytes);
             }
-            // Nobody listens any more if it took too long.
+            // Nobody receives this any more if it took too long.
             let _ = tell.send(String::from_utf8_lossy(&bytes).into_owned());
         });
         Ok(Self {
@@ -122,7 +123,7 @@ impl Chromium {
         &self.folder
     }
 
-    /// The WebSocket of the DevTools protocol, once the browser listens.
+    /// The address of the WebSocket for the DevTools protocol, once the browser listens.
     pub async fn address(&self) -> io::Result<String> {
         let file = self.folder.join("profile/DevToolsActivePort");
         let deadline = Instant::now() + PATIENCE;
@@ -166,7 +167,7 @@ impl Drop for Chromium {
     }
 }
 
-/// What `CHROMIUM` names, or the first that is installed.
+/// The browser that `CHROMIUM` names, or the first installed one.
 fn find() -> io::Result<PathBuf> {
     if let Some(named) = std::env::var_os("CHROMIUM") {
         return Ok(named.into());

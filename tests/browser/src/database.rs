@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::sync::OnceCell;
 
-/// A database of its own, with the tables of the crate, on the server that the tests share.
+/// A separate database with the tables of the crate, on the server that the tests share.
 pub struct Database {
     pub pool: PgPool,
 }
@@ -28,7 +28,7 @@ impl Database {
             .execute(AssertSqlSafe(format!("create database {name}")))
             .await
             .unwrap();
-        // A test that holds a lock looks at pages meanwhile, on a machine that is busy.
+        // While a test holds a lock, it loads pages, and the machine may be busy.
         let options = server.options(&name).options([("lock_timeout", "1min")]);
         let pool = PgPoolOptions::new()
             .max_connections(5)

@@ -1,22 +1,23 @@
 use std::fmt;
 
-/// Something that a clean page does not do.
+/// Something that must not happen on a clean page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// `console.error`, `console.warn` or a failed `console.assert`.
     Console(String),
     /// An exception or a rejection that nobody caught.
     Exception(String),
-    /// A violation of the Content Security Policy, or of another rule of security.
+    /// A violation of the Content Security Policy, or of another security rule.
     Violation(String),
-    /// Another error or warning of the browser: a resource that failed, a deprecation.
+    /// Another error or warning of the browser, such as a resource that failed to load, or a
+    /// deprecation.
     Log(String),
-    /// An alert, a confirmation or a prompt. It has been dismissed.
+    /// An alert, a confirmation or a prompt. The harness has dismissed it.
     Dialog(String),
     /// The URL of a request to an origin that the test has not visited.
     ForeignRequest(String),
-    /// A message that the client of the DevTools protocol could not parse. It may have been
-    /// about any of the others.
+    /// A message that the client of the DevTools protocol could not parse. It may have been about
+    /// any of the other findings.
     NotUnderstood(String),
 }
 

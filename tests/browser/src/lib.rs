@@ -1,8 +1,8 @@
 //! A headless Chromium for tests of pages, with a server for them.
 //!
-//! A test starts a [`Server`], a [`Browser`] and a [`Page`], does with the page what a user
-//! does, and ends with [`Page::assert_clean`] and [`Page::assert_accessible`]. What cannot be
-//! done panics, and says on which page.
+//! A test starts a [`Server`], a [`Browser`] and a [`Page`], uses the page as a user does, and ends
+//! with [`Page::assert_clean`] and [`Page::assert_accessible`]. If an action is not possible, it
+//! panics and names the page.
 //!
 //! ```no_run
 //! use browser::{Browser, Look, Server};

@@ -1,13 +1,13 @@
-/// How a page is seen.
+/// How a user sees a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Whether the user prefers dark colours.
     pub dark: bool,
-    /// Of the window, in CSS pixels. A narrow window is one on a desktop: a telephone would zoom
-    /// out until a page that is too wide fits.
+    /// The width of the window in CSS pixels. A narrow window is a desktop window: a phone would
+    /// zoom out until a page that is too wide fits.
     pub width: u32,
     pub height: u32,
-    /// Whether scripts of the page run. [`Page::eval`](crate::Page::eval) always does.
+    /// Whether scripts of the page run. [`Page::eval`](crate::Page::eval) works in either case.
     pub javascript: bool,
     pub timezone: &'static str,
 }

@@ -26,10 +26,10 @@ use crate::browser::NotUnderstood;
 use crate::watch::{MARK, Progress, Watch};
 use crate::{Finding, Look};
 
-/// For a page to load, on a machine that is busy.
+/// How long a page may take to load, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A page that does nothing for so long has come to rest.
+/// A page that does nothing for this long has come to rest.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// A tab of a [`Browser`](crate::Browser), and what has happened in it.
@@ -37,7 +37,7 @@ pub struct Page {
     tab: Tab,
     look: Look,
     watch: Watch,
-    /// The loads that the test has waited for.
+    /// How many loads the test has waited for.
     awaited: u64,
     not_understood: NotUnderstood,
 }
@@ -84,13 +84,13 @@ impl Page {
         }
     }
 
-    /// Goes to a URL and waits until it is loaded. Returns the status of the answer. From now on
-    /// requests to its host and port are not foreign.
+    /// Goes to a URL and waits until the page is loaded. Returns the status of the answer. From now
+    /// on, requests to the host and port of that URL are not foreign.
     pub async fn goto(&mut self, url: &str) -> u16 {
         self.watch.allow(url);
         self.forget_loads().await;
         let answer = self.run(NavigateParams::new(url)).await;
-        // An error without a body is shown as a page of the browser.
+        // The browser shows a page of its own for an error without a body.
         if let Some(error) = answer.error_text
             && error != "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
         {
@@ -107,27 +107,28 @@ impl Page {
         self.wait_for_navigation().await
     }
 
-    /// Goes back in the history and waits for it.
+    /// Goes back in the history and waits for the page.
     pub async fn back(&mut self) -> u16 {
         self.forget_loads().await;
         self.evaluate("history.back()").await;
         self.wait_for_navigation().await
     }
 
-    /// A load that nobody has waited for is not the load of the next page.
+    /// Skips earlier loads that nobody has waited for, so that none of them is taken for the load
+    /// of the next page.
     async fn forget_loads(&mut self) {
         self.rest().await;
         self.awaited = self.watch.progress.borrow().loads;
     }
 
-    /// Waits until a page is loaded that the test has not waited for yet: it may have been
-    /// loaded since. Returns the status of the answer, after all redirects.
+    /// Waits for the next page load that the test has not waited for yet, which may already be
+    /// over. Returns the status of the answer, after all redirects.
     pub async fn wait_for_navigation(&mut self) -> u16 {
         let awaited = self.awaited;
         self.wait_until("a page to load", |progress| progress.loads > awaited)
             .await;
         self.awaited += 1;
-        // What the page did while it was loading.
+        // Waits for events of the page from the time when it was loading.
         self.settle().await;
         self.watch.status().unwrap_or_default()
     }
@@ -137,20 +138,20 @@ impl Page {
         match tokio::time::timeout(PATIENCE, progress.wait_for(is_over)).await {
             Ok(outcome) => drop(outcome.unwrap()),
             Err(_) => panic!(
-                "waited in vain for {what}; requested: {:?}, found: {:?}",
+                "waited too long for {what}; requested: {:?}, found: {:?}",
                 self.watch.requests(),
                 self.watch.take()
             ),
         }
     }
 
-    /// Waits until an element exists that a script of the page makes.
+    /// Waits until a script of the page has created an element.
     pub async fn wait_for(&self, selector: &str) {
         let exists = format!("document.querySelector({}) !== null", json!(selector));
         self.wait_until_true(&exists, selector).await;
     }
 
-    /// Waits until an expression is true. `what` is for the panic if it never is.
+    /// Waits until an expression is true. If it never is, the panic shows `what`.
     pub async fn wait_until_true(&self, javascript: &str, what: &str) {
         let poll = async {
             while !self.eval::<bool>(javascript).await {
@@ -158,11 +159,11 @@ impl Page {
             }
         };
         if tokio::time::timeout(PATIENCE, poll).await.is_err() {
-            panic!("waited in vain for {what} on {}", self.url().await);
+            panic!("waited too long for {what} on {}", self.url().await);
         }
     }
 
-    /// As the address bar shows it: also of an error without a body, which has no document.
+    /// The URL that the address bar shows, even for an error without a body, which has no document.
     pub async fn url(&self) -> String {
         let history = self.run(GetNavigationHistoryParams::default()).await;
         let index = usize::try_from(history.current_index).unwrap();
@@ -173,12 +174,12 @@ impl Page {
         self.eval("document.title").await
     }
 
-    /// The text that is rendered.
+    /// The rendered text.
     pub async fn text(&self) -> String {
         self.eval("document.body.innerText").await
     }
 
-    /// The text that is rendered of the first element that a selector matches.
+    /// The rendered text of the first element that a selector matches.
     pub async fn text_of(&self, selector: &str) -> String {
         self.eval(&format!("{}.innerText", self.find(selector).await))
             .await
@@ -197,7 +198,7 @@ impl Page {
         .await
     }
 
-    /// The expression that is the element.
+    /// A JavaScript expression for the element.
     async fn find(&self, selector: &str) -> String {
         if self.count(selector).await == 0 {
             panic!(
@@ -209,16 +210,16 @@ impl Page {
         format!("document.querySelector({})", json!(selector))
     }
 
-    /// Clicks into the middle of the first element that a selector matches, after scrolling to
-    /// it. Panics if something else is there.
+    /// Scrolls to the first element that a selector matches, and clicks into its middle. Panics if
+    /// something else is there.
     pub async fn click(&self, selector: &str) {
         let place = self.place_of(selector).await;
         self.click_at(place, 1).await;
     }
 
-    /// The middle of the first element that a selector matches, after scrolling to it, in the
-    /// window. One that takes no clicks yet, because of its style, is waited for. Panics if
-    /// something else is there.
+    /// Scrolls to the first element that a selector matches, and returns its middle in window
+    /// coordinates. If the style of the element does not allow clicks yet, waits until it does.
+    /// Panics if something else is there.
     pub async fn place_of(&self, selector: &str) -> (f64, f64) {
         let element = self.find(selector).await;
         let takes_clicks = format!("getComputedStyle({element}).pointerEvents !== 'none'");
@@ -243,7 +244,7 @@ impl Page {
         }
     }
 
-    /// Clicks at a place in the window, whatever is there. `number` is 2 for the second click of a
+    /// Clicks at a position in the window, on any element. `number` is 2 for the second click of a
     /// double click.
     pub async fn click_at(&self, (x, y): (f64, f64), number: i64) {
         for (kind, buttons) in [
@@ -268,7 +269,7 @@ impl Page {
         };
         let (name, code, number, text) = match name {
             "Tab" => ("Tab", "Tab".to_owned(), 9, None),
-            // The browser submits a form for the character, not for the key.
+            // The browser submits a form for the character, and not for the key.
             "Enter" => ("Enter", "Enter".to_owned(), 13, Some("\r")),
             "Escape" => ("Escape", "Escape".to_owned(), 27, None),
             "Space" => (" ", "Space".to_owned(), 32, Some(" ")),
@@ -307,7 +308,7 @@ impl Page {
         }
     }
 
-    /// What has the focus: its name with its id, name, `type` and text, as in
+    /// The element that has the focus: its name with its id, name, `type` and text, as in
     /// `input#since[name=since][type=date]` or `a "Next page"`, or `body`.
     pub async fn focused(&self) -> String {
         self.eval(
@@ -335,8 +336,8 @@ impl Page {
             .await
     }
 
-    /// Replaces the content of a field by typing, or the value of one that is not typed into,
-    /// such as a `select` or a date.
+    /// Replaces the content of a field by typing. If the field is not typed into, such as a
+    /// `select` or a date, sets its value.
     pub async fn fill(&self, selector: &str, text: &str) {
         let element = self.find(selector).await;
         let typed: bool = self
@@ -367,14 +368,15 @@ impl Page {
         }
     }
 
-    /// Clicks and waits for the page to which that leads. Returns the status of its answer.
+    /// Clicks on a link, and waits for the page that it leads to. Returns the status of its answer.
     pub async fn click_through(&mut self, selector: &str) -> u16 {
         self.click(selector).await;
         self.wait_for_navigation().await
     }
 
-    /// Submits the form that a selector matches, or that the element is in, as its button does:
-    /// the browser validates it first. Returns the status of the answer.
+    /// Submits the form that a selector matches, or the form around the element that it matches, in
+    /// the same way as its button: the browser validates the form first. Returns the status of the
+    /// answer.
     pub async fn submit(&mut self, selector: &str) -> u16 {
         let element = self.find(selector).await;
         self.evaluate(&format!("({element}.form ?? {element}).requestSubmit()"))
@@ -382,9 +384,9 @@ impl Page {
         self.wait_for_navigation().await
     }
 
-    /// What an expression is, as a debugger evaluates it: also if the scripts of the page do
-    /// not run. A promise is awaited if they do. If the page loads itself again meanwhile, the
-    /// expression is evaluated once more, in the page that follows.
+    /// Evaluates an expression as a debugger does, even if the scripts of the page do not run. A
+    /// promise is awaited if they do run. If the page reloads itself meanwhile, the expression is
+    /// evaluated once more in the new page.
     pub async fn eval<T: DeserializeOwned>(&self, javascript: &str) -> T {
         let value = loop {
             match self.try_evaluate(javascript).await {
@@ -418,7 +420,7 @@ impl Page {
         self.take_picture(true, file).await;
     }
 
-    /// Writes a picture of what is seen in the window as PNG.
+    /// Writes a picture of what the window shows as PNG.
     pub async fn screenshot_of_window(&self, file: impl AsRef<Path>) {
         self.take_picture(false, file).await;
     }
@@ -431,20 +433,20 @@ impl Page {
         std::fs::write(file, bytes).unwrap();
     }
 
-    /// Whether the page can be scrolled to the side.
+    /// Whether the page can be scrolled sideways.
     pub async fn has_horizontal_overflow(&self) -> bool {
-        // Not `innerWidth`, which a vertical scroll bar is a part of.
+        // `innerWidth` would include a vertical scroll bar.
         self.eval("document.scrollingElement.scrollWidth > document.documentElement.clientWidth")
             .await
     }
 
-    /// The URLs of all requests, in their order.
+    /// The URLs of all requests, in order.
     pub async fn requests(&self) -> Vec<String> {
         self.rest().await;
         self.watch.requests()
     }
 
-    /// What a clean page does not do and this one did, since it was last asked.
+    /// The findings since the last call.
     pub async fn findings(&self) -> Vec<Finding> {
         self.rest().await;
         let not_understood = std::mem::take(&mut *self.not_understood.lock().unwrap());
@@ -456,9 +458,9 @@ impl Page {
             .collect()
     }
 
-    /// Waits until the page seems to have come to rest: a form that the policy forbids is sent
-    /// and stopped by tasks of two processes, some time after the click. A page that never
-    /// rests is not waited for.
+    /// Waits until the page seems to have come to rest. For example, if the policy forbids a form,
+    /// tasks of two processes send and stop it some time after the click. This does not wait
+    /// forever for a page that never rests.
     async fn rest(&self) {
         self.settle().await;
         for _ in 0..20 {
@@ -471,7 +473,7 @@ impl Page {
         }
     }
 
-    /// Waits until all is known that the page has done until now.
+    /// Waits until all events of the page so far are known.
     async fn settle(&self) {
         let marks = self.watch.progress.borrow().marks;
         self.evaluate(&format!("console.debug({})", json!(MARK)))
@@ -495,7 +497,7 @@ impl Page {
         }
     }
 
-    /// Obstacles for some people on the page: see `accessibility.js`.
+    /// Problems that keep some people from using the page: see `accessibility.js`.
     pub async fn accessibility_problems(&self) -> Vec<String> {
         self.eval(include_str!("accessibility.js")).await
     }

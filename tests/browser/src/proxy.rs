@@ -11,8 +11,8 @@ use reqwest::{Client, Url};
 
 use crate::Server;
 
-/// A reverse proxy that changes the path, and nothing else: the upstream gets the `Host` that
-/// the client sent, and the client gets each `Location` as the upstream sent it.
+/// A reverse proxy that changes only the path: the upstream gets the `Host` that the client sent,
+/// and the client gets each `Location` as the upstream sent it.
 pub struct Proxy {
     server: Server,
 }
@@ -24,12 +24,12 @@ enum Prefix {
 }
 
 impl Proxy {
-    /// Asked for `/ops/x`, it asks for `/x`. What is not below the prefix is not found.
+    /// Forwards a request for `/ops/x` as `/x`. Answers 404 to paths that are not below the prefix.
     pub async fn stripping(prefix: &'static str, upstream: &Server) -> Self {
         Self::start(Prefix::Strip(prefix), upstream).await
     }
 
-    /// Asked for `/x`, it asks for `/ops/x`.
+    /// Forwards a request for `/x` as `/ops/x`.
     pub async fn adding(prefix: &'static str, upstream: &Server) -> Self {
         Self::start(Prefix::Add(prefix), upstream).await
     }
@@ -89,7 +89,7 @@ async fn forward(
     }
 }
 
-/// Without the headers that are about the connection or about how the body is sent on it.
+/// Removes the headers that describe the connection, or how the body is sent on it.
 fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
     for name in [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
         headers.remove(name);

@@ -4,7 +4,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Serves a router on a port of its own until it is dropped.
+/// Serves a router on its own port until it is dropped.
 pub struct Server {
     address: SocketAddr,
     serving: JoinHandle<()>,

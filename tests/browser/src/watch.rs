@@ -20,13 +20,13 @@ use tokio::sync::watch::{Receiver, Sender, channel};
 
 use crate::Finding;
 
-/// The text for `console.debug`, after which all earlier events are known.
+/// The text for `console.debug`. When it arrives, all earlier events are known.
 pub const MARK: &str = "harness: seen until here";
 
-/// What the browser shows instead of an error without a body.
+/// The URL that the browser shows for an error without a body.
 const NO_BODY: &str = "chrome-error://chromewebdata/";
 
-/// The events that are followed.
+/// The events that are watched.
 pub const WATCHED: [&str; 8] = [
     EventConsoleApiCalled::IDENTIFIER,
     EventExceptionThrown::IDENTIFIER,
@@ -44,7 +44,7 @@ pub struct Watch {
     pub progress: Receiver<Progress>,
 }
 
-/// How many there were of each thing that can be waited for.
+/// How many events of each kind there were, for those that can be waited for.
 #[derive(Clone, Copy, Default)]
 pub struct Progress {
     pub loads: u64,
@@ -55,7 +55,7 @@ pub struct Progress {
 #[derive(Default)]
 struct Seen {
     findings: Vec<Finding>,
-    /// The URLs of all requests, in their order.
+    /// The URLs of all requests, in order.
     requests: Vec<String>,
     /// The origins that the test went to.
     origins: HashSet<String>,
@@ -95,7 +95,7 @@ impl Watch {
         ];
         let seen = Arc::default();
         let (advance, progress) = channel(Progress::default());
-        // A page lives until its browser ends, and then the streams do.
+        // A page lives until its browser ends, and the streams end at the same time.
         tokio::spawn(follow(events, tab.clone(), Arc::clone(&seen), advance));
         Self { seen, progress }
     }
@@ -114,7 +114,7 @@ impl Watch {
         seen.document.as_ref().map(|(_, status)| *status)
     }
 
-    /// The findings since they were last taken.
+    /// The findings since the last call.
     pub fn take(&self) -> Vec<Finding> {
         std::mem::take(&mut self.seen.lock().unwrap().findings)
     }
@@ -126,12 +126,12 @@ async fn follow(
     seen: Arc<Mutex<Seen>>,
     advance: Sender<Progress>,
 ) {
-    // There is no order between the streams. So all ready events are taken together, and progress is reported once all
-    // of them are recorded.
+    // The streams have no common order. Therefore, all ready events are taken together, and progress is reported only
+    // after all of them are recorded.
     let mut events = stream::select_all(events).ready_chunks(usize::from(u16::MAX));
     while let Some(events) = events.next().await {
         let mut progress = *advance.borrow();
-        // A response first: whether a message in the log is about it depends on it.
+        // Responses come first, because they decide whether a message in the log is about them.
         let (responses, others): (Vec<_>, Vec<_>) = events
             .into_iter()
             .partition(|event| matches!(event, Event::Response(_)));
@@ -141,9 +141,9 @@ async fn follow(
                 Event::Console(call) if is_mark(call) => progress.marks += 1,
                 Event::Dialog(dialog) => {
                     progress.others += 1;
-                    // Only leaving a page is what the test wants to go on with.
+                    // The only dialog that a test wants to accept is the one on leaving a page.
                     let accept = dialog.r#type == DialogType::Beforeunload;
-                    // Fails if the page is gone.
+                    // This fails if the page is gone.
                     let _ = tab.execute(HandleJavaScriptDialogParams::new(accept)).await;
                 }
                 _ => progress.others += 1,
@@ -174,7 +174,7 @@ impl Seen {
             }
             Event::Log(logged) => {
                 let entry = &logged.entry;
-                // The test sees by its status that a page is an error.
+                // If the page itself is an error, the test sees that by its status.
                 let about_document = entry.source == LogEntrySource::Network
                     && self.document.as_ref().is_some_and(|(url, status)| {
                         *status >= 400
@@ -223,7 +223,7 @@ impl Seen {
     }
 }
 
-/// Host and port, unless it is a URL without a host, such as one of the scheme `data`.
+/// The host and port of a URL. `None` for a URL without a host, such as a `data:` URL.
 fn origin(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     let port = url.port_or_known_default().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The harness finds what it should, on pages made for that.
+//! Checks that the harness finds problems, on pages that have them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use axum::routing::get;
 use axum::{Router, response::Response};
 use browser::{Browser, Database, Finding, Look, Page, Proxy, Server};
 
-/// A page without findings, around something to find.
+/// A page without findings, with some content to check.
 fn page(content: &str) -> String {
     format!(
         r#"<!doctype html>
@@ -61,7 +61,7 @@ const FORM: &str = r#"
     </form>
     <a href="/made">Elsewhere</a>"#;
 
-/// Answers a form with a redirect to a page that shows what was sent.
+/// Answers a form with a redirect to a page that shows the submitted values.
 fn form() -> Router {
     async fn make(RawForm(form): RawForm) -> Redirect {
         Redirect::to(&format!("/made?{}", String::from_utf8_lossy(&form)))
@@ -162,7 +162,7 @@ async fn a_violation_of_the_policy_is_found() {
         ))
         .await;
         for javascript in [true, false] {
-            // A script that does not run at all violates nothing.
+            // A script that does not run at all cannot violate the policy.
             if !javascript && directive == "script" {
                 continue;
             }
@@ -174,8 +174,8 @@ async fn a_violation_of_the_policy_is_found() {
                 })
                 .await;
             page.goto(&server.url("/")).await;
-            // Some versions of Chromium look at a handler when its element is parsed, others when
-            // it is called.
+            // Some versions of Chromium check an inline handler when its element is parsed, and
+            // others when the handler is called.
             if content.contains("onclick") {
                 page.click("p").await;
             }
@@ -545,7 +545,7 @@ async fn a_form_is_submitted_by_mouse_and_by_keyboard() {
         page.fill("[name=name]", "Cy").await;
         page.fill("[name=name]", "").await;
         page.click("button").await;
-        // The browser does not send a form without what it requires.
+        // The browser does not send a form while a required field is empty.
         assert!(page.has_focus("[name=name]").await);
         page.press("C").await;
         assert_eq!(page.submit("form").await, 200);
@@ -601,7 +601,7 @@ async fn a_proxy_strips_or_adds_a_prefix_and_keeps_the_host() {
     assert_eq!(page.goto(&proxy.url("/opsx")).await, 404);
     assert_eq!(page.goto(&proxy.url("/x")).await, 404);
 
-    // This form forgets the prefix, and the proxy does not fix that.
+    // This form omits the prefix, and the proxy does not fix that.
     assert_eq!(page.goto(&proxy.url("/ops")).await, 200);
     page.fill("[name=name]", "Ann").await;
     assert_eq!(page.click_through("button").await, 404);
@@ -642,7 +642,7 @@ async fn a_database_has_the_tables() {
         .unwrap();
 }
 
-/// The processes with the folder of a browser in their arguments.
+/// How many processes have the folder of a browser in their arguments.
 fn processes(folder: &Path) -> usize {
     let folder = folder.to_str().unwrap();
     fs::read_dir("/proc")
@@ -710,7 +710,7 @@ async fn nothing_is_left_after_a_kill() {
     assert!(processes(&folder) > 3);
     victim.kill().unwrap();
     victim.wait().unwrap();
-    // Now it is up to the shell that holds the browser.
+    // From now on, the shell that runs the browser has to clean up.
     for _ in 0..1000 {
         if processes(&folder) == 0 && !folder.exists() {
             return;

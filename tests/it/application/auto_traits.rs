@@ -1,4 +1,5 @@
-//! Public types can cross threads. This fails to compile if a field takes that away.
+//! Public types can be sent to other threads and shared between them. This file does not compile if
+//! a new field prevents that.
 
 use std::convert::Infallible;
 

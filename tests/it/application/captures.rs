@@ -1,4 +1,5 @@
-//! Captures, of requests and from the archive: through a file, the kit, the preset and the handler.
+//! Captures, recorded from requests or exported from the archive: each goes through a file, the
+//! test kit, the preset and the handler.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -21,19 +22,20 @@ const PERSON: &str = r#"{
     "card": {"number": "4242424242424242", "last4": "4242", "brand": "visa"}, "token": "tok-s3cr3t", "status": "active"
 }"#;
 
-/// No capture contains these.
+/// No capture contains any of these texts.
 const HIDDEN: [&str; 12] = [
     "Ada", "ada@", "ovelace", "23456789", "James", "ondon", "SW1Y", "4242", "s3cr3t", "sha256=",
     "v1=", "t=17",
 ];
 
-/// A provider, the body of a delivery, and the header that has its type, if it has one.
+/// A provider's preset, the body of a delivery, and the header that gives the event type, if there
+/// is one.
 struct Sample {
     preset: &'static str,
     body: String,
     is_form: bool,
     header: Option<(&'static str, &'static str)>,
-    /// What the handler reads of it.
+    /// What the handler reads from the body.
     kept: &'static str,
 }
 
@@ -148,7 +150,7 @@ impl Sample {
             .public_url("https://example.com".parse().unwrap())
     }
 
-    /// Of a case that the preset accepts.
+    /// The secret of a test vector that the preset accepts.
     fn secret(&self) -> String {
         let name = self.preset.replace('-', "_");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/vectors/{name}.json"));
@@ -164,7 +166,7 @@ impl Sample {
         case["secret"].as_str().unwrap().to_owned()
     }
 
-    /// As the provider sends it, to the root.
+    /// Builds the delivery as the provider sends it, to the path `/`.
     fn delivery(&self, provider: &Provider) -> TestDelivery {
         let mut delivery = TestDelivery::new(provider)
             .body(&self.body)
@@ -193,7 +195,8 @@ impl Sample {
         }
     }
 
-    /// A file, signed again for an application with another database.
+    /// Signs the capture again and sends it to an application with a database of its own, which
+    /// processes it once.
     async fn is_booked_once(&self, file: &Path) {
         let provider = self.provider();
         let app = TestApp::of(provider.clone(), write_effect).await;
@@ -235,13 +238,13 @@ async fn z3_captures_of_twelve_providers_are_processed_and_say_nothing_of_anybod
         let exported = capture.write_to(folder.path()).unwrap();
         sample.check(&exported);
         sample.is_booked_once(&exported).await;
-        // Both ways to a file have the same pseudonyms.
+        // Recording and exporting give the same pseudonyms.
         let body = |file: &Path| {
             let written = std::fs::read_to_string(file).unwrap();
             written.split_once("\n\n").unwrap().1.to_owned()
         };
         assert_eq!(body(&recorded), body(&exported), "{}", sample.preset);
-        // Nothing has changed.
+        // Recording and exporting have changed no rows.
         assert_rows!(app.database, claims: 1, effects: 1);
     }
 }
@@ -283,12 +286,12 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
         export(&archive, 10).await,
         [compressed, "d-3", "d-2", "d-1"]
     );
-    // There is no capture of a delivery that is not processed.
+    // A delivery that is not processed cannot be exported.
     assert_eq!(export(&Filter::new(), 10).await, [""; 0]);
     assert_eq!(app.database.rows().await, before);
 }
 
-/// Otherwise an export holds up the requests of its thread.
+/// If a worker thread computed them, an export would hold up the requests on that thread.
 #[test]
 fn z3_pseudonyms_are_made_on_a_thread_that_serves_nothing() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,5 @@
-//! Mistakes in the application are a 500 that tells the sender nothing.
+//! If the application uses an extractor wrongly, the answer is a 500 that reveals nothing to the
+//! sender.
 
 use axum::Router;
 use axum::routing::post;

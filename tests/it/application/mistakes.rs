@@ -1,4 +1,4 @@
-//! Mistakes of an application, each made once, and what the developer learns.
+//! Mistakes that an application can make, and how its developer learns about each.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn with_method(method: Method) -> Request<Body> {
     request
 }
 
-/// A browser, a scanner, or an uptime check.
+/// Such requests come from a browser, a scanner, or an uptime check.
 #[tokio::test]
 async fn g1_another_method_is_a_405_with_one_warning() {
     let app = TestApp::github(write_effect).await;
@@ -42,7 +42,7 @@ async fn g1_another_method_is_a_405_with_one_warning() {
     })
     .await;
     assert!(log.contains("webhook rejected status=405"), "{log}");
-    assert!(!log.contains("WARN"), "only the first is: {log}");
+    assert!(!log.contains("WARN"), "only the first is a warning: {log}");
     let another = TestApp::github(write_effect).await;
     let log = logged(async {
         another.send(with_method(Method::GET)).await;
@@ -103,7 +103,7 @@ async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
     .await;
     assert!(log.contains("put the layer on the route"), "{log}");
 
-    // A handler may answer 404 for reasons of its own.
+    // A handler may answer 404 for its own reasons.
     let missing = TestApp::github(async |_: DedupeTx| StatusCode::NOT_FOUND).await;
     let log = logged(async {
         assert_eq!(missing.send(github("a", "{}")).await.status, 404);
@@ -125,7 +125,7 @@ async fn two_layers_with_one_endpoint_are_a_warning_whether_they_keep_or_not() {
             let github = presets::github(secret());
             let mut layer = IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github);
             if keeps {
-                // No task runs this recovery.
+                // No task runs for this recovery.
                 layer = layer.keep(Keep::failed(&Recovery::new(pool)));
             }
             let two = Router::<()>::new().route("/one", post(write_effect).layer(layer.clone()));
@@ -153,7 +153,7 @@ async fn two_layers_with_one_endpoint_are_a_warning_whether_they_keep_or_not() {
             let _next = route("shared", &database);
         })
         .await;
-        assert!(!log.contains(WARNING), "those before are gone: {log}");
+        assert!(!log.contains(WARNING), "the earlier layers are gone: {log}");
     }
 }
 
@@ -177,7 +177,7 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
         (
             "sql",
             500,
-            // Without the line that sqlx adds: a line of Postgres' own source.
+            // Excludes the line that sqlx adds: a line number in the source code of Postgres.
             r#"error returned from database: column "no_such_column" does not exist"#,
         ),
         ("text", 500, "no such order"),
@@ -204,7 +204,7 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// An application's own error, with a body of its own.
+/// An error type of the application, with its own response body.
 #[tokio::test]
 async fn an_error_of_the_application_can_carry_a_reason() {
     struct AppError(std::io::Error);
@@ -271,7 +271,7 @@ fn panic_of<T>(build: impl FnOnce() -> T) -> String {
     }
 }
 
-/// A developer hears of it when the application starts, not when the first delivery is rejected.
+/// The developer sees the error when the application starts, not when the first delivery is rejected.
 #[tokio::test]
 async fn an_unusable_secret_is_refused_at_start() {
     let database = Database::new().await;
@@ -281,7 +281,7 @@ async fn an_unusable_secret_is_refused_at_start() {
     assert!(error.contains("Standard Webhooks needs"), "{error}");
     assert!(
         !error.contains("not base64"),
-        "it shows the secret: {error}"
+        "the error shows the secret: {error}"
     );
     let pool = database.pool.clone();
     let message = panic_of(|| IdempotentWebhook::new(pool, "test", provider));
@@ -290,7 +290,7 @@ async fn an_unusable_secret_is_refused_at_start() {
         "{message}"
     );
 
-    // Secrets of other schemes, and secrets that are looked up later, are fine.
+    // Secrets of other schemes, and secrets that are looked up later, are accepted.
     assert!(presets::stripe(not_base64()).check_secrets().is_ok());
     let looked_up = TenantSecrets::new(
         |_| Some("acme".to_owned()),
@@ -369,7 +369,7 @@ async fn a_savepoint_that_was_not_committed_is_a_warning() {
     }
     assert_rows!(app.database, claims: 6, effects: 1);
 
-    // Nothing is left of a failed delivery anyway.
+    // If a delivery fails, everything is rolled back anyway.
     let app = TestApp::github(async |mut tx: DedupeTx| {
         let mut savepoint = tx.begin().await.unwrap();
         sqlx::query("insert into effects values ('lost')")
@@ -386,7 +386,7 @@ async fn a_savepoint_that_was_not_committed_is_a_warning() {
     assert!(!log.contains("savepoint"), "{log}");
 }
 
-/// One role migrates, another runs the application.
+/// One role runs the migrations, and another role runs the application.
 #[tokio::test]
 async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
     let database = Database::new().await;
@@ -402,7 +402,7 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
     let pool = sqlx::PgPool::connect_lazy_with(options);
     idempotent_webhook::migrate(&pool).await.unwrap();
 
-    // So are the tables of a later version.
+    // This also applies if the tables belong to a later version.
     let later = "insert into idempotent_webhook.migrations (version, description, success, checksum, execution_time)
                  values (9999, 'later', true, '', 0)";
     database.run(later).await;
@@ -422,8 +422,8 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
         .await;
 }
 
-/// A layer covers only the routes that were added before it. A test with `assert_idempotent` says so, and so does the log
-/// if a handler takes something of the layer.
+/// A layer covers only the routes that were added before it. A test with `assert_idempotent` reports this mistake, and
+/// so does the log if a handler extracts something that the layer provides.
 #[tokio::test]
 async fn a_layer_before_the_routes_is_found_by_a_test() {
     let database = Database::new().await;
@@ -462,7 +462,7 @@ async fn a_layer_before_the_routes_is_found_by_a_test() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Something between the provider and the layer has changed it.
+/// The body was changed somewhere between the provider and the layer.
 #[tokio::test]
 async fn g13_a_body_that_nobody_signs_is_told_before_the_secret() {
     let app = TestApp::github(write_effect).await;
@@ -492,7 +492,7 @@ async fn g13_a_body_that_nobody_signs_is_told_before_the_secret() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A middleware has changed it, and has left the header.
+/// A middleware has changed the body, but not the `Content-Length` header.
 #[tokio::test]
 async fn g13_a_body_of_another_length_than_was_announced_is_told_before_the_secret() {
     let app = TestApp::github(write_effect).await;
@@ -505,19 +505,19 @@ async fn g13_a_body_of_another_length_than_was_announced_is_told_before_the_secr
     .await;
     let reason = "reason=\"Content-Length says 14 bytes, and 13 have arrived: a middleware outside of the layer";
     assert!(log.contains(reason), "{log}");
-    // As it is, it is not a mistake.
+    // A length that matches the body is not a mistake.
     let mut request = github("a", "{}");
     request.headers_mut().insert("content-length", 2.into());
     assert_eq!(app.send(request).await.outcome, "processed");
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Stripe's signatures are valid for any time in the future, so nothing else shows it.
+/// Stripe's signatures are valid for any time in the future, so only this warning reveals the clock.
 #[tokio::test]
 async fn g13_a_clock_that_is_behind_is_one_warning() {
     let app = TestApp::of(presets::stripe(secret()), write_effect).await;
     let log = logged(async {
-        // A difference that the tolerance allows on the other side, too.
+        // The tolerance would also allow this difference for a time in the past.
         for (id, ahead) in [("evt_1", 0), ("evt_2", 290)] {
             let request = stripe(stripe_event(id), now() + ahead);
             assert_eq!(app.send(request).await.outcome, "processed");
@@ -588,7 +588,7 @@ async fn e1_a_table_that_matches_nothing_is_one_warning_and_one_that_has_matched
     }
 }
 
-/// It is known when the layer is made.
+/// The mistake is found when the layer is created.
 #[tokio::test]
 async fn a_missing_public_url_is_refused_at_start() {
     let database = Database::empty().await;
@@ -603,13 +603,13 @@ async fn a_missing_public_url_is_refused_at_start() {
     assert_eq!(panic_of(|| VerifiedWebhook::new("sms", twilio())), refused);
     let url = "https://example.com".parse().unwrap();
     assert_eq!(build(twilio().public_url(url)), "no panic");
-    // The first version of its signatures has no URL, and the other provider signs the path alone.
+    // HubSpot's first signature version does not include the URL, and Contentful signs only the path.
     assert_eq!(build(presets::hubspot(secret())), "no panic");
     let contentful = presets::contentful(Secret::new("x".repeat(64)).unwrap());
     assert_eq!(build(contentful), "no panic");
 }
 
-/// A process of another version of the application.
+/// Starts a process that runs another version of the application.
 async fn process_with(database: &Database, endpoint: &'static str) -> (Router, IdempotentWebhook) {
     let pool = database.another_pool(5).await;
     let layer = IdempotentWebhook::new(pool, endpoint, presets::github(secret()));
@@ -631,17 +631,20 @@ async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
         .await
     };
     let log = log_of("billing").await;
-    assert!(!log.contains(NEW), "there is no other one: {log}");
+    assert!(!log.contains(NEW), "there is no other endpoint: {log}");
     let log = log_of("payments").await;
     assert_eq!(log.matches(NEW).count(), 1, "{log}");
     let names = r#"endpoint="payments" not_served="billing""#;
     assert!(log.contains("WARN") && log.contains(names), "{log}");
     let log = log_of("payments").await;
-    assert!(!log.contains(NEW), "a second process: {log}");
-    // What it warns of.
+    assert!(
+        !log.contains(NEW),
+        "the second process warns as well: {log}"
+    );
+    // If the endpoint was renamed, the delivery has been processed twice: the warning is about this.
     assert_rows!(database, claims: 2, effects: 2);
 
-    // A new process beside two that run.
+    // A new process starts while two other processes run.
     let _others = [
         process_with(&database, "billing").await,
         process_with(&database, "payments").await,
@@ -650,7 +653,7 @@ async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
     assert!(!log.contains(NEW), "{log}");
 }
 
-/// Its numbers are written once more, when this process serves neither of them.
+/// The counts of a dropped layer are written once more, when this process serves neither of the two endpoints.
 #[tokio::test]
 async fn endpoints_whose_layers_are_dropped_are_not_taken_for_renamed_ones() {
     let database = Database::new().await;
@@ -660,12 +663,12 @@ async fn endpoints_whose_layers_are_dropped_are_not_taken_for_renamed_ones() {
             assert_eq!(send(&router, github("a", "{}")).await.status, 200);
             drop((router, layer));
         }
-        // Longer than until the numbers are written.
+        // Longer than the interval at which counts are written.
         let_pass(Duration::from_secs(6)).await;
         database
             .until("2 = (select count(*) from idempotent_webhook.endpoint_settings)")
             .await;
-        // For what the same task does then.
+        // Leaves time for what the same task does next.
         database.run("select pg_sleep(0.3)").await;
     })
     .await;
@@ -673,7 +676,7 @@ async fn endpoints_whose_layers_are_dropped_are_not_taken_for_renamed_ones() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// The statements of the guide.
+/// Runs the statements of the guide.
 #[tokio::test]
 async fn an_endpoint_that_is_renamed_by_the_guide_knows_what_it_has_processed() {
     const RENAME: &str = include_str!("../../../src/documentation/rename_endpoint.sql");

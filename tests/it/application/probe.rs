@@ -1,4 +1,4 @@
-//! Deploy 3: a probe at the start says where no layer answers, and what has answered instead.
+//! Deploy 3: a probe at startup reports paths where no layer answers, and what has answered instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +26,7 @@ fn recovery(database: &Database) -> Recovery {
     Recovery::new(database.pool.clone()).probe("test", "/hooks")
 }
 
-/// What is logged about the probe until a later one, with another path, was sent.
+/// Returns what is logged about the probe before a later probe, to another path, is logged.
 async fn warned(database: &Database, router: Router) -> String {
     let log = logged(async {
         let task: RecoveryTask = recovery(database).probe("last", "/nowhere").spawn(router);
@@ -127,7 +127,7 @@ async fn deploy_3_the_layer_of_another_endpoint_is_named() {
     assert!(warned.contains("reached=\"other\""), "{warned}");
 }
 
-/// A handler that a probe reaches finds nothing in it, and a header that its log shows.
+/// A handler that receives a probe gets an empty body, and a header that identifies the probe in its log.
 #[tokio::test]
 async fn deploy_3_a_probe_is_empty_and_is_not_sent_if_it_is_switched_off() {
     let database = Database::new().await;
@@ -145,7 +145,8 @@ async fn deploy_3_a_probe_is_empty_and_is_not_sent_if_it_is_switched_off() {
     assert_eq!(probes.load(Ordering::SeqCst), 1);
 }
 
-/// A request with only the header is like any other: refused without a signature, and processed with one.
+/// Outside of the process, the header has no effect: such a request is refused without a signature, and processed with
+/// one.
 #[tokio::test]
 async fn deploy_3_nobody_outside_can_send_a_probe() {
     let database = Database::new().await;

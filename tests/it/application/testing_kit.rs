@@ -19,7 +19,7 @@ use crate::support::{
     TestApp, assert_rows, gated, github_delivery, insert_effect, spawn_send, write_effect,
 };
 
-/// Base64 as well, for the schemes that take it so.
+/// Valid base64, because some schemes need a base64 secret.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 fn presets_with(secret: &str) -> [Provider; 8] {
@@ -36,7 +36,7 @@ fn presets_with(secret: &str) -> [Provider; 8] {
     ]
 }
 
-/// Signed, tampered with, unsigned and expired.
+/// Checks the delivery as signed, tampered with, unsigned and expired.
 fn check_variants(provider: &Provider, sent: &TestDelivery) {
     let verify = |delivery: &TestDelivery| {
         let (head, body) = delivery.request::<Bytes>().into_parts();
@@ -251,7 +251,7 @@ fn a_body_may_be_borrowed() {
     assert_eq!(paid(&github, &body).request::<Bytes>().body(), &body);
 }
 
-/// The message of the assertion for a router that is not idempotent.
+/// The message with which the assertion fails for a router that is not idempotent.
 async fn complaint(app: &TestApp, router: &axum::Router) -> String {
     let delivery = github_delivery();
     message(assert_idempotent(router, &delivery, async || {
@@ -260,7 +260,7 @@ async fn complaint(app: &TestApp, router: &axum::Router) -> String {
     .await
 }
 
-/// What it panics with.
+/// Returns the message of the assertion's panic.
 async fn message(asserted: impl Future<Output = ()>) -> String {
     let panic = AssertUnwindSafe(asserted).catch_unwind().await.unwrap_err();
     match panic.downcast_ref::<&str>() {
@@ -271,7 +271,7 @@ async fn message(asserted: impl Future<Output = ()>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_what_is_not_idempotent() {
-    // Past the layer's transaction.
+    // The handler writes on another connection, outside of the layer's transaction.
     let app = TestApp::github(write_effect).await;
     let pool = app.database.pool.clone();
     let naive = axum::routing::post(async move || {
@@ -287,7 +287,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
          this route?"
     );
 
-    // What is taken for the id is another one each time.
+    // The delivery id is different in each request.
     let unstable = app.router.clone().layer(axum::middleware::map_request(
         async |mut request: Request<Body>| {
             let id = format!("{:x}", fastrand::u128(..));
@@ -323,7 +323,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let said = complaint(&idle, &idle.router).await;
     assert!(said.contains("had 0 effects"), "{said}");
 
-    // Between the times that it is sent, all deliveries are forgotten.
+    // Each time before the delivery is sent, all processed deliveries are forgotten.
     let forgetful = TestApp::github(write_effect).await;
     let forget = "delete from idempotent_webhook.deliveries";
     let delivery = github_delivery();
@@ -375,7 +375,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     assert!(said.contains("was processed before"), "{said}");
 }
 
-/// The worst mistake, with `DedupeTx` taken: some of the writes go through the pool.
+/// The worst mistake: the handler takes `DedupeTx`, but makes some of its writes through the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_writes_past_the_transaction() {
     for through_tx in [false, true] {
@@ -397,7 +397,7 @@ async fn the_assertion_finds_writes_past_the_transaction() {
     }
 }
 
-/// A handler whose writes are idempotent by themselves need not use the transaction.
+/// A handler whose writes are idempotent in themselves need not use the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_elsewhere_pass_if_the_layer_allows_them() {
     let app = TestApp::github(write_effect).await;
@@ -417,7 +417,7 @@ async fn writes_elsewhere_pass_if_the_layer_allows_them() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Easy to forget, and the writes are gone.
+/// The commit of a savepoint is easily forgotten, and then its writes are lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_a_savepoint_that_was_not_committed() {
     let app = TestApp::github(async |mut tx: DedupeTx, delivery: Delivery| {
@@ -434,7 +434,8 @@ async fn the_assertion_finds_a_savepoint_that_was_not_committed() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It is not mistaken for the layer's report that there is nothing to roll back.
+/// The assertion does not take this answer for the layer's report that there is nothing to roll
+/// back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_a_delivery_that_is_in_flight() {
     let (mut gate, handler) = gated();
@@ -448,7 +449,7 @@ async fn the_assertion_finds_a_delivery_that_is_in_flight() {
         &github_delivery(),
         async || {
             counts += 1;
-            // After the first step, if that had passed.
+            // The effects are counted a second time only if the first step has passed.
             if counts == 2 {
                 gate.open();
                 running.take().unwrap().await.unwrap();
@@ -464,7 +465,7 @@ async fn the_assertion_finds_a_delivery_that_is_in_flight() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// GitHub has the action in the body.
+/// GitHub puts the action into the body.
 #[tokio::test]
 async fn a_type_with_an_action_is_sent_as_the_provider_sends_it() {
     let app = TestApp::github(write_effect).await;

@@ -1,5 +1,5 @@
-//! V1: the claim as a function, for other drivers. Here a connection of sqlx stands for them; `examples/drivers` has
-//! programs with them.
+//! V1: the claim as a SQL function, for other drivers. In these tests, a plain sqlx connection takes the place of
+//! another driver; `examples/drivers` has programs that use real ones.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn write(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
         .map(drop)
 }
 
-/// A handler's work with another driver. Returns whether it got the claim.
+/// What a handler does with another driver. Returns whether the call has claimed the delivery.
 async fn process(pool: &PgPool, id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin().await?;
     if !claim(&mut tx, id).await? {
@@ -72,8 +72,8 @@ async fn v1_the_layer_and_the_function_have_one_claim() {
     assert_eq!(rows, [row.clone(), row]);
 }
 
-/// What the guide says about a preset or an application that changes to another delivery id, here from a header to the
-/// body, in two deploys. A copy of what either version has processed comes to the next one.
+/// The guide describes how a preset or an application changes to another delivery id in two deploys. Here the id moves
+/// from a header to the body. A copy of each delivery that one version has processed is sent to the next version.
 #[tokio::test]
 async fn v1_another_delivery_id_in_two_deploys_runs_nothing_again() {
     let event = |id: &str| github(&format!("old-{id}"), format!(r#"{{"id":"new-{id}"}}"#));
@@ -105,7 +105,7 @@ async fn v1_another_delivery_id_in_two_deploys_runs_nothing_again() {
     let after = app.elsewhere_of(new_id, write_effect).await;
     assert_eq!(send(&after, event("2")).await.outcome, "duplicate");
     assert_eq!(send(&after, event("3")).await.outcome, "processed");
-    // While both versions run.
+    // Both versions run at this time.
     assert_eq!(send(&both, event("3")).await.outcome, "processed");
     assert_rows!(app.database, claims: 5, effects: 3);
 }
@@ -122,7 +122,7 @@ async fn v1_a_claim_that_is_rolled_back_is_free() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It waits for the layer, and gets what the layer leaves.
+/// The function waits for the layer's claim, and claims the delivery if the layer rolls back.
 #[tokio::test]
 async fn v1_the_function_waits_for_the_layer() {
     let (mut gate, handler) = gated();
@@ -150,7 +150,7 @@ async fn v1_the_function_waits_for_the_layer() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// And the layer waits for it.
+/// The layer also waits for a claim by the function.
 #[tokio::test]
 async fn v1_the_layer_waits_for_the_function() {
     let app = TestApp::github(write_effect).await;
@@ -181,7 +181,7 @@ async fn v1_the_wait_is_bounded_by_lock_timeout() {
     assert!(claim(&mut first, "b").await.unwrap(), "another id is free");
 }
 
-/// Without dedupe nothing is processed, and no two deliveries become one.
+/// Nothing is processed without dedupe, and two deliveries never share a key.
 #[tokio::test]
 async fn v1_what_cannot_be_a_key_is_refused() {
     let database = Database::new().await;
@@ -206,7 +206,8 @@ async fn v1_what_cannot_be_a_key_is_refused() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The kept row ends with the claim, as with the layer's claim: with an archive it stays, and can be run again.
+/// The kept row ends with the claim, as it does with the layer's claim. With an archive, the row stays and can be run
+/// again.
 #[tokio::test]
 async fn v1_what_is_kept_ends_with_the_claim() {
     for archive in [None, Some(DAY)] {
@@ -221,7 +222,7 @@ async fn v1_what_is_kept_ends_with_the_claim() {
         gate.reached().await;
         assert_kept!(app.database, "due", attempts: 1, retries: 0);
 
-        // With the transaction, or not at all.
+        // The row ends only if the transaction commits.
         let mut tx = app.database.pool.begin().await.unwrap();
         assert!(claim(&mut tx, "a").await.unwrap());
         tx.rollback().await.unwrap();
@@ -253,7 +254,7 @@ async fn v1_what_is_kept_ends_with_the_claim() {
     }
 }
 
-/// `a` is claimed by the layer, and `b` by the function.
+/// The layer claims `a`, and the function claims `b`.
 #[tokio::test]
 async fn v1_the_function_ends_what_is_kept_as_the_layer_does() {
     for state in ["due", "dead", "recorded"] {
@@ -286,7 +287,7 @@ async fn v1_the_function_ends_what_is_kept_as_the_layer_does() {
             .unwrap();
             let stays = time != "null" && state != "recorded";
             assert_eq!(rows.len(), if stays { 2 } else { 0 }, "{state}, {time}");
-            // Each in a transaction of its own.
+            // The two claims are in two transactions, so their times differ.
             let without_times = rows.iter().map(|row| {
                 let mut row: serde_json::Value = serde_json::from_str(row).unwrap();
                 for time in ["processed_at", "archived_until"] {
@@ -300,7 +301,7 @@ async fn v1_the_function_ends_what_is_kept_as_the_layer_does() {
     }
 }
 
-/// Dead, and only recorded.
+/// A dead delivery and one that is only recorded.
 #[tokio::test]
 async fn v1_what_does_not_run_again_ends_too() {
     for (state, time, ends) in [
@@ -336,7 +337,7 @@ async fn v1_what_does_not_run_again_ends_too() {
     }
 }
 
-/// Also at the first claim of an endpoint, which retention does not know of yet.
+/// This also holds at the first claim for an endpoint, before retention knows the endpoint.
 #[tokio::test]
 async fn v1_deliveries_of_a_new_endpoint_do_not_wait_for_each_other() {
     let app = TestApp::github(write_effect).await;
@@ -348,7 +349,7 @@ async fn v1_deliveries_of_a_new_endpoint_do_not_wait_for_each_other() {
         .await
         .unwrap();
     assert!(claim(&mut second, "b").await.unwrap());
-    // Stripe, for example, has a window of 30 days.
+    // Stripe's window, for example, is 30 days.
     let month = presets::github(secret()).redelivery_window(30 * DAY);
     let layer = IdempotentWebhook::new(app.database.another_pool(1).await, "test", month)
         .database_timeout(Duration::from_secs(20));
@@ -359,7 +360,8 @@ async fn v1_deliveries_of_a_new_endpoint_do_not_wait_for_each_other() {
     assert_rows!(app.database, claims: 2, effects: 1);
 }
 
-/// A layer registers how long its provider may still send a delivery, whether the layer or the handler claims it.
+/// A layer registers for how long its provider may still send a delivery, regardless of whether the layer or the
+/// handler claims the delivery.
 #[tokio::test]
 async fn g12_a_late_handler_that_claims_by_the_function_registers_the_window() {
     let database = Database::new().await;
@@ -404,7 +406,7 @@ async fn v1_the_assertion_says_that_it_cannot_roll_back_what_a_handler_commits()
     assert!(message.contains("allow_unused_transaction"), "{message}");
 }
 
-/// The sender has nothing to send again, and there is nothing to keep.
+/// The sender has no reason to send the delivery again, and there is nothing to keep.
 #[tokio::test]
 async fn v1_a_handler_that_fails_after_its_commit_has_processed_the_delivery() {
     let pool = Arc::new(OnceLock::<PgPool>::new());
@@ -437,7 +439,7 @@ async fn v1_retention_sees_no_difference() {
     assert!(process(&database.pool, "a").await.unwrap());
     database.age_claims("40 days").await;
     assert!(process(&database.pool, "b").await.unwrap());
-    // Retention leaves alone what it does not know of.
+    // Retention deletes nothing of an endpoint until its window is registered.
     let window = "(
         select array_agg(redelivery_window) = array[interval '32 days']
         from idempotent_webhook.redelivery_windows where endpoint = 'test'
@@ -449,7 +451,8 @@ async fn v1_retention_sees_no_difference() {
     assert_rows!(database, claims: 1, effects: 2);
 }
 
-/// A layer that claims late takes a handler's own claim for what it is: so recovery is there for other drivers, too.
+/// A layer that claims late accepts the claim that the handler has made itself, so recovery also works with other
+/// drivers.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_a_late_handler_may_claim_by_the_function() {
     let database = Database::new().await;
@@ -493,7 +496,7 @@ async fn v1_a_late_handler_may_claim_by_the_function() {
     assert_kept!(database, "processed", attempts: 3, retries: 1);
 }
 
-/// How often a late handler claims by the function, of copies that come to two processes at once.
+/// Copies come to two processes at the same time. Counts how many times a late handler has claimed with the function.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_a_handler_that_has_committed_is_acknowledged_as_one_that_was_processed() {
     let database = Database::new().await;
@@ -532,7 +535,7 @@ async fn v1_a_handler_that_has_committed_is_acknowledged_as_one_that_was_process
     .await;
 }
 
-/// A driver may take the rollback of an aborted transaction for a commit.
+/// A driver may report success although Postgres rolled the aborted transaction back.
 #[tokio::test]
 async fn g5_a_commit_of_another_driver_that_was_none_is_not_acknowledged() {
     let elsewhere = Arc::new(OnceLock::<PgPool>::new());
@@ -544,7 +547,7 @@ async fn g5_a_commit_of_another_driver_that_was_none_is_not_acknowledged() {
             let is_claimed = self::claim(&mut tx, delivery.id().as_str()).await?;
             assert!(is_claimed);
             assert!(sqlx::query("select 1 / 0").execute(&mut *tx).await.is_err());
-            // Postgres rolls back.
+            // Postgres rolls the transaction back.
             sqlx::query("commit").execute(&mut *tx).await?;
             claim.committed();
             Ok::<_, HandlerError>(StatusCode::OK)
@@ -576,7 +579,7 @@ async fn g5_a_commit_of_another_driver_that_was_none_is_not_acknowledged() {
     assert!(reason.contains("`LateClaim::committed`"), "{reason}");
 }
 
-/// Recovery has taken a delivery that was claimed meanwhile.
+/// Recovery takes deliveries that the function has claimed since they were kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_recovery_does_not_run_what_was_claimed() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -618,7 +621,7 @@ async fn v1_advance_is_that_of_the_handler() {
     }
 }
 
-/// Claims by the function beside a layer, in processes with these pools.
+/// Claims with the function while a layer claims the same deliveries, in processes that use these pools.
 pub async fn works_on(database: &Database, [of_layer, pool]: [PgPool; 2]) {
     let before = database.rows().await;
     let layer = IdempotentWebhook::new(of_layer, "test", presets::github(secret()));
@@ -627,7 +630,7 @@ pub async fn works_on(database: &Database, [of_layer, pool]: [PgPool; 2]) {
         let id = format!("function-{round}");
         let (claimed, answers) = tokio::join!(
             async {
-                // As an application does at an isolation level at which a transaction may fail to be serialized.
+                // An application retries like this at an isolation level where serialization failures are possible.
                 loop {
                     match process(&pool, &id).await {
                         Ok(claimed) => break claimed,
@@ -650,7 +653,7 @@ fn is_conflict(error: &sqlx::Error) -> bool {
     code.as_deref() == Some("40001")
 }
 
-/// Claims by the function with the number of the take, and writes one effect.
+/// Claims with the function, passing the take number, and writes one effect.
 async fn process_take(pool: PgPool, claim: LateClaim, id: &str) -> Result<(), HandlerError> {
     let mut tx = pool.begin().await?;
     let is_claimed: bool =
@@ -667,7 +670,8 @@ async fn process_take(pool: PgPool, claim: LateClaim, id: &str) -> Result<(), Ha
     Ok(())
 }
 
-/// What happened to the delivery while its handler ran, by which statement, and how many effects there are in all.
+/// The loop lists the statement that overtakes the delivery while its handler runs, and the number of effects at the
+/// end.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
     let takes = "update idempotent_webhook.kept_deliveries set takes = takes + 1";
@@ -697,7 +701,7 @@ async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
         gate.open();
         assert_eq!(sent.await.unwrap().status, 500, "{overtaken}");
         assert_rows!(database, claims: 0, effects: effects, "{overtaken}");
-        // One that was not overtaken.
+        // This delivery is not overtaken.
         let sent = spawn_send(&router, github("b", "{}"));
         gate.reached().await;
         gate.open();
@@ -706,7 +710,7 @@ async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
     }
 }
 
-/// An index cannot hold the long ones, and Postgres no NUL.
+/// An index cannot hold the long subjects, and Postgres cannot store NUL in a text.
 #[tokio::test]
 async fn v1_a_subject_of_any_length_and_content_is_advanced() {
     let long = "ä".repeat(1500);

@@ -1,5 +1,5 @@
-//! G7, G10: another session holds a row that a claim needs, and never lets it go. The claim ends within its limit, and
-//! its session does not wait on.
+//! G7, G10: another session locks a row that a claim needs, and never releases it. The claim ends within its limit, and
+//! its session does not keep waiting.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn impatient(layer: IdempotentWebhook) -> IdempotentWebhook {
         .database_timeout(Duration::from_millis(600))
 }
 
-/// Nothing of a claim is left.
+/// Asserts that the claim has left neither a waiting session nor a lock.
 async fn assert_no_session_waits(database: &Database) {
     let waiting = format!("select count(*) where {ONE_WAITS_FOR_A_LOCK}");
     assert_eq!(database.count(&waiting).await, 0);
@@ -124,7 +124,7 @@ async fn g10_a_registration_that_another_session_holds_up_does_not_wait_on() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// A delivery that is processed for longer than the pool lets its statements wait.
+/// The delivery is being processed for longer than the `lock_timeout` of the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_an_operator_waits_for_as_long_as_the_lock_timeout_of_the_pool() {
     let app = TestApp::keeping(|keep| keep, async || StatusCode::BAD_GATEWAY).await;

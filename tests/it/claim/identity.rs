@@ -9,7 +9,7 @@ use crate::support::{
 
 #[tokio::test]
 async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
-    // Signed as GitHub signs, so that the kit sends each body as it is.
+    // Signed as GitHub signs, so that the test kit sends each body unchanged.
     let app = TestApp::of(acme(Source::json("$.id".parse().unwrap())), write_effect).await;
     let fault = |fault: &str| format!("no usable delivery id: $.id is {fault}");
     let wrong_type = fault("neither a string nor an integer");
@@ -80,7 +80,7 @@ async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
             r#"{"id":"'; drop table effects; --"}"#,
             "'; drop table effects; --",
         ),
-        // A byte order mark.
+        // The body starts with a byte order mark.
         ("\u{feff}{\"id\":\"marked\"}", "marked"),
         (r#"{"id":"\u00e9\ud83d\ude00"}"#, "é😀"),
         (r#"{"id":"É😀"}"#, "É😀"),
@@ -137,7 +137,7 @@ async fn g2_a_header_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
     assert_eq!(
         app.send(not_utf8).await,
         answer(200, "processed", "done"),
-        "the body is no business of an id in a header"
+        "an id in a header does not depend on the body"
     );
 }
 
@@ -185,7 +185,8 @@ async fn g14_a_deep_document_is_only_read() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A sender that chooses a plain id cannot make it one of several parts.
+/// A sender that chooses a plain id cannot make it equal to an id that is composed of several
+/// parts.
 #[tokio::test]
 async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
     let header = |name| Source::header(HeaderName::from_static(name));

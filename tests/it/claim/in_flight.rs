@@ -1,4 +1,4 @@
-//! G3 and G7: of simultaneous copies one wins, and each other copy waits for it.
+//! G3 and G7: of simultaneous copies, one is processed, and each other copy waits for it.
 
 use std::slice;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::support::{
     send_copies, spawn_send, write_effect,
 };
 
-/// A connection on its way back to the pool may still be rolling back for a moment.
+/// A condition to wait for, because a connection on its way back to the pool may still be rolling back for a moment.
 const ONE_IN_TRANSACTION: &str = "1 = (
     select count(*) from pg_stat_activity
     where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()
@@ -92,7 +92,7 @@ async fn g7_waiters_hold_no_connection() {
     let storm =
         tokio::spawn(async move { send_copies(&routers, 200, || github("slow", "{}")).await });
     gate.reached().await;
-    // The pool has five connections: with waiters holding them, these would starve.
+    // The pool has five connections. If the waiting copies held them, these deliveries would starve.
     for id in 0..50 {
         let other = app.send(github(&id.to_string(), "{}")).await;
         assert_eq!(other, answer(200, "processed", ""));
@@ -117,7 +117,7 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     let first = spawn_send(&elsewhere, github("a", "{}"));
     gate.reached().await;
 
-    // No time at all does not mean forever, which Postgres would take a zero for.
+    // A timeout of zero must not mean forever, as it does in Postgres.
     let impatient = app
         .elsewhere_with(
             |layer| layer.in_flight_timeout(Duration::ZERO),
@@ -139,12 +139,12 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// Each copy that takes over from one that has failed may be slow again. A copy that waits behind them does not begin
-/// its wait again.
+/// Each copy that takes over from a failed one may be slow again. A copy that waits behind them does not start its wait
+/// again each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     const WAIT: Duration = Duration::from_millis(500);
-    // Together they are slow for far longer than the wait.
+    // All of them together are slow for far longer than the wait.
     const TAKING_OVER: u32 = 6;
     let (mut gate, slow) = gated();
     let fails = Arc::new(AtomicBool::new(true));
@@ -182,8 +182,8 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     let mut waits = spawn_send(&last, github("a", "{}"));
     queue(TAKING_OVER + 1).await;
 
-    // Late in the wait of the last one, the first one fails. If the wait began again, it would be late in it when the
-    // next one fails, and so on.
+    // Whenever most of the last copy's wait has passed, another attempt fails. If each failure restarted the wait, the
+    // last copy would wait until none is left.
     let answered = loop {
         match tokio::time::timeout(WAIT * 3 / 5, &mut waits).await {
             Ok(answered) => break answered.unwrap(),

@@ -1,4 +1,4 @@
-//! Which deliveries are one: by their ids and bodies, and at the same moment.
+//! Which requests are the same delivery: by id, by body, and at the same moment.
 
 pub mod function;
 mod held_rows;

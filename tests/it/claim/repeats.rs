@@ -11,7 +11,7 @@ use crate::support::{
     keep, logged, recover, secret, send, send_copies, spawn_send, until_all_wait, write_effect,
 };
 
-/// As GitHub delivered it once.
+/// The body of a delivery that GitHub has sent before.
 const PUSH: &str =
     r#"{"ref":"refs/heads/main","after":"6dcb09b5b57875f334f61aebed695e2e4193db5e"}"#;
 
@@ -45,7 +45,7 @@ async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
     assert_eq!(app.runs(), 1);
     assert_rows!(app.database, claims: 1, effects: 1);
 
-    // Neither its own retry nor another event is suspicious.
+    // Neither a retry of the delivery nor another event is suspicious.
     let log = logged(async {
         assert_eq!(
             app.send(github("72d3162e-cc78", PUSH)).await.outcome,
@@ -168,7 +168,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     assert_rows!(database, claims: 4, effects: 5);
 }
 
-/// A body that is in flight and is replayed under many ids does not drain the pool.
+/// A body that is in flight and is replayed under many ids does not use up the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     let (mut gate, handler) = gated();
@@ -216,13 +216,13 @@ async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// While the layer finds out that the second body of one delivery is a duplicate, another delivery with that body waits
-/// for it.
+/// The second body of one delivery turns out to be a duplicate. While the layer finds this out, another delivery with
+/// that body waits for it.
 #[tokio::test]
 async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
     let app = guarded().await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
-    // Without a connection, nobody gets on.
+    // While the pool has no free connection, no request makes progress.
     let mut connections = Vec::new();
     for _ in 0..5 {
         connections.push(app.database.pool.acquire().await.unwrap());

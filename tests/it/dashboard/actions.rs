@@ -1,4 +1,4 @@
-//! D3: what operators do.
+//! D3: the actions of operators.
 
 use serde_json::json;
 
@@ -16,12 +16,12 @@ async fn d3_a_dead_delivery_is_retried_and_processed() {
     recovery.stop().await;
     assert_eq!(app.database.rows().await.effects, 1);
 
-    // Once more: there is nothing to do, and it says so.
+    // Retried once more: there is nothing left to do, and the page says so.
     board.post("act", "action=retry&endpoint=test&id=a").await;
     let did = [action("retry", Some("a"), 1), action("retry", Some("a"), 0)];
     assert_eq!(actions(&app.database).await, did);
     let page = board.page("delivery?endpoint=test&id=a").await;
-    page.shows("It was processed meanwhile.");
+    page.shows("It has been processed in the meantime.");
     page.shows("ada");
     board.page("actions").await.shows("no change");
 
@@ -53,7 +53,7 @@ async fn d3_endpoints_are_paused_and_resumed() {
     board.page("overview").await.shows("data-state=\"paused\"");
     board.post("act", "action=resume&endpoint=test").await;
     database.until(&format!("not {is_paused}")).await;
-    // An unknown endpoint is not created.
+    // An action does not create an unknown endpoint.
     let answer = board.post("act", "action=pause&endpoint=tset").await;
     assert_eq!(answer.status, 404);
     let did = [action("pause", None, 0), action("resume", None, 0)];
@@ -84,7 +84,7 @@ async fn d3_an_action_at_an_endpoint_that_does_not_exist_is_not_recorded() {
         }
     }
     assert_eq!(actions(database).await, []);
-    // One that the application has named for somebody can be paused before its first delivery.
+    // If the application grants somebody an endpoint by name, they can pause it before its first delivery.
     let board = Board::of(&database.pool, named);
     let answer = board.post("act", "action=pause&endpoint=tset").await;
     assert_eq!(answer.status, 303);
@@ -103,7 +103,7 @@ async fn d3_an_action_that_changes_nothing_again_and_again_is_recorded_once() {
     }
     let (did, again) = (action("retry", Some("a"), 1), action("retry", Some("a"), 0));
     assert_eq!(actions(&app.database).await, [did, again]);
-    // Another one is between, or another operator.
+    // The same action is recorded again after another action, or if another operator requests it.
     let bob = Board::of(&app.database.pool, Access::operate().named("bob"));
     for board in [&bob, &board] {
         board.post("act", "action=retry&endpoint=test&id=a").await;
@@ -195,7 +195,7 @@ async fn d3_a_bulk_action_changes_what_was_seen_and_nothing_else() {
     page.shows("5,000");
     page.shows("data-state=\"done\"");
 
-    // A lost parameter must not mean all of an endpoint.
+    // If a parameter is lost, the action must not apply to the whole endpoint.
     for (form, missing) in [
         (
             "action=discard&endpoint=other&state=dead",
@@ -220,7 +220,7 @@ async fn d3_a_bulk_action_changes_what_was_seen_and_nothing_else() {
         ("action=discard&endpoint=other", "`state` is missing"),
         (
             "action=forget&endpoint=other&state=dead&before=9999999999",
-            "this action is for single ones",
+            "This action works only on selected deliveries",
         ),
         (
             "action=retry&endpoint=other&state=processed&before=9999999999",
@@ -288,7 +288,7 @@ async fn d3_all_that_is_failing_at_an_endpoint_is_retried_from_the_list_as_it_op
 async fn d3_a_cancelled_bulk_action_says_truly_how_many_it_changed() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
-    // Each batch takes its time.
+    // Makes each batch take some time.
     database
         .run(
             "create function slowly() returns trigger language plpgsql as
@@ -375,8 +375,8 @@ async fn d3_an_action_whose_process_was_killed_is_interrupted() {
     assert_eq!(board.get("action?id=2").await.status, 404);
 }
 
-/// The results of a retry are on its page, and it is done only once none of its deliveries is due.
-/// The rule of each operation on many.
+/// The page of a retry shows its results. The retry is done only once none of its deliveries is due. The same rule
+/// applies to each bulk operation.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_came_or_has_failed_since_it_was_shown_is_left() {
     let database = Database::new().await;
@@ -401,7 +401,7 @@ async fn d3_what_came_or_has_failed_since_it_was_shown_is_left() {
     let form = format!("action=discard&endpoint=test&state=dead&before={before}");
     let confirmation = board.post("confirm", &form).await;
     confirmation.shows("Discard 1 delivery?");
-    confirmation.shows("A delivery that the provider sends again after");
+    confirmation.shows("A delivery that the provider has sent again since you saw the list, at");
     assert_eq!(board.post("act", &form).await.status, 303);
     database.until(ALL_ENDED).await;
     assert_eq!(actions(&database).await, [action("discard", None, 1)]);
@@ -434,7 +434,7 @@ async fn d3_an_action_is_on_the_state_that_was_chosen() {
     app.database
         .until(
             "(select array_agg(delivery_id) from idempotent_webhook.kept_deliveries) = array['due-2']
-             -- Nothing of it runs again, so nobody looks at what becomes of it.
+             -- A discard runs nothing again, so its deliveries are not followed up.
              and not exists (select from idempotent_webhook.operator_action_deliveries)",
         )
         .await;
@@ -521,7 +521,7 @@ async fn d3_a_retry_is_done_once_its_deliveries_are() {
     shows_facts(&page, &[("Discarded or deleted since", "2")]);
 }
 
-/// A page has these names with these values.
+/// Asserts that a page shows these names with these values.
 #[track_caller]
 fn shows_facts(page: &Answer, facts: &[(&str, &str)]) {
     for (name, value) in facts {
@@ -537,7 +537,7 @@ fn shows_facts(page: &Answer, facts: &[(&str, &str)]) {
     }
 }
 
-/// D12: one reason on several endpoints is retried as one.
+/// D12: deliveries that failed for one reason on several endpoints are retried in one action.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_reason_is_retried_and_discarded_over_all_endpoints() {
     let database = Database::new().await;
@@ -572,7 +572,7 @@ async fn d3_a_reason_is_retried_and_discarded_over_all_endpoints() {
         .until("(select count(*) from idempotent_webhook.kept_deliveries) = 9940")
         .await;
     assert_eq!(actions(&database).await[1], action("discard", None, 60));
-    // A lost reason must not mean all of all endpoints.
+    // If the reason is lost, the action must not apply to all deliveries of all endpoints.
     for lost in [
         format!("action=discard&state=failing&before={before}"),
         format!("action=discard&state=dead&before={before}"),
@@ -583,7 +583,7 @@ async fn d3_a_reason_is_retried_and_discarded_over_all_endpoints() {
     }
 }
 
-/// D1, D8: nobody waits for running deliveries, and the number is true.
+/// D1, D8: the action does not wait for running deliveries, and the number that it reports is correct.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
     let database = Database::new().await;
@@ -599,7 +599,7 @@ async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
     database.until(ALL_ENDED).await;
     assert_eq!(actions(&database).await, [action("discard", None, 4998)]);
     let page = board.page("action?id=1").await;
-    shows_facts(&page, &[("Left alone, as they were running", "2")]);
+    shows_facts(&page, &[("Not changed, because they were running", "2")]);
     assert_eq!(board.json("action?id=1").await["running"], 2);
     database
         .until(
@@ -610,7 +610,7 @@ async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
         running.rollback().await.unwrap();
     }
 
-    // The same for one alone.
+    // The same applies to a single delivery.
     let running = lock_claim(&database, "7").await;
     let answer = board.post("act", "action=discard&endpoint=test&id=7").await;
     assert_eq!(answer.status, 303);
@@ -624,7 +624,7 @@ async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
     assert_eq!(actions(&database).await[2], action("discard", Some("7"), 1));
 }
 
-/// As an attempt at a delivery of `test` holds it.
+/// Locks the claim of a delivery of `test`, as an attempt at it does.
 async fn lock_claim(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     let mut tx = database.pool.begin().await.unwrap();
     sqlx::query(
@@ -639,7 +639,7 @@ async fn lock_claim(database: &Database, id: &str) -> Transaction<'static, Postg
     tx
 }
 
-/// Every change of a kept delivery is written down by a trigger, and compared with what the actions say.
+/// A trigger notes every change of a kept delivery, and the notes are compared with what the actions report.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_bulk_actions_count_is_what_has_changed() {
     let app = TestApp::keeping(|keep| keep.retry_delays([]), write_effect).await;
@@ -682,7 +682,7 @@ async fn d3_what_bulk_actions_count_is_what_has_changed() {
     let recovery = recover(&app);
     let before = unix_now(database).await;
     let all = |action: &str| format!("action={action}&endpoint=test&state=dead&before={before}");
-    // The retried delivery is due, so the other one must find it there.
+    // A retried delivery is due, so the discard of failing deliveries must also find deliveries in that state.
     let failing = format!(
         "action=discard&endpoint=test&state=failing&before={before}&reason={}",
         group_of(database, "it broke").await
@@ -718,7 +718,7 @@ async fn d3_what_bulk_actions_count_is_what_has_changed() {
         .await
         .unwrap();
     assert_eq!((told_retried, told_discarded), (retried, discarded));
-    // Each one is either.
+    // Each delivery was either processed or discarded.
     assert_eq!(processed + discarded, 4_000);
     assert_eq!(database.rows().await.effects, processed);
     let members: i64 = sqlx::query_scalar(
@@ -789,7 +789,8 @@ async fn d3_an_unknown_action_is_not_cancelled() {
     assert!(!log.contains("cancelled"), "{log}");
 }
 
-/// A delivery that is given back at once, because nothing that serves it is reached, is retried and counted once.
+/// The trigger gives each delivery back at once, as if no layer that serves it could be reached. Each delivery is
+/// retried and counted once.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
     let database = Database::new().await;
@@ -815,7 +816,7 @@ async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
     assert_eq!(actions(&database).await, [action("retry", None, 3000)]);
 }
 
-/// With more deliveries than a page looks at, nobody knows that none is due.
+/// The page looks at a limited number of deliveries. With more of them, it cannot know that none is due.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
     let database = Database::new().await;
@@ -834,7 +835,7 @@ async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
     let board = Board::operator(&database.pool);
     let page = board.page("action?id=1").await;
     page.hides("data-state=\"done\"");
-    page.shows("Of 10,000 of them.");
+    page.shows("Only 10,000 of them are counted here.");
     database
         .run("delete from idempotent_webhook.operator_action_deliveries where delivery_id = ' 00001'")
         .await;
@@ -850,7 +851,7 @@ async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
     page.shows("The deliveries are no longer on record");
 }
 
-/// A request that is kept is not deleted in order to wait for its provider.
+/// The kept request of a processed delivery is not deleted: that would leave it to the provider to send it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_archived_is_not_forgotten() {
     let day = Duration::from_secs(24 * 60 * 60);
@@ -904,11 +905,11 @@ async fn d3_of_those_that_were_selected_what_is_running_is_left_and_counted() {
         board.post("act", &form).await;
         database.until(ALL_ENDED).await;
         let page = board.page(&format!("action?id={id}")).await;
-        shows_facts(&page, &[("Left alone, as they were running", "2")]);
+        shows_facts(&page, &[("Not changed, because they were running", "2")]);
         let done = action("discard", None, changed);
         assert_eq!(actions(&database).await[id - 1], done);
     }
-    // The third one is gone.
+    // The third delivery no longer exists.
     board
         .page("action?id=2")
         .await
@@ -922,7 +923,7 @@ async fn d3_of_those_that_were_selected_what_is_running_is_left_and_counted() {
     assert_eq!(actions(&database).await[2], action("discard", None, 2));
 }
 
-/// Another session has locked it for longer than an action waits.
+/// Another session has locked the delivery for longer than an action waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_says_that_something_holds_a_delivery() {
     let database = Database::new().await;
@@ -948,13 +949,13 @@ async fn d3_an_action_says_that_something_holds_a_delivery() {
     held.rollback().await.unwrap();
     let noted = "2 = (
         select count(*) from idempotent_webhook.operator_actions
-        where note like 'Something else holds a delivery%' and ended_at is not null
+        where note like 'Something else has locked a delivery%' and ended_at is not null
     )
     and exists (select from idempotent_webhook.kept_deliveries where delivery_id = '7')";
     database.until(noted).await;
 }
 
-/// The page knows so many endpoints that it cannot mean all of them.
+/// There are so many endpoints that the page cannot list all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_on_all_of_too_many_endpoints_is_refused() {
     let database = Database::new().await;
@@ -977,7 +978,7 @@ async fn d3_an_action_on_all_of_too_many_endpoints_is_refused() {
     assert_eq!(actions(&database).await, []);
 }
 
-/// A right of its own: whoever may retry and discard may not erase.
+/// Erasing needs a right of its own: the right to retry and discard is not enough.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_content_is_erased_by_those_who_may() {
     let app = with_a_dead_delivery().await;
@@ -1020,7 +1021,7 @@ async fn q2_content_is_erased_by_those_who_may() {
         .await
         .shows("There is no content to erase.");
 
-    // All of a selection, in the background.
+    // All deliveries of a selection are erased in the background.
     app.database
         .run(
             "update idempotent_webhook.kept_deliveries
@@ -1029,7 +1030,7 @@ async fn q2_content_is_erased_by_those_who_may() {
         .await;
     let before = unix_now(&app.database).await;
     let all = format!("action=erase&endpoint=test&state=dead&before={before}");
-    // It says what it has left out.
+    // The page reports what the action has left out.
     let held = lock_claim(&app.database, "a").await;
     assert_eq!(board.post("act", &all).await.status, 303);
     app.database

@@ -74,7 +74,7 @@ async fn d3_a_program_acts_as_an_operator_does() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
     let board = Board::operator(&database.pool);
-    // As the list says it.
+    // The time that the list of deliveries gives.
     let list = board.json("deliveries?endpoint=other&state=dead").await;
     let before = &list["now"];
     let one = json!({"action": "retry", "endpoint": "test", "id": "7"});
@@ -128,7 +128,8 @@ async fn d3_a_program_acts_as_an_operator_does() {
     assert_eq!(actions(&database).await.len(), 3);
 }
 
-/// A browser sends such a request for another site only after it has asked, and the answer is no.
+/// A browser sends such a request on behalf of another site only after a preflight request, which
+/// is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_no_other_site_can_have_a_browser_act_as_a_program() {
     let app = with_a_dead_delivery().await;

@@ -65,7 +65,7 @@ async fn d1_the_authorizer_decides_for_each_request() {
     );
 }
 
-/// On each page, the right is checked before the page is made.
+/// Each page checks the right before it is built.
 #[tokio::test(flavor = "multi_thread")]
 async fn d1_each_page_needs_the_right_of_its_entry() {
     let app = with_a_dead_delivery().await;
@@ -100,7 +100,7 @@ async fn d1_each_page_needs_the_right_of_its_entry() {
                         let (status, access) = (answer.status.as_u16(), &access);
                         match may {
                             false => assert_eq!(status, 403, "{address}: {access:?}"),
-                            // A delivery of another tenant is not known.
+                            // A delivery of another tenant is reported as unknown.
                             true if !sees_all_tenants => {
                                 assert!([200, 303, 404].contains(&status), "{address}: {access:?}");
                             }
@@ -115,7 +115,7 @@ async fn d1_each_page_needs_the_right_of_its_entry() {
     }
 }
 
-/// In each way that the page takes, for a browser and for a program.
+/// Requests the page in each way that it supports, as a browser and as a program.
 async fn ask(board: &Board, entry: &Entry, address: &str) -> Vec<Answer> {
     let form = address.split_once('?').map_or("", |(_, form)| form);
     let mut answers = Vec::new();
@@ -223,7 +223,7 @@ async fn d1_the_layer_and_the_dashboard_live_in_one_router() {
     assert_eq!(board.get("elsewhere").await.status, 404);
 }
 
-/// Without a database: the clock runs as fast as there is nothing to wait for.
+/// Without a database, nothing else is waited for, so the paused clock skips to the timeout.
 #[tokio::test(start_paused = true)]
 async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
     let pool = PgPoolOptions::new().connect_lazy("postgres://nobody@nowhere/none");
@@ -240,7 +240,8 @@ async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
     assert!(log.contains("did not answer in time"), "{log}");
 }
 
-/// Somebody who knows the words of an application's errors could try out names until one has the group.
+/// Somebody who knows the wording of an application's errors could otherwise try names until a guess has the same
+/// group.
 #[tokio::test]
 async fn d1_the_group_of_a_reason_confirms_no_guess_to_those_who_may_not_see_it() {
     let app = with_a_dead_delivery().await;
@@ -263,7 +264,7 @@ async fn d1_the_group_of_a_reason_confirms_no_guess_to_those_who_may_not_see_it(
     assert_ne!(group, guessed);
 }
 
-/// The reason that an extractor gives: it quotes the payload.
+/// A reason that an extractor gives. It quotes the payload.
 pub const LEAKING: &str = "
     update idempotent_webhook.kept_deliveries
     set reason = 'invalid type: string \"4111 1111\", expected u64 at line 17',
@@ -325,7 +326,8 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
         let list = format!("deliveries?endpoint=test&state=dead&reason={group}");
         board.page(&list).await.hides("4111");
     }
-    // The record is for everybody, and has only the group: the reason comes from a delivery that still has it.
+    // Everybody can see the record of the action, so it stores only the group. Its reason is read from a delivery that
+    // still has it.
     let selection: (String, String) = sqlx::query_as(
         "select selection, reason_group::text from idempotent_webhook.operator_actions",
     )
@@ -345,7 +347,7 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
     }
 }
 
-/// Of two endpoints and two tenants, with something of each kind.
+/// Rows of each kind, for two endpoints and two tenants.
 pub const TWO_OF_ALL: &str = "
     insert into idempotent_webhook.deliveries (endpoint, tenant, delivery_id)
     select endpoint, tenant, 'done-' || endpoint || '-' || tenant
@@ -409,7 +411,7 @@ pub const TWO_OF_ALL: &str = "
     from idempotent_webhook.subscriptions
 ";
 
-/// A page that reads a table without `where endpoint = any($1)` shows rows of it that it must not.
+/// A page that reads a table without `where endpoint = any($1)` would show rows that it must not show.
 #[tokio::test]
 async fn d1_what_is_hidden_has_rows_in_each_table_with_an_endpoint_or_a_tenant() {
     let database = Database::new().await;
@@ -453,7 +455,7 @@ async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
         .of_endpoints(["mine"])
         .named("ada");
     let board = Board::of(&database.pool, access);
-    // Each page of the list, even if nobody has thought of it here.
+    // Checks each page of the list, so that no new page is forgotten here.
     for page in pages() {
         board.get(page).await.hides("theirs");
     }
@@ -477,7 +479,7 @@ async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
             assert!(!text.contains("theirs"), "{page}: {text}");
         }
     }
-    // What was looked up is not known.
+    // The page repeats the id that was looked up, although the delivery is unknown to this operator.
     board
         .page(ids)
         .await
@@ -552,7 +554,7 @@ async fn d1_who_sees_several_endpoints_sees_what_he_does_to_them() {
     assert_eq!(board.post("cancel", "id=4").await.status, 303);
     assert_eq!(of(&["mine"]).get(&page).await.status, 404);
     of(&["mine"]).page("actions").await.hides(&page);
-    // Content that they may not see leaves no trace.
+    // Deliveries that the operator may not see leave no trace of the attempt.
     let form = format!("action=discard&endpoint=hidden&state=dead&before={before}");
     assert_eq!(board.post("act", &form).await.status, 404);
     assert_eq!(actions(&database).await.len(), 4);
@@ -562,7 +564,7 @@ async fn d1_who_sees_several_endpoints_sees_what_he_does_to_them() {
 async fn d1_who_sees_one_tenant_sees_nothing_of_another() {
     let database = Database::new().await;
     database.run(TWO_OF_ALL).await;
-    // If ids are not separate by tenant, it is known by name.
+    // If ids are not separate for each tenant, the tenant is known by the stored name.
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
@@ -579,7 +581,7 @@ async fn d1_who_sees_one_tenant_sees_nothing_of_another() {
         .named("ada");
     let board = Board::of(&database.pool, access);
     assert_eq!(board.get("").await.header("location"), "./deliveries");
-    // Each page of the list, even if nobody has thought of it here.
+    // Checks each page of the list, so that no new page is forgotten here.
     for page in pages() {
         let answer = board.get(page).await;
         for hidden in ["mine-blue", "named-blue", "of-nobody"] {

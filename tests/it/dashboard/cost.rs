@@ -17,7 +17,7 @@ async fn d4_a_page_does_not_wait_for_ever() {
     drop(held);
     board.page("overview").await;
 
-    // A lock that somebody holds.
+    // Another session holds a lock.
     let mut blocking = database.pool.begin().await.unwrap();
     sqlx::query("lock table idempotent_webhook.kept_deliveries")
         .execute(&mut *blocking)
@@ -41,7 +41,7 @@ async fn d4_a_database_that_refuses_a_statement_is_not_told_as_a_slow_one() {
     answer.hides("The database did not answer in time.");
 }
 
-/// A statement goes on in Postgres when nobody waits for it any more.
+/// A statement keeps running in Postgres after the request that waits for it was abandoned.
 #[tokio::test(flavor = "multi_thread")]
 async fn d4_requests_that_are_abandoned_hold_two_connections() {
     let app = TestApp::github(write_effect).await;
@@ -54,7 +54,7 @@ async fn d4_requests_that_are_abandoned_hold_two_connections() {
         .unwrap();
     for _ in 0..50 {
         let looking = tokio::time::timeout(Duration::from_millis(20), board.get("overview"));
-        assert!(looking.await.is_err(), "the page is there");
+        assert!(looking.await.is_err(), "the page was answered");
     }
     let waiting: i64 = sqlx::query_scalar(
         "select count(*) from pg_stat_activity
@@ -70,13 +70,13 @@ async fn d4_requests_that_are_abandoned_hold_two_connections() {
     board.page("overview").await;
 }
 
-/// An action that waits for a delivery has a place, too.
+/// The limit on connections also counts an action that waits for a delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn d4_actions_that_are_abandoned_hold_two_connections() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
     let mut running = database.pool.begin().await.unwrap();
-    // As another operation does.
+    // Locks the rows as another operation does.
     sqlx::query(
         "select from idempotent_webhook.kept_deliveries
          where delivery_id in (select id::text from generate_series(1, 20) as id)
@@ -110,7 +110,7 @@ async fn d4_actions_that_are_abandoned_hold_two_connections() {
     .await
     .unwrap();
     assert!((1..=2).contains(&waiting), "{waiting}");
-    // However many wait in the background, pages have a place.
+    // However many actions wait in the background, the pages get a connection.
     for _ in 0..3 {
         board.page("overview").await;
     }

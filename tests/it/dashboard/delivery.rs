@@ -1,4 +1,4 @@
-//! D3: a delivery, and whether it arrived.
+//! D3: the page of a delivery, and the search for deliveries that may have arrived.
 
 use serde_json::json;
 
@@ -85,7 +85,7 @@ async fn d3_look_up_says_what_became_of_an_id() {
     assert_eq!(board.get(&format!("lookup?ids={many}")).await.status, 400);
 }
 
-/// The route is gone. It has not failed: it is tried each minute.
+/// The route no longer exists. The delivery has not failed: it is tried each minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_do() {
     let app = TestApp::keeping_all(|keep| keep, write_effect).await;
@@ -119,12 +119,12 @@ async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_d
         let page = board.page(page).await;
         page.shows("its attempts reach no layer of its endpoint");
         page.shows(&format!("No layer was reached: {shows}"));
-        page.shows("Serve the path again, with a clone of the layer");
+        page.shows("Serve the path again (with a clone of the layer");
         page.hides(hides);
         for page in ["overview", "endpoint?endpoint=test"] {
             let page = board.page(page).await;
             page.shows("data-state=\"behind\"");
-            page.shows("1 of the due reach no layer");
+            page.shows("1 of the due deliveries reach no layer");
         }
     }
     let board = Board::operator(&app.database.pool);
@@ -132,7 +132,7 @@ async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_d
     assert_eq!(unreached["number"], 1);
     assert_eq!(board.json(page).await["kept"]["unreached_status"], 404);
 
-    // The route is back, in the next process.
+    // The next process has the route again.
     app.database
         .run("update idempotent_webhook.kept_requests set uri = '/'")
         .await;
@@ -146,7 +146,7 @@ async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_d
     board.page("overview").await.hides("reach no layer");
 }
 
-/// The endpoint is paused, and not the delivery.
+/// The operator has paused the endpoint, not the delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_delivery_that_is_due_says_that_its_endpoint_is_paused() {
     let app = TestApp::keeping(|keep| keep, Failing::times(1).handler()).await;
@@ -168,7 +168,7 @@ async fn d3_a_delivery_that_is_due_says_that_its_endpoint_is_paused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     let database = Database::new().await;
-    // 200 ids at six endpoints, and the first of them at 1,500 tenants of two more.
+    // 200 ids at six endpoints. At two more endpoints, the first id also exists for 1,500 tenants.
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
@@ -198,7 +198,7 @@ async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     let page = board.post("lookup", &form).await;
     page.shows("There are more deliveries of <code>evt_1001</code>");
 
-    // Deliveries of others do not take the places of visible ones.
+    // Deliveries of other tenants do not use up the limit for the visible ones.
     let of_last = Access::read().of_tenants(["tenant 2500"]);
     let found = Board::of(&database.pool, of_last)
         .json("lookup?ids=evt_1001")
@@ -213,7 +213,7 @@ async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     assert_eq!(found["discarded"][0]["tenant"], "tenant 2500");
 }
 
-/// Pasted ids are found, whatever separates them.
+/// Pasted ids are found, regardless of what separates them.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_pasted_ids_are_looked_up_one_by_one() {
     let database = Database::new().await;
@@ -229,7 +229,7 @@ async fn d3_pasted_ids_are_looked_up_one_by_one() {
     assert_eq!(found.status, 200);
     assert_eq!(found.text().matches("data-state=\"processed\"").count(), 3);
     found.shows("<ul class=\"ids\"><li><code>three</code></li></ul>");
-    // As many as fit into no address, on one line.
+    // More ids than fit into a URL, on one line.
     let many: String = (0..200).map(|number| format!("{number:0100}+")).collect();
     let answer = board.post("lookup", &format!("ids={many}")).await;
     assert_eq!(answer.status, 200);
@@ -256,7 +256,7 @@ async fn d3_a_request_is_a_command_for_those_who_may_see_it() {
     reader.page(page).await.hides("curl");
 }
 
-/// A discarded delivery was received.
+/// A discarded delivery has been received.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
     async fn discards(_: DedupeTx, _: Bytes) -> Result<(), HandlerError> {
@@ -289,7 +289,7 @@ async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
     let nothing = (Vec::new(), false);
     let unheard_of = (Vec::new(), true);
     assert_eq!(looked_up("7").await, nothing);
-    // By an operator: the one of the other endpoint is still there.
+    // Discarded by an operator. The delivery of the other endpoint still exists.
     board.post("act", "action=discard&endpoint=test&id=7").await;
     assert_eq!(looked_up("7").await, (vec!["test".to_owned()], false));
     board
@@ -297,18 +297,18 @@ async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
         .await;
     let both = (vec!["other".to_owned(), "test".to_owned()], false);
     assert_eq!(looked_up("7").await, both);
-    // By an operator, with many.
+    // Discarded by an operator in a bulk action.
     let before = unix_now(database).await;
     let form = format!("action=discard&endpoint=test&state=dead&before={before}");
     board.post("act", &form).await;
     database.until(ALL_ENDED).await;
     assert_eq!(looked_up("8").await, (vec!["test".to_owned()], false));
-    // By its handler.
+    // Discarded by its handler.
     assert_eq!(looked_up("a").await, unheard_of);
     app.send(github("a", "{}")).await;
     assert_eq!(looked_up("a").await, (vec!["test".to_owned()], false));
     assert_eq!(looked_up("unheard-of").await, unheard_of);
-    // It came again.
+    // The delivery came again.
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id)

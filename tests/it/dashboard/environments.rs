@@ -1,8 +1,8 @@
-//! Deploy 1: the banner of a database that processes of another environment use, and its adoption.
+//! Deploy 1: the banner for a database that processes of another environment use, and its adoption.
 
 use super::*;
 
-/// Of production, and used by processes of these environments.
+/// An application with the database of production, which processes of these environments use.
 async fn used_by(others: &[&str]) -> TestApp {
     let app = with_a_dead_delivery().await;
     app.database
@@ -22,19 +22,21 @@ async fn deploy_1_a_banner_names_the_environments() {
     let board = Board::operator(&app.database.pool);
     for page in ["overview", "endpoint?endpoint=test"] {
         let page = board.page(page).await;
-        page.shows("This database is of another environment than processes that use it.");
+        page.shows(
+            "This database belongs to a different environment than some processes that use it.",
+        );
         page.shows("<code>production</code>");
         page.shows("<code>&lt;b&gt;staging&lt;/b&gt;</code>");
         page.shows("no environment");
         page.hides("<b>staging");
-        // Not with this right.
+        // This operator does not have the right to adopt a database.
         page.hides("Adopt");
     }
     let environment = board.json("overview").await["environment"].clone();
     let expected = serde_json::json!({"name": "production", "others": ["", "<b>staging</b>"]});
     assert_eq!(environment, expected);
 
-    // They are gone.
+    // The processes of the other environments are gone.
     app.database
         .run("update idempotent_webhook.other_environments set seen_at = now() - interval '3 minutes'")
         .await;
@@ -63,7 +65,7 @@ async fn deploy_1_a_database_is_adopted_by_those_who_may() {
     board.page("overview").await.shows("Adopt it for staging…");
     let confirmation = board.page(&format!("confirm?{form}")).await;
     confirmation.shows("Adopt this database for staging?");
-    confirmation.shows("It is of the environment <code>production</code>.");
+    confirmation.shows("It belongs to the environment <code>production</code>.");
     for name in ["", "a%20b", "%0a"] {
         let form = format!("action=adopt&environment={name}");
         assert_eq!(board.post("act", &form).await.status, 400);
@@ -84,6 +86,6 @@ async fn deploy_1_a_database_is_adopted_by_those_who_may() {
         .page("action?id=1")
         .await
         .shows("staging, before that production");
-    // Pressed again.
+    // The button is pressed again.
     assert_eq!(board.post("act", form).await.status, 400);
 }

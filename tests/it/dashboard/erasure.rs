@@ -1,4 +1,4 @@
-//! Q2: no column has anything of a request after an erasure, wherever the erasure is asked for.
+//! Q2: after an erasure, no column contains anything from the request, no matter where the erasure was requested.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const TENANT: HeaderName = HeaderName::from_static("x-tenant");
 
 const STATES: [&str; 4] = ["due", "dead", "recorded", "processed"];
 
-/// Does what the event type says, and quotes the request.
+/// Does what the event type says, and quotes the request in its error.
 async fn quote(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     insert_effect(&mut tx, &delivery).await?;
     let error = HandlerError::new(format_args!("no customer {NAME}"));
@@ -40,7 +40,7 @@ fn by_tenant() -> TenantSecrets {
     TenantSecrets::new(tenant, async |_| Ok(Some(Secret::new(SECRET)?)))
 }
 
-/// The states of its deliveries.
+/// An application whose deliveries are kept in one state.
 struct App {
     app: TestApp,
     state: &'static str,
@@ -51,7 +51,7 @@ impl App {
     async fn keeping_as(state: &'static str) -> Self {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| {
             let keep = match state {
-                // Too large to be kept.
+                // Every body is larger than this, so no request is kept.
                 "recorded" => Keep::failed(recovery).body_limit(1),
                 _ => Keep::all(recovery),
             };
@@ -70,7 +70,8 @@ impl App {
         &self.app.database
     }
 
-    /// Two more deliveries of the tenant `acme`, with the name wherever the content of a request can be. Returns their ids.
+    /// Keeps two more deliveries of the tenant `acme`, with the name in each place where a request can have content.
+    /// Returns their ids.
     async fn keep_two(&mut self) -> [String; 2] {
         let ids = [self.kept, self.kept + 1].map(|number| format!("id-{number}"));
         self.kept += 2;
@@ -82,7 +83,7 @@ impl App {
                 .header(NOTE, NAME)
                 .header(TENANT, "acme")
                 .body(format!(r#"{{"name":"{NAME}","id":"{id}"}}"#));
-            // Twice, so that there is more than the last reason.
+            // Sent twice, so that there is an earlier reason as well as the last one.
             self.app.send(delivery.request()).await;
             self.app.send(delivery.request()).await;
         }
@@ -115,7 +116,7 @@ impl App {
         Board::of(&self.database().pool, access.named("ada"))
     }
 
-    /// All ways to select the two, as fields of a form.
+    /// Each way to select the two deliveries, as the fields of a form.
     async fn selections(&self, [one, other]: &[String; 2]) -> Vec<String> {
         let state = self.state;
         let before = unix_now(self.database()).await;
@@ -140,7 +141,7 @@ impl App {
                 of_endpoint("state=failing"),
                 of_endpoint(&format!("state={state}&tenant=acme")),
                 of_endpoint(&format!("state={state}&reason={group}")),
-                // Over all endpoints.
+                // Without an endpoint, which selects from all endpoints.
                 format!("state=failing&reason={group}&before={before}"),
             ]);
         }
@@ -158,13 +159,13 @@ impl App {
     }
 }
 
-/// The columns that are of this kind, as the guide says.
+/// The columns that the guide lists as this kind.
 fn columns_of(kind: Holds) -> BTreeSet<String> {
     let columns = columns().into_iter().filter(|(_, holds)| *holds == kind);
     columns.map(|(column, _)| column).collect()
 }
 
-/// A form as an order of a program.
+/// Converts a form to the JSON that a program sends.
 fn order(form: &str) -> Value {
     let pairs = |text: &[u8]| -> serde_json::Map<String, Value> {
         let pairs = form_urlencoded::parse(text).into_owned();
@@ -204,11 +205,11 @@ async fn q2_no_column_has_content_after_a_function_has_erased_it() {
             app.assert_erased(&format!("{filter:?}")).await;
         }
     }
-    // All that can have content had some before.
+    // Each column that can contain content did contain some before the erasure.
     assert_eq!(found, columns_of(Holds::Content));
 }
 
-/// Nor has the record of what the operator did.
+/// The record of the operator's action contains none either.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_the_dashboard_has_erased_it() {
     for state in STATES {
@@ -238,7 +239,7 @@ async fn q2_no_column_has_content_after_the_dashboard_has_erased_it() {
     }
 }
 
-/// Nor has what an operator did with them before.
+/// The record of an earlier action on the deliveries contains none either.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_that_an_operator_has_chosen_by_before_it_was_erased() {
     let mut app = App::keeping_as("dead").await;
@@ -282,7 +283,7 @@ async fn q2_no_column_has_content_after_retention_has_erased_it() {
     app.assert_erased("retention").await;
 }
 
-/// The other ways out. Due deliveries stay, however old they are.
+/// The other ways in which content is removed. Due deliveries stay, regardless of their age.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
     for state in STATES {
@@ -314,7 +315,7 @@ async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
     }
 }
 
-/// The samples of `analyze`, which would stay in `pg_stats`.
+/// Otherwise the samples that `analyze` takes would stay in `pg_stats`.
 #[tokio::test]
 async fn q2_the_planner_has_no_sample_of_content() {
     for state in STATES {
@@ -336,7 +337,7 @@ async fn q2_the_planner_has_no_sample_of_content() {
     }
 }
 
-/// Names stay, and the guide says in which columns.
+/// Names stay, and the guide lists the columns that may contain them.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
     async fn advance(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
@@ -378,8 +379,8 @@ async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
     let left: BTreeSet<_> = app.database.columns_with(NAME).await.into_iter().collect();
     let names = columns_of(Holds::Name);
     assert!(left.is_subset(&names), "{left:?}");
-    // All but what needs a list that is reconciled, an event that is ignored, a table of types, an action that is cancelled,
-    // an environment, or a request.
+    // The test fills no columns that need a reconciled list, an ignored event, a table of types, a cancelled action, an
+    // environment, or a request.
     let not_seen: Vec<_> = names.difference(&left).map(|name| &**name).collect();
     assert_eq!(
         not_seen,

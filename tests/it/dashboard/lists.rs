@@ -36,7 +36,7 @@ async fn d3_the_list_shows_each_delivery_once_page_by_page() {
     }
 }
 
-/// The links to deliveries of a page.
+/// The delivery links on a page.
 fn linked(page: &Answer) -> Vec<String> {
     let links = page.text().split("href=\"delivery?").skip(1);
     links
@@ -44,14 +44,14 @@ fn linked(page: &Answer) -> Vec<String> {
         .collect()
 }
 
-/// The link to the next page.
+/// The link to the next page, if there is one.
 fn next_page(page: &Answer) -> Option<String> {
     let (head, _) = page.text().split_once("\" rel=\"next\"")?;
     let (_, link) = head.rsplit_once("href=\"").unwrap();
     Some(link.replace("&amp;", "&"))
 }
 
-/// The ids of a list, over all of its pages, and how many pages that are.
+/// The ids on all pages of a list, and the number of pages.
 async fn all_ids(board: &Board, page: &str) -> (Vec<String>, usize) {
     let (mut next, mut ids, mut pages) = (page.to_owned(), Vec::new(), 0);
     loop {
@@ -129,7 +129,7 @@ async fn d3_what_was_processed_is_listed_newest_first() {
     assert_eq!(board.get("deliveries?from=tomorrow").await.status, 400);
 }
 
-/// Where no index has the filters, a page searches round by round, and for a bounded time.
+/// If no index supports the filters, a page searches in several rounds, for a limited time.
 #[tokio::test(flavor = "multi_thread")]
 async fn d4_a_search_finds_each_delivery_once() {
     let database = Database::new().await;
@@ -213,7 +213,7 @@ async fn d3_failures_are_listed_by_time_and_tenant() {
             .map(|delivery| delivery["id"].as_str().unwrap())
             .collect();
         assert_eq!(ids, expected, "{filter}");
-        // An action on all of them is on the same.
+        // An action on the whole selection applies to the same deliveries.
         let before = unix_now(&database).await;
         let confirm = format!("confirm?action=discard&state=dead&endpoint=test&{filter}");
         let confirm = board.page(&format!("{confirm}&before={before}")).await;

@@ -1,4 +1,4 @@
-//! D1 to D5: the dashboard, over HTTP. `tests/browser` looks at it in a browser.
+//! D1 to D5: the dashboard, over HTTP. `tests/browser` tests it in a browser.
 
 mod actions;
 mod api;
@@ -43,7 +43,8 @@ use crate::support::{
     github_delivery, insert_effect, logged, recover, secret, soon, spawn_send, write_effect,
 };
 
-/// Where each page is, on a database with a dead delivery `a`, and an action if one is needed.
+/// The addresses of each page, on a database with a dead delivery `a`, and with an action if the
+/// page needs one.
 const fn addresses(page: Page) -> &'static [&'static str] {
     match page {
         Page::Overview => &["overview"],
@@ -68,7 +69,7 @@ const fn addresses(page: Page) -> &'static [&'static str] {
     }
 }
 
-/// The pages that an operator without payloads sees before there is an action.
+/// The pages that an operator without access to payloads sees before any action exists.
 fn pages() -> impl Iterator<Item = &'static str> {
     PAGES
         .iter()
@@ -85,7 +86,7 @@ fn for_programs() -> impl Iterator<Item = String> {
         .map(|address| format!("api/{address}"))
 }
 
-/// The pages that a browser gets.
+/// A response of the dashboard.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -112,7 +113,7 @@ impl Answer {
     }
 }
 
-/// A dashboard, as somebody with some rights sees it.
+/// A dashboard, as a user with certain rights sees it.
 struct Board(Router);
 
 impl Board {
@@ -135,19 +136,19 @@ impl Board {
     }
 
     async fn get(&self, page: &str) -> Answer {
-        // As from an address that somebody has entered.
+        // Sent as if the user had typed the address.
         let request = Request::get(format!("/{page}")).header("sec-fetch-site", "none");
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
-    /// A page that must exist.
+    /// Gets a page that must exist.
     async fn page(&self, page: &str) -> Answer {
         let answer = self.get(page).await;
         assert_eq!(answer.status, 200, "{page}: {}", answer.text());
         answer
     }
 
-    /// The same for a program.
+    /// Gets the JSON form of a page, as a program does.
     async fn json(&self, page: &str) -> Value {
         let request = Request::get(format!("/api/{page}")).body(Body::empty());
         let answer = self.send(request.unwrap()).await;
@@ -157,7 +158,7 @@ impl Board {
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    /// A form of a page of the dashboard.
+    /// Posts a form, as a page of the dashboard does.
     async fn post(&self, page: &str, form: &str) -> Answer {
         let headers = [("sec-fetch-site", "same-origin")];
         self.post_from(page, form, &headers).await
@@ -173,7 +174,7 @@ impl Board {
     }
 }
 
-/// What a program posts.
+/// The header of a request that a program posts.
 const JSON: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];
 
 impl Board {
@@ -200,19 +201,19 @@ async fn with_a_dead_delivery() -> TestApp {
     app
 }
 
-/// What an operator did.
+/// A recorded action of an operator.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 struct Done {
     action: String,
-    /// None if it was on an endpoint or on several deliveries.
+    /// `None` if the action was on an endpoint or on several deliveries.
     delivery_id: Option<String>,
     operator: Option<String>,
-    /// How many deliveries it has changed.
+    /// How many deliveries the action has changed.
     changed: i64,
     has_ended: bool,
 }
 
-/// What operators did, in that order.
+/// The recorded actions, in order.
 async fn actions(database: &Database) -> Vec<Done> {
     sqlx::query_as(
         "select action, delivery_id, operator, changed, ended_at is not null as has_ended
@@ -224,7 +225,7 @@ async fn actions(database: &Database) -> Vec<Done> {
     .unwrap()
 }
 
-/// What Ada did, and has ended.
+/// A finished action of the operator Ada.
 fn action(action: &str, delivery: Option<&str>, changed: i64) -> Done {
     Done {
         action: action.to_owned(),
@@ -235,7 +236,7 @@ fn action(action: &str, delivery: Option<&str>, changed: i64) -> Done {
     }
 }
 
-/// The group of a reason, as the addresses have it.
+/// The group of a reason, as URLs contain it.
 async fn group_of(database: &Database, reason: &str) -> String {
     sqlx::query_scalar("select idempotent_webhook.reason_group($1)::text")
         .bind(reason)
@@ -244,7 +245,7 @@ async fn group_of(database: &Database, reason: &str) -> String {
         .unwrap()
 }
 
-/// Every page, and an action of each kind, on a database with a dead delivery `a`.
+/// Visits every page and takes an action of each kind, on a database with a dead delivery `a`.
 pub async fn works_on(database: &Database, pool: &PgPool) {
     let board = Board::operator(pool);
     for page in pages() {
@@ -299,7 +300,7 @@ async fn unix_now(database: &Database) -> f64 {
         .unwrap()
 }
 
-/// All actions have ended.
+/// All actions have finished.
 const ALL_ENDED: &str = "not exists (
     select from idempotent_webhook.operator_actions where ended_at is null
 ) and exists (select from idempotent_webhook.operator_actions)";

@@ -1,4 +1,4 @@
-//! D3: how the endpoints are, and what is failing.
+//! D3: the state of each endpoint, and what is failing.
 
 use super::*;
 use crate::support::{recovery, send, stripe_delivery};
@@ -117,7 +117,8 @@ async fn d3_failures_are_grouped_by_reason_without_ids_and_numbers() {
     .await;
 }
 
-/// The overview has these reasons, the first of which leads to what failed for it.
+/// Asserts that the overview shows these reasons, and that the first one links to the deliveries
+/// that failed for it.
 async fn shows_reasons<const N: usize>(board: &Board, reasons: [(&str, &str); N]) {
     let overview = board.page("overview").await;
     let rows: Vec<&str> = overview
@@ -141,7 +142,7 @@ async fn shows_reasons<const N: usize>(board: &Board, reasons: [(&str, &str); N]
     let [(number, first), others @ ..] = &reasons[..] else {
         unreachable!("there are some")
     };
-    // Of each delivery, and in the heading.
+    // The reason is shown for each delivery and in the heading.
     let shown = number.parse::<usize>().unwrap() + 1;
     assert_eq!(listed.text().matches(first).count(), shown);
     for (_, other) in others {
@@ -152,7 +153,7 @@ async fn shows_reasons<const N: usize>(board: &Board, reasons: [(&str, &str); N]
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
     let database = Database::new().await;
-    // Of 300 reasons, the one that came first is the one that occurred last.
+    // Of 300 reasons, the reason that came first also occurred last.
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
@@ -170,7 +171,7 @@ async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
         .await;
     let overview = Board::operator(&database.pool).page("overview").await;
     assert_eq!(overview.text().matches("reason ").count(), 50);
-    // 1 and 50, but not 51.
+    // The 1st and the 50th reason are shown, but not the 51st.
     overview.shows("reason b;");
     overview.shows("reason fa;");
     overview.hides("reason fb;");
@@ -194,7 +195,7 @@ async fn d3_a_row_without_a_group_hides_no_reason() {
     overview.shows("reason 3");
 }
 
-/// `fine` is only said if it is known.
+/// The page shows `fine` only if that is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
     let database = Database::new().await;
@@ -260,7 +261,7 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
              insert into idempotent_webhook.kept_deliveries
                 (endpoint, delivery_id, state, attempts, next_attempt_at, last_failed_at)
              values
-                -- Its handler takes 8 seconds, and it has just been accepted.
+                -- Accepted 8 seconds ago, and its handler is still running.
                 ('accepts', 'a', 'due', 0, now() - interval '8 s', null),
                 ('is behind', 'a', 'due', 0, now() - interval '2 min', null),
                 ('is left', 'a', 'due', 1, now() - interval '2 min', now()),
@@ -277,7 +278,7 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
             (text("endpoint"), text("state"))
         })
         .collect();
-    // The worst first.
+    // Worst first.
     let expected = [
         ("is left", "unserved"),
         ("every attempt fails", "failing"),
@@ -306,7 +307,7 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
     page.shows("data-state=\"silent\"");
 }
 
-/// A paused endpoint can be resumed, whatever else is wrong with it.
+/// A paused endpoint can be resumed, no matter what else is wrong with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_paused_says_so_in_any_state() {
     let database = Database::new().await;
@@ -337,7 +338,7 @@ async fn d3_a_reason_is_one_over_all_endpoints_since_its_first_failure() {
                 (endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at,
                  last_failed_at, reason, reason_group)
              select endpoint, 'id-' || number, state, 1, case state when 'due' then now() end,
-                -- The one that failed first has failed last.
+                -- The delivery that failed first also failed last.
                 now() - interval '10 hours' + number * interval '1 hour',
                 now() - number * interval '1 minute', reason,
                 idempotent_webhook.reason_group(reason)
@@ -414,7 +415,7 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     );
     let hours = day["by_hour"].as_array().unwrap();
     assert_eq!(hours.len(), 24);
-    // 5 hours ago nothing is known about the hour before.
+    // No version counts as started 5 hours ago, because nothing is known about the hour before.
     let began: Vec<_> = hours
         .iter()
         .map(|hour| hour["began"].as_array().unwrap().len())
@@ -428,13 +429,13 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("version 1.4.2 began");
     page.shows("<dt>Handler timeout</dt><dd>30 s</dd>");
-    page.shows("As a process reported them with version 1.4.2");
+    page.shows("Reported by a process with version 1.4.2");
     page.shows("<dt>Switched off by the provider</dt><dd>after 8 failures</dd>");
     assert_eq!(board.get("endpoint?endpoint=tset").await.status, 404);
     assert_eq!(board.get("endpoint?endpoint=test&days=3").await.status, 400);
 }
 
-/// A rotation of secrets that only one side has done.
+/// A secret was rotated on one side only.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
     let app = TestApp::github(write_effect).await;
@@ -464,7 +465,7 @@ async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
     page.hides("evt_lost");
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("another secret, or a body that was changed");
-    // Whoever looks for one of them learns that it may be among these.
+    // The lookup of a rejected delivery says that it may be among these.
     let found = board.page("lookup?ids=evt_lost").await;
     found.shows("Never received, or rejected: <a href=\"rejected\">3 in the last 24 hours</a>");
 }
@@ -480,7 +481,7 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
             .on("never_subscribed", write_effect)
             .ignore(["star"])
             .ignore_others();
-        // It keeps nothing, so nothing is reported.
+        // The layer keeps nothing, so no problem is reported.
         let layer = IdempotentWebhook::new(database.pool.clone(), "test", github());
         let router: Router = Router::new().route("/", post(events.layer(layer.clone())));
         (layer, router)
@@ -546,7 +547,7 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
         "data-state=\"new\"",
         "data-state=\"stopped\"",
         "data-state=\"new event type\"",
-        "none has come",
+        "none has arrived",
         "not verified",
     ] {
         page.shows(shown);
@@ -557,7 +558,7 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// It shows what to unsubscribe from.
+/// The page shows the types to unsubscribe from.
 #[tokio::test]
 async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {
     let database = Database::new().await;
@@ -590,7 +591,7 @@ async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {
     assert_eq!(types, [("charge.<failed>", 2), ("payout.paid", 1)]);
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("charge.&lt;failed&gt;");
-    page.shows("compare its subscription");
+    page.shows("check its subscription");
     page.hides("charge.<failed>");
     assert_rows!(database, claims: 1, effects: 1);
 }
@@ -657,7 +658,7 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
     assert!(page.text().contains(state), "{}", page.text());
 }
 
-/// It shows the end of a rotation.
+/// The page shows when a rotation is finished.
 #[tokio::test]
 async fn y5_the_page_of_an_endpoint_counts_by_secret() {
     let database = Database::new().await;
@@ -678,7 +679,7 @@ async fn y5_the_page_of_an_endpoint_counts_by_secret() {
     assert_eq!(endpoint["totals"]["processed"], 1);
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("By secret");
-    page.shows("A rotation is over once no other secret");
+    page.shows("A rotation is complete once no other secret");
     assert_rows!(database, claims: 1, effects: 1);
 }
 

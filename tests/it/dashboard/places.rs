@@ -1,4 +1,4 @@
-//! D5 and G11: wherever the dashboard is, and whatever the database is like.
+//! D5 and G11: the dashboard works under any path, and reports what is wrong with the database.
 
 use super::*;
 
@@ -17,7 +17,7 @@ async fn d4_without_its_tables_a_page_says_what_to_do() {
     assert!(!log.contains("at line"), "{log}");
 }
 
-/// The pool only says that it had no connection in time.
+/// The pool itself only reports that it got no connection in time.
 #[tokio::test]
 async fn g11_a_page_without_postgres_logs_why() {
     let options = PgConnectOptions::new().host("127.0.0.1").port(1);
@@ -53,7 +53,7 @@ async fn d5_it_works_under_any_prefix() {
             "/a/b/c",
             "./c/overview",
         ),
-        // Of the two, `nest` answers only the first one.
+        // Of `/hooks` and `/hooks/`, `nest` answers only the first.
         (
             Router::new().nest_service("/hooks", dashboard()),
             "/hooks",
@@ -86,7 +86,7 @@ async fn d5_it_works_under_any_prefix() {
     }
 }
 
-/// With the rights that `migrate` documents, and no others.
+/// The role has the rights that `migrate` documents, and no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn g11_the_dashboard_works_for_a_role_with_the_documented_rights() {
     let app = with_a_dead_delivery().await;
@@ -117,7 +117,8 @@ async fn g11_the_dashboard_works_where_transactions_are_serializable() {
     works_on(&app.database, &PgPool::connect_lazy_with(options)).await;
 }
 
-/// A proxy that strips a prefix says so, if there is no slash at its end from which a link could go on.
+/// A proxy that strips a prefix sends it in a header. The dashboard needs the prefix if the URL does not end in a
+/// slash, because relative links would lead elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_a_stripped_prefix_without_a_slash_is_found() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! `api/status` and `api/why`, whose form is promised: what they say, and who may ask.
+//! `api/status` and `api/why`, whose JSON format is promised: their answers, and who may request them.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::*;
 
 const SCHEMA: &str = include_str!("../../../src/documentation/programs.schema.json");
 
-/// As much of JSON Schema as the file has. Anything else in it is a panic, and so is a field that it does not know, although
-/// a reader passes over one.
+/// Supports only those parts of JSON Schema that the file uses. The check panics on any other part of a schema, and on
+/// a field that the schema does not define, although a client would ignore such a field.
 struct Schema(Value);
 
 impl Schema {
@@ -17,7 +17,7 @@ impl Schema {
         Self(serde_json::from_str(SCHEMA).unwrap())
     }
 
-    /// Asserts that an answer has the form of a definition.
+    /// Asserts that an answer matches a definition of the schema.
     fn check(&self, definition: &str, answer: &Value) {
         self.compare(&self.0["$defs"][definition], answer, definition);
     }
@@ -36,7 +36,7 @@ impl Schema {
                     let types = list(operand);
                     assert!(
                         types.iter().any(|one| is_of(value, one)),
-                        "{at}: {value} is none of {types:?}"
+                        "{at}: {value} has none of the types {types:?}"
                     );
                 }
                 "enum" => assert!(operand.as_array().unwrap().contains(value), "{at}: {value}"),
@@ -60,7 +60,7 @@ impl Schema {
                     assert!(value.as_str().is_none_or(is_time), "{at}: {value}");
                 }
                 "title" | "description" => assert!(operand.is_string()),
-                other => panic!("the test knows no {other}"),
+                other => panic!("the test does not support {other}"),
             }
         }
     }
@@ -80,7 +80,7 @@ impl Schema {
     }
 }
 
-/// A text, or a list of texts.
+/// Reads a text, or a list of texts.
 fn list(value: &Value) -> Vec<String> {
     match value {
         Value::Array(all) => all.iter().flat_map(list).collect(),
@@ -97,12 +97,12 @@ fn is_of(value: &Value, kind: &str) -> bool {
         "string" => value.is_string(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        other => panic!("the test knows no {other}"),
+        other => panic!("the test does not support {other}"),
     }
 }
 
 impl Board {
-    /// An answer for programs, which has the promised form.
+    /// Gets an answer for programs, and asserts that it has the promised format.
     async fn promised(&self, address: &str) -> Value {
         let answer = self.json(address).await;
         let definition = address.split('?').next().unwrap();
@@ -111,7 +111,7 @@ impl Board {
     }
 }
 
-/// Each answer would have the form of an empty schema.
+/// Any answer would match an empty schema.
 #[test]
 fn deploy_4_the_schema_refuses_what_is_not_as_it_says() {
     let schema = Schema::read();
@@ -146,7 +146,7 @@ fn deploy_4_the_schema_has_the_states_of_the_documentation() {
 async fn deploy_4_status_says_which_endpoint_is_unwell_and_why() {
     let database = Database::new().await;
     let board = Board::operator(&database.pool);
-    // With an empty database, nobody can say that all is well.
+    // With an empty database, nobody can know that all is well.
     assert_eq!(board.promised("status").await["well"], false);
 
     let app = with_a_dead_delivery().await;
@@ -179,7 +179,7 @@ async fn deploy_4_status_says_which_endpoint_is_unwell_and_why() {
         (&paused["state"], &paused["well"], &paused["also"]),
         (&json!("paused"), &json!(false), &json!([]))
     );
-    // What a worse state hides.
+    // A worse state hides the pause, which is then listed in `also`.
     app.database
         .run(
             "insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
@@ -203,7 +203,7 @@ async fn deploy_4_status_says_which_endpoint_is_unwell_and_why() {
     );
 }
 
-/// The story of one delivery, and what its endpoint has told.
+/// The answer about the only delivery with this id.
 async fn story(board: &Board, id: &str) -> Value {
     let why = board.promised(&format!("why?id={id}")).await;
     assert_eq!(why["deliveries"].as_array().unwrap().len(), 1, "{why}");
@@ -239,7 +239,7 @@ async fn deploy_4_why_tells_a_delivery_from_receipt_to_effect() {
     );
     assert!(due["next_attempt"].is_string());
 
-    // An attempt holds it.
+    // An attempt holds the claim of the delivery.
     app.database
         .run(
             "insert into idempotent_webhook.processes values (7, 1);
@@ -289,7 +289,7 @@ async fn deploy_4_why_tells_a_delivery_from_receipt_to_effect() {
     assert_eq!(board.get("api/why").await.status, 400);
 }
 
-/// Whether the provider delivers again, by the layer's answer and by the facts about the provider.
+/// Whether the provider sends the delivery again, judged by the layer's answer and the facts about the provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
     let database = Database::new().await;
@@ -307,7 +307,7 @@ async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
         (json!({"redelivered_by_provider": true}), json!(true)),
         (json!({"redelivered_by_provider": null}), Value::Null),
         (json!({"redelivered_by_provider": false}), json!(false)),
-        // It has heard of success.
+        // The provider has seen a success.
         (
             json!({"redelivered_by_provider": true, "keep": "failed", "acknowledge": true}),
             json!(false),
@@ -320,7 +320,7 @@ async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
             json!({"redelivered_by_provider": true, "keep": "failed", "acknowledge": false}),
             json!(true),
         ),
-        // It has given up by now.
+        // The provider has given up by now.
         (
             json!({"redelivered_by_provider": true, "redelivery_window_seconds": 86400}),
             json!(true),
@@ -345,13 +345,13 @@ async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
     let told = "update idempotent_webhook.endpoint_settings
         set settings = '{\"redelivered_by_provider\": true, \"keep\": \"failed\"}'";
     database.run(told).await;
-    // Nobody knows whether recovery or the provider's retry has processed it.
+    // It is not known whether recovery or the provider's retry has processed the delivery.
     database.run("insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'a')").await;
     assert_eq!(
         story(&board, "a").await["provider_sends_again"],
         Value::Null
     );
-    // It has heard of no failure.
+    // The provider has seen no failure.
     database
         .run("update idempotent_webhook.kept_deliveries set history = '[]'")
         .await;
@@ -359,7 +359,7 @@ async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
         story(&board, "a").await["provider_sends_again"],
         json!(false)
     );
-    // It came by a list.
+    // Reconciliation found the delivery in the provider's list.
     database
         .run("update idempotent_webhook.kept_deliveries set reconciled = true")
         .await;
@@ -381,7 +381,7 @@ async fn deploy_4_nobody_reads_status_and_why_without_the_right() {
             answer.hides(hidden);
         }
     }
-    // Numbers are for all tenants.
+    // These counts cover all tenants, so they need the right to see all tenants.
     let of_a_tenant = Board::of(&app.database.pool, Access::operate().of_tenants(["red"]));
     assert_eq!(of_a_tenant.get("api/status").await.status, 403);
     let why = of_a_tenant.promised("why?id=a").await;
@@ -389,7 +389,7 @@ async fn deploy_4_nobody_reads_status_and_why_without_the_right() {
         (&why["deliveries"], &why["rejected"]),
         (&json!([]), &Value::Null)
     );
-    // They are no pages, and nothing is posted to them.
+    // These addresses have no HTML page, and accept no POST.
     let board = Board::operator(&app.database.pool);
     for address in for_programs() {
         let page = address.strip_prefix("api/").unwrap();
@@ -399,7 +399,7 @@ async fn deploy_4_nobody_reads_status_and_why_without_the_right() {
     }
 }
 
-/// Nobody sees the names of another endpoint, of its tenants and of its deliveries.
+/// Nobody sees the names of another endpoint, or of its tenants and deliveries.
 #[tokio::test]
 async fn deploy_4_status_and_why_hide_another_endpoint_and_another_tenant() {
     let database = Database::new().await;
@@ -420,7 +420,7 @@ async fn deploy_4_status_and_why_hide_another_endpoint_and_another_tenant() {
             (&red, "mine-red", "mine-blue"),
         ] {
             let seen = board.promised(&format!("why?id={kind}-{seen}")).await;
-            // Among the discarded ones, the deliveries of `done` have no row.
+            // The rows in `discarded` have ids of their own, so each kind of id is found once.
             assert_eq!(
                 seen["deliveries"].as_array().unwrap().len(),
                 1,
@@ -458,7 +458,7 @@ async fn deploy_4_reasons_are_masked_unless_payloads_may_be_seen() {
             answer.hides("Lovelace");
             answer.hides("4111");
         }
-        // Whoever may see payloads sees no payload here either.
+        // With the right to see payloads, the reason is shown in full, but the payload is not part of this answer.
         let board = Board::of(&app.database.pool, access.with_payloads());
         board.page("api/why?id=a").await.shows("Ada Lovelace");
         board.page("api/status").await.shows("Ada Lovelace");

@@ -1,11 +1,10 @@
-//! What reconciliation has found, and where it fails.
+//! What the dashboard shows about reconciliation: what it has found, and where it fails.
 
 use serde_json::json;
 
 use super::*;
 
-/// Of two endpoints: one with a list that fails, one that nobody reconciles any more and one that is new, and
-/// the other one with the same.
+/// Three lists for each of two endpoints: a list that fails, one that is no longer reconciled, and a new one.
 const LISTS: &str = r#"
     with list as (
         insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
@@ -42,7 +41,7 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     let database = Database::new().await;
     database.run(LISTS).await;
     let board = Board::operator(&database.pool);
-    // First the lists that are not reconciled.
+    // Lists that are not reconciled come first.
     let lists = &board.json(PAGE).await["reconciliation"];
     let list = |source: &str| {
         json!({
@@ -76,15 +75,18 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
         ("mine-fails", "2026-01-03T01:02:03Z"),
         ("mine-fails", "2026-01-04T05:06:07Z"),
         ("mine-is left", "2026-01-05T01:01:01Z"),
-        ("mine-is left", "No process has begun the round of "),
+        (
+            "mine-is left",
+            "No process has started the round that was due at ",
+        ),
         ("mine-is left", "2026-01-06T02:02:02Z"),
         ("mine-begins", ">not yet</td>"),
     ] {
         assert!(row(source).contains(shown), "{}", row(source));
     }
-    assert!(!row("mine-begins").contains("No process has begun"));
+    assert!(!row("mine-begins").contains("No process has started"));
 
-    // Without a list there is nothing to say.
+    // Without a list, the page shows nothing about reconciliation.
     database
         .run("delete from idempotent_webhook.reconciliations")
         .await;
@@ -92,7 +94,7 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     assert_eq!(board.json(PAGE).await["reconciliation"], json!([]));
 }
 
-/// Deliveries that never came are unknown: so nobody can say that nothing is failing.
+/// Without reconciliation, deliveries that never arrived are unknown, so nobody can say that nothing is failing.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() {
     let database = Database::new().await;
@@ -118,7 +120,7 @@ async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() 
         .run("delete from idempotent_webhook.reconciliations where failure is not null")
         .await;
     let board = Board::operator(&database.pool);
-    let late = "mine-is left: no process has begun a round for more than an hour.";
+    let late = "mine-is left: no process has started a round for more than an hour.";
     board.page("overview").await.shows(late);
     database
         .run("delete from idempotent_webhook.reconciliations where source like '% left'")
@@ -145,7 +147,7 @@ async fn d3_what_reconciliation_has_received_is_counted() {
     ] {
         let totals = &board.json(&page).await["totals"];
         assert_eq!(totals["missed"], number);
-        // Each of them is processed or fails later.
+        // Each of these deliveries is processed or fails later.
         assert_eq!(totals["processed"], 0);
         let shown = format!("Received by reconciliation: {shown}</p>");
         board.page(&page).await.shows(&shown);
@@ -221,7 +223,7 @@ async fn d3_an_endpoint_is_fine_only_if_it_is_reconciled() {
             (text("endpoint"), text("state"), is_unreconciled)
         })
         .collect();
-    // The worst first.
+    // Worst first.
     let expected = [
         ("fails and rejects", "rejecting", true),
         ("fails and is paused", "paused", true),
@@ -237,7 +239,7 @@ async fn d3_an_endpoint_is_fine_only_if_it_is_reconciled() {
         ("was killed just now", "fine", false),
     ];
     assert_eq!(states, expected);
-    // In any state.
+    // The page of an endpoint shows this in any state.
     for endpoint in ["fails%20and%20is%20paused", "a%20list%20fails"] {
         let page = board.page(&format!("endpoint?endpoint={endpoint}")).await;
         let state = "data-state=\"not reconciled\"";
@@ -307,7 +309,7 @@ async fn d1_reconciliation_is_shown_to_those_who_see_the_endpoint_and_all_tenant
     let found = board.json(ids).await;
     assert_eq!(of_mine(&found), ["of-mine", "of-theirs"]);
     assert_eq!(found["unknown"], json!(["of-blue", "of-nobody"]));
-    // It may have been any of these.
+    // The delivery may have been any of these.
     board
         .page(ids)
         .await

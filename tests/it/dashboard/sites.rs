@@ -1,4 +1,4 @@
-//! D2: what a browser may do, and what another site may make it do.
+//! D2: what a browser may do, and what another site may cause it to do.
 
 use super::*;
 
@@ -17,7 +17,7 @@ async fn d2_actions_are_only_taken_from_pages_of_the_same_site() {
             ("sec-fetch-site", "same-origin"),
             ("sec-fetch-site", "cross-site"),
         ],
-        // The first one counts, whatever the other says.
+        // `Sec-Fetch-Site` decides, regardless of `Origin`.
         &[
             ("sec-fetch-site", "cross-site"),
             ("origin", "https://ops.example"),
@@ -50,7 +50,7 @@ async fn d2_actions_are_only_taken_from_pages_of_the_same_site() {
         let answer = board.post_from("act", form, &headers).await;
         assert_eq!(answer.status, 303, "{headers:?}");
     }
-    // The third one changes as little as the second one, and is not recorded again.
+    // The third request changes nothing, like the second one, and is not recorded again.
     assert_eq!(actions(&app.database).await.len(), 2);
 }
 
@@ -74,7 +74,7 @@ async fn d2_no_get_changes_anything() {
         let answer = board.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(answer.status, 405, "{method}");
     }
-    // To ask is not to do.
+    // Asking for confirmation does not perform the action.
     let form = "action=discard&endpoint=test&id=a";
     assert_eq!(board.post("confirm", form).await.status, 200);
     for page in pages() {
@@ -145,7 +145,7 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
         board.get(assets[0]).await.header("content-type"),
         "text/css; charset=utf-8"
     );
-    // Cached answers contain nothing of a session, and a page is never cached.
+    // Cached answers contain nothing from a session, and a page is never cached.
     assert_eq!(overview.header("cache-control"), "no-store");
 }
 
@@ -194,7 +194,7 @@ fn form_encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// A page of a GET, with these headers.
+/// Gets a page with these headers.
 async fn page_from(board: &Board, page: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = Request::get(format!("/{page}")).header("host", "ops.example");
     for (name, value) in headers {
@@ -203,7 +203,7 @@ async fn page_from(board: &Board, page: &str, headers: &[(&str, &str)]) -> Answe
     board.send(request.body(Body::empty()).unwrap()).await
 }
 
-/// The second click of a double click on another site lands on a page of ours.
+/// The second click of a double click on another site can land on a page of the dashboard.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_what_another_site_leads_to_has_no_actions() {
     let app = with_a_dead_delivery().await;
@@ -223,7 +223,7 @@ async fn d2_what_another_site_leads_to_has_no_actions() {
             ("sec-fetch-site", "same-origin"),
             ("sec-fetch-site", "same-origin"),
         ],
-        // Whoever leads here can have it sent without a referrer.
+        // A site that links here can suppress the referrer.
         &[],
         &[("referer", "https://evil.example/")],
         &[("referer", "https://ops.example.evil/overview")],
@@ -251,13 +251,13 @@ async fn d2_what_another_site_leads_to_has_no_actions() {
             assert!(answer.text().contains("action=\"act\"") || page.starts_with("deliveries"));
         }
     }
-    // A page that is not there has none anyway.
+    // A page that does not exist has no actions anyway.
     for page in ["https:evil.example", "delivery?endpoint=test&id=unknown"] {
         let answer = page_from(&board, page, &[("sec-fetch-site", "cross-site")]).await;
         assert_eq!(answer.status, 404, "{page}");
         answer.hides("Show the actions");
     }
-    // Those who may not act have nothing to ask for.
+    // Without the right to act, there are no actions to show.
     let reader = Board::of(&app.database.pool, Access::read());
     let answer = page_from(&reader, "overview", &[("sec-fetch-site", "cross-site")]).await;
     answer.hides("Show the actions");
@@ -286,7 +286,7 @@ async fn d2_what_was_shown_cannot_have_been_shown_in_the_future() {
     assert_eq!(actions(&database).await, [action("discard", None, 1)]);
 }
 
-/// DNS rebinding.
+/// Such a request may be a DNS rebinding attack.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_only_the_named_hosts_are_served() {
     let app = with_a_dead_delivery().await;
@@ -328,7 +328,7 @@ async fn d2_only_the_named_hosts_are_served() {
     }
     let without = Request::get("/overview").body(Body::empty()).unwrap();
     assert_eq!(board.send(without).await.status, 403);
-    // HTTP/2 has it in the URI.
+    // HTTP/2 sends the host in the URI.
     let uri = Request::get("https://ops.example/overview");
     assert_eq!(
         board.send(uri.body(Body::empty()).unwrap()).await.status,
@@ -336,7 +336,7 @@ async fn d2_only_the_named_hosts_are_served() {
     );
 }
 
-/// A proxy that changes the `Host`, over plain HTTP.
+/// A proxy on plain HTTP changes the `Host` header.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_a_trusted_origin_may_act_where_a_proxy_changes_the_host() {
     let app = with_a_dead_delivery().await;
@@ -361,7 +361,7 @@ async fn d2_a_trusted_origin_may_act_where_a_proxy_changes_the_host() {
         .hides("Show the actions");
 }
 
-/// The next form after the end of a session leads to a login.
+/// After a session has expired, the next form leads to a login.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_forms_may_lead_to_the_login() {
     let database = Database::new().await;

@@ -1,10 +1,11 @@
-//! On the Citus whose coordinator is `CITUS_URL`: these tests are in addition to those of the guarantees, which also run on it.
+//! Tests on Citus, with its coordinator at `CITUS_URL`. They are in addition to the tests of the guarantees, which also
+//! run on Citus:
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
 //!
-//! Some of the other tests fail there: those that need a second database, that put triggers or row locks on distributed
-//! tables, that join such tables in a way that Citus does not support, and that look for a lock, a session or a
-//! statistic on the coordinator that is on a worker.
+//! Some of those other tests fail on Citus: tests that need a second database, tests that put triggers or row locks on
+//! distributed tables, tests that join such tables in a way that Citus does not support, and tests that look on the
+//! coordinator for a lock, a session or a statistic that is on a worker.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::support::{
     spawn_send, write_effect,
 };
 
-/// How long it waits before it looks again.
+/// The interval at which a test looks again.
 const POLL: Duration = Duration::from_millis(20);
 
 /// How to connect to each worker.
@@ -48,11 +49,11 @@ async fn workers(database: &Database) -> Vec<PgConnectOptions> {
         .collect()
 }
 
-/// Has one backend of a server killed, for which the server ends all sessions, and waits until it has recovered.
+/// Kills one backend of a server, which makes the server end all sessions. Waits until the server has recovered.
 async fn crash(server: &PgConnectOptions) {
     let mut other_session = server.connect().await.unwrap();
     let mut connection = server.connect().await.unwrap();
-    // It has less to recover.
+    // A checkpoint leaves less to recover.
     connection.execute("checkpoint").await.unwrap();
     let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
         .fetch_one(&mut connection)
@@ -92,7 +93,7 @@ async fn g3_copies_at_once_are_processed_once_over_all_workers() {
         assert_one_is_processed(&answers);
     }
     assert_rows!(app.database, claims: 100, effects: 100);
-    // The claims are on all workers, and most transactions involved two.
+    // The claims are on all workers, and most transactions involved two workers.
     for table in ["idempotent_webhook.deliveries", "effects"] {
         let on = format!(
             "select count(distinct nodeport) from citus_shards
@@ -105,7 +106,7 @@ async fn g3_copies_at_once_are_processed_once_over_all_workers() {
     }
 }
 
-/// The kept row is on the coordinator, and its claim on a worker.
+/// The kept row is on the coordinator, and its claim is on a worker.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
@@ -120,7 +121,7 @@ async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Of 100 keys, each worker has some, by their hashes.
+/// The 100 keys are distributed by their hashes, so each worker has some.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r13_an_operation_on_many_changes_claims_on_all_workers() {
@@ -158,7 +159,7 @@ async fn r13_an_operation_on_many_changes_claims_on_all_workers() {
     assert_eq!(number(&app.database, bodies).await, 99);
 }
 
-/// Two times are compared to tell whether it has died just now. Both must be of the same node.
+/// To know whether the delivery has died just now, two times are compared. Both must come from the same node.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r12_what_dies_at_its_first_failure_is_reported_once() {
@@ -174,7 +175,7 @@ async fn r12_what_dies_at_its_first_failure_is_reported_once() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The advisory locks of a claim are on one node. Between nodes, the key decides.
+/// The advisory locks of a claim are on one node. Across nodes, the unique key decides.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g3_copies_through_several_nodes_are_processed_once() {
@@ -192,7 +193,7 @@ async fn g3_copies_through_several_nodes_are_processed_once() {
     assert_rows!(app.database, claims: 50, effects: 50);
 }
 
-/// Tables of the workers, reference tables, and tables of the coordinator.
+/// The tables are on the workers, on all nodes as reference tables, and on the coordinator.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn retention_deletes_what_is_old_on_all_workers() {
@@ -210,7 +211,7 @@ async fn retention_deletes_what_is_old_on_all_workers() {
              select 'test', id, 1, at from old;
              insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
              select 'test', at, 'request', 'processed', 1, at from old;
-             -- They are deleted after a year.
+             -- These rows are deleted after a year.
              insert into idempotent_webhook.redelivery_requests (endpoint, tenant, delivery_id, first_at)
              select 'test', '', id, now() - interval '1 year' + (at - now()) + interval '50 hours' from old;
              drop table old",
@@ -223,7 +224,7 @@ async fn retention_deletes_what_is_old_on_all_workers() {
         "delete from idempotent_webhook.deliveries where delivery_id = '100'",
     )
     .await;
-    // Those of its batch are left for the next round.
+    // All deliveries in the batch of the locked delivery are left for the next round.
     let pruned = soon(prune(&database.pool, age)).await.unwrap();
     assert_eq!((pruned.deliveries, pruned.subjects), (0, 50));
     holder.rollback().await.unwrap();
@@ -241,8 +242,7 @@ async fn retention_deletes_what_is_old_on_all_workers() {
     }
 }
 
-/// Citus commits on a worker first and then on the coordinator, unless it knows each table of the
-/// transaction.
+/// Citus commits on a worker first and then on the coordinator, unless it knows each table that the transaction uses.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g4_what_the_coordinator_refuses_to_commit_leaves_no_claim() {
@@ -256,7 +256,8 @@ async fn g4_what_the_coordinator_refuses_to_commit_leaves_no_claim() {
              select citus_add_local_table_to_metadata('stock')"
         ))
         .await;
-    // Each reads both and changes one: of two at once, Postgres refuses one when it commits.
+    // Each handler reads both rows and changes one. If two run at the same time, Postgres refuses one of them at its
+    // commit.
     let take = |item: &'static str| {
         async move |mut tx: DedupeTx| {
             let left: i64 = sqlx::query_scalar("select sum(left_over) from stock")
@@ -316,7 +317,7 @@ async fn g5_a_worker_that_crashes_loses_nothing_and_doubles_nothing() {
             let (mut acknowledged, mut refused) = (Vec::new(), 0);
             for n in 0.. {
                 let id = format!("{sender}-{n}");
-                // As a provider does, until it is acknowledged.
+                // Sent again until it is acknowledged, as a provider does.
                 while send(&router, github(&id, "{}")).await.status != 200 {
                     refused += 1;
                     tokio::time::sleep(POLL).await;
@@ -332,8 +333,8 @@ async fn g5_a_worker_that_crashes_loses_nothing_and_doubles_nothing() {
     for worker in workers(&app.database).await.iter().cycle().take(6) {
         tokio::time::sleep(Duration::from_millis(700)).await;
         crash(worker).await;
-        // What was prepared when the worker crashed. Citus does it once a minute. A connection that it has to the
-        // worker may be one of before the crash.
+        // Finishes the transactions that were prepared when the worker crashed. Citus itself does so once a minute. The
+        // call fails if Citus uses a connection to the worker from before the crash.
         let recover = "select recover_prepared_transactions()";
         while app.database.pool.execute(recover).await.is_err() {
             tokio::time::sleep(POLL).await;

@@ -1,4 +1,4 @@
-//! G10 and G11: the database may be configured otherwise, and its tables may be missing.
+//! G10 and G11: the database may have other settings than usual, and its tables may be missing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn g11_any_default_isolation_will_do() {
         assert_eq!(app.runs(), 20);
         assert_rows!(app.database, claims: 20, effects: 20);
 
-        // The guard against replays, with many ids for one body.
+        // The replay guard, with many ids for one body.
         let mut guarded = Vec::new();
         for _ in 0..3 {
             let set = IdempotentWebhook::replay_guard;
@@ -215,7 +215,7 @@ async fn sqlx_leaves_named_statements_on_the_server_without_its_cache_as_well() 
         let count: String = count.fetch_one(&pool).await.unwrap().get(0);
         left.push(count.parse::<u32>().unwrap());
     }
-    // The claim, the handler's insert, and the look before the commit.
+    // The claim, the handler's insert, and the check before the commit.
     assert!(left[1] >= left[0] + 3, "{left:?}");
     assert_rows!(database, claims: 2, effects: 2);
 }

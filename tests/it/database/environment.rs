@@ -1,5 +1,5 @@
-//! Deploy 1: in a database of another environment, a process runs nothing of what is kept, and acknowledges only what it
-//! has committed.
+//! Deploy 1: in a database that belongs to another environment, a process runs no kept delivery, and acknowledges only
+//! deliveries that it has committed.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,11 +29,11 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A process of the environment `staging` has reported itself.
+/// A process of the environment `staging` has reported that it uses the database.
 const STAGING_IS_SEEN: &str =
     "exists (select from idempotent_webhook.other_environments where name = 'staging')";
 
-/// The calls of all that a process may do beside its requests.
+/// Counts the calls of everything that a process may do outside of requests.
 #[derive(Clone, Default)]
 struct Calls {
     hooks: Arc<AtomicU32>,
@@ -63,7 +63,7 @@ struct Process {
     calls: Calls,
 }
 
-/// A process with everything that works beside the requests.
+/// A process with every kind of background work.
 fn process(
     pool: PgPool,
     environment: Option<&str>,
@@ -98,11 +98,11 @@ impl Process {
     }
 }
 
-/// The database of production: with due deliveries, a dead one that no hook was told of, and one that is old.
+/// The database of production. It has due deliveries, a dead delivery that no hook was called for, and an old delivery.
 async fn production() -> Database {
     let database = Database::new().await;
     let process = process(database.another_pool(5).await, Some("production"), keep);
-    // It names the database.
+    // This run gives the database its name.
     assert_eq!(
         process
             .recovery
@@ -127,7 +127,7 @@ async fn fill(pool: &PgPool) {
         values ('test', 'dead', 'dead', 3, now(), now(), now(), now() - interval '1 hour', 'it broke');
         insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
         values ('test', 'old', now() - interval '90 days');
-        -- Of the process that has named it.
+        -- Rows of the process that has named the database.
         delete from idempotent_webhook.turns;
         delete from idempotent_webhook.kept_endpoints;
         delete from idempotent_webhook.redelivery_windows;
@@ -136,7 +136,7 @@ async fn fill(pool: &PgPool) {
     pool.execute(sqlx::raw_sql(sql)).await.unwrap();
 }
 
-/// As [`fill`] has left it.
+/// The database is as [`fill`] has left it.
 const UNTOUCHED: &str = "
     (select count(*) from idempotent_webhook.kept_deliveries where state = 'due' and attempts = 1 and taken_by is null) = 3
     and (select untold_at < now() - interval '59 minutes' from idempotent_webhook.kept_deliveries where state = 'dead')
@@ -148,12 +148,12 @@ const UNTOUCHED: &str = "
     and not exists (select from effects)
 ";
 
-/// What the process does beside its requests in this time is nothing.
+/// Asserts that the process does nothing outside of requests for a while.
 async fn does_nothing(database: &Database, process: &Process) {
     let task = process.spawn();
     let seen = "exists (select from idempotent_webhook.other_environments)";
     database.until(seen).await;
-    // Several times as long as it takes to run what is due.
+    // Several times as long as the due deliveries need to run.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(
         database
@@ -215,7 +215,7 @@ async fn deploy_1_a_restored_copy_does_nothing_until_it_is_adopted_and_resumed()
     assert_rows!(copy, claims: 2, effects: 2);
     assert!(process.calls.all()[0] > 0);
 
-    // Meanwhile, production goes on.
+    // Meanwhile, production continues.
     let process = self::process(original.another_pool(5).await, Some("production"), keep);
     let task = process.spawn();
     original.until("(select count(*) from effects) = 3").await;
@@ -264,7 +264,7 @@ async fn deploy_1_a_wrong_name_in_all_processes_is_reported_and_corrected() {
     let database = production().await;
     let wrong = process(database.another_pool(5).await, Some("prod"), keep);
     does_nothing(&database, &wrong).await;
-    // The variable is corrected, or the new name is the right one.
+    // Either the variable is corrected, or the database adopts the new name.
     assert_eq!(adopt(&database.pool, "prod").await.unwrap(), ["test"]);
     let task = wrong.spawn();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -277,7 +277,7 @@ async fn deploy_1_a_wrong_name_in_all_processes_is_reported_and_corrected() {
     task.stop().await;
 }
 
-/// Of two names in one deploy, one wins, and the processes of the other do nothing.
+/// If one deploy has two names, one of them wins, and processes with the other name do nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_the_first_of_two_names_in_one_deploy_wins() {
     for _ in 0..5 {
@@ -312,7 +312,7 @@ async fn deploy_1_the_first_of_two_names_in_one_deploy_wins() {
     }
 }
 
-/// Without a name, everything is as before, until a process names the database.
+/// While the database has no name, processes run as they did before environments, until a process names it.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_a_database_without_a_name_runs_for_processes_without_one() {
     let database = Database::new().await;
@@ -326,7 +326,7 @@ async fn deploy_1_a_database_without_a_name_runs_for_processes_without_one() {
             .await,
         0
     );
-    // A rolling deploy brings the first name. From then on the old processes run nothing more.
+    // A rolling deploy introduces a name. From then on, the old processes run nothing.
     let named = process(database.another_pool(5).await, Some("production"), keep);
     named.recovery.run_due(&named.router).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -368,7 +368,7 @@ async fn deploy_1_this_one_thing_is_reported_at_error() {
         assert!(!log.contains("WARN"), "{log}");
     }
     drop(log);
-    // Retention that is spawned by itself has no environment.
+    // A retention task that is spawned on its own has no environment.
     let log = logged(async {
         let retention = Retention::new(database.another_pool(2).await, DAY)
             .every(SOON)
@@ -380,8 +380,8 @@ async fn deploy_1_this_one_thing_is_reported_at_error() {
     assert!(log.contains("by `Recovery::with`"), "{log}");
 }
 
-/// Nor does a process have to spawn its handle: the first request that is handled before it is answered reports the one
-/// thing, or names a database that has no name.
+/// This also works if the process does not spawn its handle. The first request that is handled before it is answered
+/// reports the mismatch, or names a database that has no name.
 #[tokio::test]
 async fn deploy_1_a_process_without_a_watch_reports_it_and_names_a_database() {
     let send_to = async |pool: &PgPool, environment: &str, id: &str| {
@@ -413,7 +413,7 @@ async fn deploy_1_a_process_without_a_watch_reports_it_and_names_a_database() {
     assert_eq!(send_to(&database.pool, "production", "b").await, "accepted");
 }
 
-/// Of no provider are lists or subscriptions read, with the environment of the handle or of the layer.
+/// No provider's lists or subscriptions are read, regardless of whether the handle or the layer gives the environment.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_no_subscription_is_read() {
     let database = production().await;
@@ -433,7 +433,7 @@ async fn deploy_1_no_subscription_is_read() {
     database.until(STAGING_IS_SEEN).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(api.requests().len(), 0);
-    // A database of its environment is asked for.
+    // If the database belongs to the environment of the process, the provider's API is called.
     adopt(&database.pool, "staging").await.unwrap();
     by_itself.stop().await;
     let again = of(&joined).spawn();
@@ -447,7 +447,7 @@ async fn deploy_1_no_subscription_is_read() {
     task.stop().await;
 }
 
-/// The first request of a process comes before its first look.
+/// The first request comes before the process has looked at the database's environment.
 #[tokio::test]
 async fn deploy_1_accepted_is_handled_before_it_is_answered_elsewhere() {
     let database = production().await;
@@ -475,7 +475,7 @@ async fn deploy_1_accepted_is_handled_before_it_is_answered_elsewhere() {
     assert_rows!(database, claims: 3, effects: 2);
 }
 
-/// Nothing that a process has seen before says what it may do: the database is another one from one moment to the next.
+/// A process cannot rely on what it has seen before: another database may take the place of this one at any moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_a_database_that_is_exchanged_under_a_process_is_left_alone_at_once() {
     let database = production().await;
@@ -511,7 +511,7 @@ async fn deploy_1_a_database_that_is_exchanged_under_a_process_is_left_alone_at_
     task.stop().await;
 }
 
-/// What fails is answered so, and what is kept of it before changes nothing.
+/// A failure is answered as a failure. It changes nothing that was kept before.
 #[tokio::test]
 async fn deploy_1_no_failure_is_acknowledged_elsewhere() {
     let ways: [fn(&Recovery) -> Keep; 3] = [
@@ -555,8 +555,8 @@ async fn deploy_1_a_full_quota_refuses_nothing_elsewhere() {
     assert_eq!(sent, answer(200, "processed", "done"));
 }
 
-/// The attack: processes that come and are killed, whose first requests come before anything else, with handlers that fail
-/// and hang. What was answered with a 2xx is processed, although nothing runs what is kept.
+/// An attack. Processes start and are killed, their first requests come before anything else, and their handlers fail
+/// and hang. Whatever was answered with a 2xx is processed, although no process runs kept deliveries.
 #[test]
 fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
     let runtime = || {
@@ -614,7 +614,7 @@ fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
                     answered.fetch_add(1, Ordering::Relaxed);
                 });
             }
-            // It is killed in the midst of what it has in hand: nothing of it goes on.
+            // The process is killed in the middle of its work, none of which continues.
             soon(async {
                 while answered.load(Ordering::Relaxed) < round % 10 {
                     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -626,7 +626,7 @@ fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
         process.shutdown_background();
     }
     own.block_on(async {
-        // What Postgres still had in hand of killed processes has ended.
+        // Postgres has finished the work of the killed processes.
         database
             .until(
                 "not exists (
@@ -684,7 +684,7 @@ async fn deploy_1_what_dies_at_its_first_attempt_is_told_by_a_process_of_the_env
     assert_eq!(send_to("production", "b").await, 1);
 }
 
-/// An adoption pauses what was kept before in the transaction that sets the name, so no process runs any of it in between.
+/// An adoption sets the name and pauses kept deliveries in one transaction, so no process runs any of them in between.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_nothing_runs_between_the_adoption_and_its_pauses() {
     for _ in 0..5 {

@@ -1,5 +1,5 @@
-//! Growth 3: a statement that runs on in Postgres after its delivery was given up counts, and never costs more than its
-//! place. `under_fire -- backends` does the same with a whole pool.
+//! Growth 3: if a delivery is given up while Postgres still runs its statement, the statement's connection counts as
+//! used, and the statement never costs more than that. `under_fire -- backends` does the same with a whole pool.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{
     Database, answer, assert_rows, github, logged, secret, send, soon, write_effect,
 };
 
-/// A commit takes so long that it is given up.
+/// Makes a commit so slow that the layer gives it up.
 const SLOW_COMMITS: &str = "
     create table commits_wait ();
 
@@ -42,13 +42,13 @@ fn application(pool: &PgPool) -> Router {
         .route("/slow", post(sleep).layer(layer))
 }
 
-/// It answers 200 while a statement of it runs on.
+/// A handler that answers 200 while its statement is still running.
 async fn sleep_and_hide_it(mut tx: DedupeTx) {
     let statement = sqlx::query("select pg_sleep(60)").execute(&mut *tx);
     let _ = tokio::time::timeout(Duration::from_millis(50), statement).await;
 }
 
-/// A statement of it takes a minute.
+/// A handler whose statement takes a minute.
 async fn sleep(mut tx: DedupeTx) {
     let _ = sqlx::query("select pg_sleep(60)").execute(&mut *tx).await;
 }
@@ -59,7 +59,7 @@ async fn growth_3_a_commit_that_was_given_up_counts_and_is_not_cancelled() {
     database.run(SLOW_COMMITS).await;
     let pool = database.another_pool(1).await;
     let router = application(&pool);
-    // Registers the window.
+    // The first delivery registers the window.
     assert_eq!(send(&router, github("first", "{}")).await.status, 200);
 
     let mut others = database.pool.begin().await.unwrap();
@@ -70,7 +70,7 @@ async fn growth_3_a_commit_that_was_given_up_counts_and_is_not_cancelled() {
     let refused = answer(503, "failed", "temporarily unavailable");
     assert_eq!(send(&router, github("slow", "{}")).await, refused);
     database.until(IN_A_COMMIT).await;
-    // It might still be answered within a moment.
+    // Leaves time, in case the commit is answered a moment later.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let log = logged(async {
         assert_eq!(send(&router, github("next", "{}")).await, refused);
@@ -105,11 +105,11 @@ async fn growth_3_a_statement_whose_handler_was_given_up_is_cancelled() {
             select from pg_stat_activity where state = 'active' and query like '%pg_sleep(60)'
         )";
         database.until(&format!("not {runs}")).await;
-        // Its connection is usable, or another one.
+        // The connection can be used again, or was replaced.
         let next = format!("after{path}");
         soon(async {
             while send(&router, github(&next, "{}")).await.status != 200 {
-                // A delivery that is refused at once leaves others no time.
+                // Without a pause, deliveries that are refused at once would leave no time for others.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })
@@ -118,7 +118,7 @@ async fn growth_3_a_statement_whose_handler_was_given_up_is_cancelled() {
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// The connections of the pool are waited for when it closes, but not those.
+/// A pool that closes waits for its connections, but not for one that was given up.
 #[tokio::test]
 async fn growth_3_a_pool_closes_while_postgres_works_on() {
     let database = Database::new().await;
@@ -134,7 +134,7 @@ async fn growth_3_a_pool_closes_while_postgres_works_on() {
     database.until(IN_A_COMMIT).await;
     soon(pool.close()).await;
     others.rollback().await.unwrap();
-    // It goes on to its end.
+    // The commit goes on to its end.
     database.until("(select count(*) from effects) = 1").await;
     assert_rows!(database, claims: 1, effects: 1);
 }

@@ -1,4 +1,4 @@
-//! The crate's migrations beside the application's.
+//! The crate's migrations next to those of the application.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions, PgPool, SqlSafeStr};
 
 use crate::support::{Database, ONE_WAITS_FOR_A_LOCK, let_pass, logged, soon, until_logged};
 
-/// What `sqlx::migrate!()` of an application does, with a table of the same name as ours.
+/// Does what `sqlx::migrate!()` in an application does, with a table of the same name as the crate's.
 async fn migrate_application(pool: &PgPool) {
     let migration = Migration::new(
         1,
@@ -103,7 +103,7 @@ async fn several_processes_may_migrate_at_once() {
     }
 }
 
-/// A session that was left behind holds up each migration of the database.
+/// Such a session, left behind by a killed process for example, blocks each migration of the database.
 #[tokio::test]
 async fn a_migration_that_has_to_wait_says_for_whom() {
     let database = Database::empty().await;
@@ -139,7 +139,8 @@ async fn a_migration_that_has_to_wait_says_for_whom() {
     migrate(&database.pool).await.unwrap();
 }
 
-/// A row that only a migration writes is gone after `truncate`, and collides in a restore of only the data.
+/// A row that only a migration writes would be lost after `truncate`, and would cause a conflict when only the data is
+/// restored.
 #[tokio::test]
 async fn a_migration_writes_no_row() {
     let database = Database::new().await;
@@ -157,7 +158,7 @@ async fn a_migration_writes_no_row() {
     }
 }
 
-/// An old process that starts during a deploy, or after a rollback.
+/// An old process starts like this during a deploy, or after a rollback.
 #[tokio::test]
 async fn the_tables_of_a_later_version_are_left_as_they_are() {
     let database = Database::new().await;
@@ -169,7 +170,7 @@ async fn the_tables_of_a_later_version_are_left_as_they_are() {
         .await;
     migrate(&database.pool).await.unwrap();
 
-    // One of its own that was changed is an error as before, and says what to do.
+    // A changed migration of its own is still an error, and the error says what to do.
     database
         .run("update idempotent_webhook.migrations set checksum = '' where version = 1")
         .await;
@@ -187,7 +188,7 @@ async fn the_tables_of_a_later_version_are_left_as_they_are() {
     );
 }
 
-/// Replaces a function as another version would, which finds no problem.
+/// Replaces a function with another version's, which finds no problem.
 async fn other_functions(database: &Database, version: i32) {
     database
         .run(&format!(
@@ -223,21 +224,21 @@ async fn functions_of_an_earlier_version_are_replaced_and_those_of_a_later_one_s
     migrate(&database.pool).await.unwrap();
     assert_eq!(functions(&database).await, new);
 
-    // Without a comment, as a restore may leave them.
+    // A restore may leave the functions without their comment.
     database
         .run("comment on function idempotent_webhook.endpoint_problems(text[]) is null")
         .await;
     migrate(&database.pool).await.unwrap();
     assert_eq!(functions(&database).await, new);
 
-    // An old process that starts during a deploy, or after a rollback.
+    // An old process starts during a deploy, or after a rollback.
     other_functions(&database, 99).await;
     let later = functions(&database).await;
     migrate(&database.pool).await.unwrap();
     assert_eq!(functions(&database).await, later);
 }
 
-/// An old process that finds earlier functions, and waits while a new one replaces them.
+/// An old process finds earlier functions, and waits while a new process replaces them.
 #[tokio::test]
 async fn a_process_that_has_waited_leaves_the_functions_of_a_later_version() {
     let database = Database::new().await;
@@ -254,7 +255,7 @@ async fn a_process_that_has_waited_leaves_the_functions_of_a_later_version() {
     assert_eq!(functions(&database).await, later);
 }
 
-/// Once they are up to date, a role that owns nothing may call it.
+/// Once the functions are up to date, a role that owns nothing may call `migrate`.
 #[tokio::test]
 async fn functions_are_replaced_only_by_their_owner() {
     let database = Database::new().await;

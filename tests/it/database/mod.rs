@@ -1,4 +1,4 @@
-//! Databases of all kinds, and all that can be between them and the layer.
+//! All kinds of databases, and everything that can be between them and the layer.
 
 mod citus;
 mod configurations;

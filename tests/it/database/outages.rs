@@ -1,4 +1,4 @@
-//! G10: the database may be away, and connections of the pool may be dead or left in a transaction.
+//! G10: the database may be unreachable, and connections of the pool may be dead or left in a transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -50,7 +50,7 @@ async fn g10_an_exhausted_pool_is_a_503_and_recovers() {
     for _ in 0..5 {
         taken.push(app.database.pool.acquire().await.unwrap());
     }
-    // The pool's own patience is longer.
+    // The pool's own timeout is longer.
     assert_eq!(
         soon(app.send(github("a", "{}"))).await,
         answer(503, "failed", UNAVAILABLE)
@@ -69,7 +69,7 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
         "begin; insert into stray values (1)",
         "begin; select no_such_column",
     ] {
-        // Leave it on every connection that the pool has.
+        // Leave this state on every connection of the pool.
         let mut connections = Vec::new();
         for _ in 0..5 {
             let mut connection = app.database.pool.acquire().await.unwrap();
@@ -94,7 +94,7 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
     assert_eq!(stray, 0);
 }
 
-/// The layer finds out with its BEGIN whether a connection lives, whether or not the pool is told to ask.
+/// The layer's BEGIN shows whether a connection is alive, regardless of whether the pool is set to ping it.
 #[tokio::test]
 async fn g10_dead_connections_of_the_pool_cost_no_delivery() {
     let database = Database::new().await;
@@ -128,7 +128,8 @@ async fn g10_dead_connections_of_the_pool_cost_no_delivery() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// The layer takes an idle connection without the pool's ping. A pool that has its own test is told not to ping.
+/// The layer takes an idle connection without the pool's ping. This pool has a check of its own, and its ping is
+/// switched off.
 #[tokio::test]
 async fn g10_a_test_of_connections_that_the_application_has_set_is_run_without_the_pools_ping() {
     let database = Database::new().await;
@@ -157,8 +158,8 @@ async fn g10_a_test_of_connections_that_the_application_has_set_is_run_without_t
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// Relays all messages until a delivery is committed. If the network fails then, nothing arrives any more, on either
-/// side, and neither learns of it.
+/// Relays all messages until a delivery is committed. If the network fails at that point, nothing more arrives on
+/// either side, and neither side notices.
 async fn relay_until_the_commit(
     mut client: TcpStream,
     mut server: UnixStream,
@@ -184,7 +185,7 @@ async fn relay_until_the_commit(
     }
 }
 
-/// The pool asks each connection that returns whether it lives, and waits for the answer.
+/// The pool pings each connection that is returned, and waits for the answer.
 #[tokio::test]
 async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_places_of_the_pool() {
     let database = Database::new().await;
@@ -214,7 +215,7 @@ async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_pla
             assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
         }
     };
-    // The first delivery of a process has a commit before its claim.
+    // The first delivery of a process commits another transaction before its claim.
     process(&["first"]).await;
     fails.store(true, Ordering::Relaxed);
     process(&["a", "b", "c"]).await;
@@ -229,8 +230,8 @@ async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_pla
     assert_rows!(database, claims: 7, effects: 7);
 }
 
-/// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection
-/// back to the pool in the middle of a transaction (transact-rs/sqlx #4393).
+/// If it is cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 returns a connection to the pool in
+/// the middle of a transaction (transact-rs/sqlx #4393).
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
     let app = TestApp::github(write_effect).await;
@@ -239,7 +240,7 @@ async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
         let _ = tokio::time::timeout(moment, app.database.pool.begin()).await;
         let answered = app.send(github(&round.to_string(), "{}")).await;
         assert_eq!(answered, answer(200, "processed", "done"));
-        // Seen from another connection, so it is committed.
+        // The rows are counted on another connection, so they are committed.
         let round = i64::try_from(round).unwrap() + 1;
         assert_rows!(app.database, claims: round, effects: round);
     }
@@ -278,7 +279,7 @@ async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
     assert_eq!(effects, 2);
 }
 
-/// Postgres ends a session that is idle for too long, with an error that waits in the socket.
+/// Postgres ends a session that is idle for too long, with an error that stays unread in the socket.
 #[tokio::test]
 async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_pools_ping() {
     let database = Database::new().await;
@@ -320,7 +321,7 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// Somebody has left a connection of the pool such that no claim succeeds on it.
+/// Something has left a connection of the pool in a state in which no claim succeeds.
 #[tokio::test]
 async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_taken() {
     let app = TestApp::github(write_effect).await;
@@ -371,7 +372,7 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
     assert_rows!(app.database, claims: 16, effects: 16);
 }
 
-/// A sequence also counts what is rolled back.
+/// A sequence also counts the inserts that are rolled back.
 #[tokio::test]
 async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
     let app = TestApp::github(write_effect).await;
@@ -398,7 +399,7 @@ async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A sequence also counts what is rolled back.
+/// A sequence also counts the inserts that are rolled back.
 async fn refuse_inserts(database: &Database, table: &str, code: &str) {
     database
         .run(&format!(
@@ -434,8 +435,8 @@ async fn a_claim_that_always_conflicts_is_tried_a_number_of_times() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// After a wait that is over, it does not wait again on another connection: only once more without the wait for
-/// another attempt.
+/// If the wait has timed out, the layer does not wait again on another connection. It only tries once more without
+/// waiting for another attempt.
 #[tokio::test]
 async fn a_failure_that_cannot_be_kept_is_tried_on_one_more_connection_or_without_the_wait() {
     for code in ["XX000", "55P03", "57014"] {
@@ -448,7 +449,7 @@ async fn a_failure_that_cannot_be_kept_is_tried_on_one_more_connection_or_withou
     }
 }
 
-/// A look is a statement of its own, before the claim.
+/// With a late claim, the lookup of the delivery is a statement of its own, before the claim.
 #[tokio::test]
 async fn a_look_at_a_delivery_that_fails_on_any_connection_is_an_error() {
     let app = TestApp::github_with(IdempotentWebhook::late_claim, begin_and_write).await;
@@ -467,7 +468,7 @@ async fn a_look_at_a_delivery_that_fails_on_any_connection_is_an_error() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// On each connection that the pool makes, somebody begins a transaction.
+/// Each connection that the pool opens is already in a transaction.
 #[tokio::test]
 async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections() {
     let database = Database::new().await;
@@ -492,7 +493,7 @@ async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections(
         soon(send(&router, github("a", "{}"))).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    // The connections that were in the pool, and a new one, for each of the two tries of the claim.
+    // Each of the two tries of the claim uses the connections that were in the pool, and one new connection.
     assert_eq!(made.load(Ordering::Relaxed), 2 * 4);
     assert_rows!(database, claims: 0, effects: 0);
 }

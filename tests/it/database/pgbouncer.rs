@@ -1,4 +1,4 @@
-//! G11: behind PgBouncer in transaction mode, of any version.
+//! G11: the layer works behind any version of PgBouncer in transaction mode.
 //!
 //!     cargo test --test it -- --ignored pgbouncer
 
@@ -19,14 +19,15 @@ use crate::support::{
     Database, answer, assert_rows, github, secret, send, send_copies, write_effect,
 };
 
-/// Ends when the pipe to its standard input closes.
+/// A PgBouncer process. It exits when the pipe to its standard input closes.
 struct PgBouncer {
     folder: TempDir,
     keeper: Child,
 }
 
 impl PgBouncer {
-    /// In front of a database, with so few connections to it that they change hands.
+    /// Starts PgBouncer in front of a database, with so few connections to it that clients must
+    /// share them.
     async fn start(database: &Database, setting: &str) -> Self {
         let folder = TempDir::with_prefix("pgbouncer-").unwrap();
         let options = database.options();
@@ -63,7 +64,7 @@ impl PgBouncer {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Like Postgres, it does not run as root: it runs as whom Postgres runs as.
+        // Like Postgres, PgBouncer does not run as root: it runs as the user of Postgres.
         let owner = fs::metadata(postgres).unwrap();
         if fs::metadata(folder.path()).unwrap().uid() != owner.uid() {
             chown(folder.path(), Some(owner.uid()), Some(owner.gid())).unwrap();
@@ -137,7 +138,8 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let recovering = PgBouncer::start(&recovered, "").await;
     crate::recovery::keep::works_on(&recovered, recovering.pool(&recovered).await).await;
 
-    // It deallocates between two statements, so that none can be a transaction of its own.
+    // This pool deallocates between two statements, so no statement may be a transaction of its
+    // own.
     let accepting = Database::new().await;
     let deallocating = PgBouncer::start(&accepting, "").await;
     crate::recovery::accept::accepts_in_groups(deallocating.pool(&accepting).await).await;
@@ -151,8 +153,8 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let week = Duration::from_secs(7 * 24 * 60 * 60);
     assert_eq!(prune(&pool, week).await.unwrap().deliveries, 30);
 
-    // It ends idle connections with an error of its own, which is read from the socket when a
-    // delivery gets one.
+    // PgBouncer ends idle connections with an error of its own. The error is read from the socket
+    // when a delivery gets such a connection.
     let pgbouncer = PgBouncer::start(&database, "client_idle_timeout = 0.2").await;
     let unpinged = PgPoolOptions::new()
         .max_connections(5)

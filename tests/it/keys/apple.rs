@@ -1,4 +1,4 @@
-//! Certificates in the request itself, as in the App Store's.
+//! Certificates in the request itself, as in the App Store's requests.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::REFUSED;
 use crate::support::{TestApp, answer, assert_rows, logged, write_effect};
 
-/// The independent cases, which have the chains.
+/// Independent test vectors with the certificate chains.
 const CASES: &str = include_str!("../../vectors/apple_app_store.json");
 
 #[tokio::test]
@@ -36,7 +36,8 @@ async fn f2_a_forged_chain_is_refused_with_its_reason_in_the_log() {
     ] {
         let case = cases.iter().find(|case| case["name"] == name).unwrap();
         let text = |member: &str| case[member].as_str().unwrap();
-        // The test's own root, as the cases have it; the time of signing is not too old for any.
+        // The test's own root certificate, as in the vectors. The tolerance is so large that no
+        // signing time is too old.
         let provider = presets::apple_app_store(text("secret").parse::<AppStoreApp>().unwrap())
             .keys(KeySource::given(text("keys")).unwrap())
             .tolerance(idempotent_webhook::provider::signature::Tolerance::unlimited());

@@ -1,5 +1,5 @@
-//! F1: keys that are fetched. Nothing authentic is lost while they rotate or cannot be fetched, nothing
-//! else gets in, and the address is not asked for each request.
+//! F1: keys that are fetched. No authentic request is lost while the keys rotate or cannot be fetched, no forged
+//! request is accepted, and the keys are not fetched for each request.
 
 mod apple;
 mod plaid;
@@ -30,7 +30,7 @@ use crate::support::{Answer, TestApp, answer, assert_rows, let_pass, logged, soo
 const REFUSED: &str = "signature missing or not valid";
 const UNAVAILABLE: &str = "temporarily unavailable";
 
-/// Acme signs its webhooks with tokens, whose keys are at an address.
+/// Acme signs its webhooks with tokens, and publishes the keys at an address.
 fn acme(keys: impl Into<SecretSource>) -> Provider {
     let at = KeyRequest::get("https://keys.acme.test/jwks.json");
     let scheme = Jwt::public_key(SignatureAlgorithm::Es256, at)
@@ -48,21 +48,21 @@ fn signed(key: &str, id: &str) -> TestDelivery {
     TestDelivery::new(&signer).id(id)
 }
 
-/// Longer than anything takes on a busy machine: the clock is moved on.
+/// Longer than anything takes on a busy machine. Tests do not wait for it: they advance the clock.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// The application, which fetches its keys from the server.
+/// The application. It fetches its keys from the server.
 async fn app(server: &KeyServer) -> TestApp {
     let keys = server.source().pause(PAUSE);
     TestApp::of(acme(keys), write_effect).await
 }
 
-/// Lets a pause pass.
+/// Advances the clock by a pause.
 async fn let_pause_pass() {
     let_pass(PAUSE + Duration::from_secs(1)).await;
 }
 
-/// The delivery with another header of the token that a header of it has.
+/// Changes the header of the token that is in the named header of the delivery's request.
 fn with_token_header(
     delivery: &TestDelivery,
     name: &str,
@@ -93,8 +93,8 @@ fn with_key_id(delivery: &TestDelivery, id: &str) -> Request<Body> {
 #[tokio::test]
 async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_else() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
-    // A fetch shares the thread with all requests of a storm, and these share a few connections. However long that takes
-    // on a busy machine: each wait ends with the keys, or with a connection.
+    // A fetch shares the thread with all requests of a storm, and the requests share a few connections. The timeouts
+    // are so long that even on a busy machine, each wait ends with the keys or with a connection.
     let patient = Duration::from_secs(60 * 60);
     let provider =
         acme(server.source().pause(PAUSE).timeout(patient)).response_deadline(2 * patient);
@@ -117,15 +117,16 @@ async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_
         }
     };
     storm("first", 0).await;
-    // The new key is published beside the old one, and then used. The old one still signs what is on its way.
+    // The provider first publishes the new key next to the old one, and then uses it. Requests that are on their way
+    // are still signed with the old key.
     server.answer(Answering::Keys(vec!["first", "second"]));
     let_pause_pass().await;
     tokio::join!(storm("second", 0), storm("first", 40));
-    // The old one is withdrawn.
+    // The old key is withdrawn.
     server.answer(Answering::Keys(vec!["second"]));
     storm("second", 40).await;
     assert_rows!(app.database, claims: 160, effects: 160);
-    // Once for each set that was needed, whatever the number of requests.
+    // Each set of keys that was needed is fetched once, regardless of the number of requests.
     assert_eq!(server.asked(), ["keys.acme.test/jwks.json"; 2]);
 }
 
@@ -196,7 +197,7 @@ async fn f1_a_rotation_is_seen_where_requests_name_no_key() {
     };
     assert_eq!(send("first", "a").await, answer(200, "processed", "done"));
     server.answer(Answering::Text(without_id("second")));
-    // A flood does not hasten it. Nobody knows whether its key is a new one.
+    // A flood does not make the next fetch come sooner. Until then, it is unknown whether the key is a new one.
     for _ in 0..2 {
         let got = send("forged", "x").await;
         assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
@@ -211,7 +212,7 @@ async fn f1_a_rotation_is_seen_where_requests_name_no_key() {
 #[tokio::test]
 async fn f1_a_flood_of_unknown_key_ids_causes_one_fetch() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
-    // With the pause that is the default.
+    // With the default pause.
     let app = TestApp::of(acme(server.source()), write_effect).await;
     let flood = async |expected: Answer| {
         let delivery = signed("first", "forged");
@@ -220,9 +221,9 @@ async fn f1_a_flood_of_unknown_key_ids_causes_one_fetch() {
             assert_eq!(got, expected);
         }
     };
-    // The address was asked for these.
+    // The keys were fetched for these requests.
     flood(answer(401, "rejected", REFUSED)).await;
-    // For these it was not, so nobody knows.
+    // The keys were not fetched for these requests, so it is unknown whether the key exists.
     flood(answer(503, "rejected", UNAVAILABLE)).await;
     assert_eq!(server.asked().len(), 1);
     let authentic = app.send(signed("first", "a").request()).await;
@@ -237,7 +238,7 @@ async fn f1_a_key_that_changes_under_its_id_is_seen_after_a_pause() {
     let app = app(&server).await;
     let send = async |key: &str, id: &str| app.send(signed(key, id).request()).await;
     assert_eq!(send("first", "a").await, answer(200, "processed", "done"));
-    // This one has the same id.
+    // This key has the same id.
     server.answer(Answering::Keys(vec!["forged"]));
     for _ in 0..20 {
         assert_eq!(send("forged", "b").await, answer(401, "rejected", REFUSED));
@@ -255,7 +256,7 @@ async fn f1_a_key_that_changes_under_its_id_is_seen_after_a_pause() {
 #[tokio::test]
 async fn f1_old_keys_are_used_while_the_address_fails() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
-    // An hour is as many times the age of the keys.
+    // In each of the failures below, the keys are older than this maximum age.
     let keys = server
         .source()
         .pause(Duration::ZERO)
@@ -277,7 +278,8 @@ async fn f1_old_keys_are_used_while_the_address_fails() {
         tokio::time::sleep(Duration::from_millis(30)).await;
         let id = format!("broken-{i}");
         assert_eq!(send("first", &id).await, answer(200, "processed", "done"));
-        // Whether the provider has this key cannot be known now, so the request should come again.
+        // At the moment, it is unknown whether the provider has this key, so the provider should send the request
+        // again.
         assert_eq!(
             send("second", "new").await,
             answer(503, "rejected", UNAVAILABLE)
@@ -295,7 +297,7 @@ async fn f1_old_keys_are_used_while_the_address_fails() {
 #[tokio::test]
 async fn f1_what_starts_without_network_heals() {
     let server = KeyServer::new(Answering::Broken).await;
-    // A sixth of the pause, while there are no keys at all.
+    // While there are no keys at all, a sixth of the pause must pass between two fetches.
     let keys = server.source().pause(PAUSE);
     let app = TestApp::of(acme(keys), write_effect).await;
     let delivery = signed("first", "a");
@@ -309,7 +311,7 @@ async fn f1_what_starts_without_network_heals() {
         assert_eq!(response.status(), 503);
         assert!(response.headers().contains_key(RETRY_AFTER));
     }
-    // Not for each request.
+    // There is no fetch for each request.
     assert_eq!(server.asked().len(), 1);
     assert_rows!(app.database, claims: 0, effects: 0);
     server.answer(Answering::Keys(vec!["first"]));
@@ -325,7 +327,7 @@ async fn f1_what_starts_without_network_heals() {
 async fn f1_requests_share_a_fetch_that_goes_on_when_a_sender_hangs_up() {
     let server = KeyServer::new(Answering::Slow(Duration::from_millis(300))).await;
     let app = app(&server).await;
-    // The first one hangs up while it waits for the keys.
+    // The first sender hangs up while its request waits for the keys.
     let hung_up = app.send(signed("first", "hung-up").request());
     let waited = tokio::time::timeout(Duration::from_millis(100), hung_up).await;
     assert!(waited.is_err());
@@ -361,7 +363,7 @@ async fn f1_verify_fetches_nothing_and_says_what_it_needs() {
     assert!(server.asked().is_empty());
     let fetched = acme.verify_fetching(&head, &body, SystemTime::now()).await;
     assert_eq!(fetched.unwrap().delivery().unwrap().id().as_str(), "a");
-    // It is known now.
+    // The key is known now.
     assert_eq!(verify().unwrap().delivery().unwrap().id().as_str(), "a");
 }
 
@@ -394,7 +396,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     );
     let keys = server.source().pause(PAUSE);
     let app = TestApp::of(acme(tenants).keys(keys), write_effect).await;
-    // Neither the answer nor the fetches show which tenants there are.
+    // Neither the answer nor the fetches reveal which tenants exist.
     for tenant in ["known", "unknown"] {
         let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
         assert_eq!(
@@ -417,7 +419,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Nothing is fetched later that would change the answer.
+/// No later fetch could change the answer.
 #[tokio::test]
 async fn f1_what_is_signed_with_none_of_the_keys_that_were_given_is_refused_for_good() {
     let tenants = TenantSecrets::new(
@@ -440,7 +442,8 @@ async fn f1_what_is_signed_with_none_of_the_keys_that_were_given_is_refused_for_
     ));
 }
 
-/// Their secrets say which keys are fetched, so an unknown tenant needs a secret that says it, too.
+/// The tenants' secrets determine which keys are fetched, so an unknown tenant needs a placeholder secret that
+/// determines it as well.
 #[tokio::test]
 async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_address() {
     fn tenants<S>(keys: fn() -> S) -> TenantSecrets<S>
@@ -487,13 +490,13 @@ async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_
         ),
     ] {
         let name = provider.name().to_owned();
-        // The address fails, or has the key that the request names.
+        // The address fails, or it returns the key that the request names.
         for answering in [Answering::Broken, Answering::Text(key.to_owned())] {
             let server = KeyServer::new(answering).await;
             let app = TestApp::of(provider.clone().keys(server.source()), write_effect).await;
             for tenant in ["known", "unknown", "known"] {
                 let delivery = TestDelivery::new(&signer).uri(&format!("/?{tenant}"));
-                // The signature of SNS does not cover the whole message.
+                // An SNS signature does not cover the whole message.
                 let tampered: Request<Bytes> = delivery.tampered().request();
                 let tampered = tampered.map(|body| {
                     let body = String::from_utf8(body.to_vec()).unwrap();
@@ -615,7 +618,7 @@ async fn f2_a_forged_token_is_refused_with_its_reason_in_the_log() {
         assert!(!log.contains("evil.test"), "{log}");
     }
     assert_rows!(app.database, claims: 0, effects: 0);
-    // No address of a token was asked.
+    // No address that a token names was requested.
     assert!(
         server
             .asked()

@@ -1,4 +1,4 @@
-//! Keys by their id, of many accounts, as at Plaid.
+//! Keys by id, for many accounts, as with Plaid.
 
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +25,7 @@ fn signed(body: &str) -> TestDelivery {
     .body(body)
 }
 
-/// The answers of Plaid's API.
+/// The answer of Plaid's API.
 fn key(expired_at: &Value) -> Answering {
     let mut key: Value = serde_json::from_str(private_key("first")).unwrap();
     key.as_object_mut().unwrap().remove("d");
@@ -50,7 +50,7 @@ async fn f1_a_key_ends_when_its_provider_says_so() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Plaid says to none of them which account a request is for.
+/// Plaid's requests do not say which account they are for.
 #[tokio::test]
 async fn f1_the_last_of_many_accounts_is_asked_too() {
     let Answering::Text(last) = key(&Value::Null) else {
@@ -89,8 +89,8 @@ async fn f1_a_flood_at_one_account_uses_up_nothing_of_another() {
     }
     assert_eq!(server.asked().len(), 10);
     server.answer(key(&Value::Null));
-    // The first of two accounts has its flood, too: its key was not asked for, and does not stand in the
-    // way of the other.
+    // The flood also uses up the fetches for the first of the two accounts. Its key cannot be fetched at the moment,
+    // which must not affect the other account.
     let both = Secrets::new(account("flooded")).and(account("other"));
     let provider = presets::plaid(both).keys(keys.clone());
     let app = TestApp::of(provider, write_effect).await;

@@ -1,4 +1,4 @@
-//! Keys at addresses that requests name, as with AWS SNS. And its handshake.
+//! Keys at addresses that the requests name, as with AWS SNS, and its handshake.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{REFUSED, UNAVAILABLE};
 use crate::support::{TestApp, answer, assert_rows, logged, write_effect};
 
 const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:orders";
-/// A private key and its certificate, which is for `sns.amazonaws.com`.
+/// A private key, and its certificate for `sns.amazonaws.com`.
 const KEYS: &str = include_str!("../../keys/sns.pem");
 const CONFIRM: &str = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t";
 
@@ -26,7 +26,7 @@ fn sns(topic: &str) -> Provider {
     presets::aws_sns(SnsTopic::new(topic).unwrap())
 }
 
-/// A message of SNS, with these members beside the usual ones.
+/// An SNS message with these members in addition to the usual ones.
 fn message(topic: &str, members: &Value) -> Request<Body> {
     let signer = sns(topic).keys(KeySource::given(KEYS).unwrap());
     TestDelivery::new(&signer)
@@ -49,7 +49,7 @@ fn certificate(name: u32) -> String {
     format!("https://sns.us-east-1.amazonaws.com/SimpleNotificationService-{name:032x}.pem")
 }
 
-/// A message that SNS sends when somebody subscribes.
+/// The message that SNS sends when somebody subscribes.
 fn confirmation(topic: &str, url: &str) -> Request<Body> {
     let kind = "SubscriptionConfirmation";
     let members = json!({"Type": kind, "Token": "t", "SubscribeURL": url, "Message": "m"});
@@ -62,7 +62,7 @@ async fn app() -> (TestApp, KeyServer) {
     (TestApp::of(provider, write_effect).await, server)
 }
 
-/// How many addresses that confirm a subscription were visited.
+/// How many confirmation addresses were visited.
 fn visits(server: &KeyServer) -> usize {
     let asked = server.asked();
     asked.iter().filter(|url| url.contains("Action")).count()
@@ -90,7 +90,7 @@ async fn f1_new_addresses_in_a_flood_of_forged_requests_are_bounded() {
         assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
     }
     assert_eq!(server.asked().len(), 1 + 10);
-    // The certificate that is known stays in use.
+    // The known certificate is still used.
     assert_eq!(
         app.send(notification("b")).await,
         answer(200, "processed", "done")
@@ -148,12 +148,12 @@ async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     assert_eq!(confirmed, answer(200, "handshake", ""));
     assert_eq!(visits(), 1);
 
-    // One that was captured is not confirmed each time it is sent.
+    // A captured confirmation is not visited again each time it is sent.
     let confirmed = app.send(confirmation(TOPIC, CONFIRM)).await;
     assert_eq!(confirmed, answer(200, "handshake", ""));
     assert_eq!(visits(), 1);
 
-    // SNS sends it again.
+    // SNS sends the confirmation again.
     server.answer(Answering::Broken);
     let failed = app.send(confirmation(TOPIC, &format!("{CONFIRM}2"))).await;
     assert_eq!(failed, answer(503, "failed", UNAVAILABLE));
@@ -217,7 +217,7 @@ async fn f1_a_client_that_panics_in_a_visit_has_failed() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A function of the application confirms as the client would.
+/// The application's function confirms the subscription, as the HTTP client would.
 #[tokio::test]
 async fn f1_copies_of_a_confirmation_call_the_function_of_the_application_once() {
     let told = Arc::new(Mutex::new(0));
@@ -249,7 +249,7 @@ async fn f1_copies_of_a_confirmation_call_the_function_of_the_application_once()
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// As the guide tests it.
+/// The same test as in the guide.
 #[tokio::test]
 async fn the_kit_makes_a_confirmation_of_its_type_alone() {
     let visited = Arc::new(Mutex::new(Vec::new()));

@@ -32,7 +32,7 @@ async fn counted(database: &Database) -> Counted {
     .unwrap()
 }
 
-/// Waits until so many requests and attempts are counted.
+/// Waits until this number of requests and attempts is counted.
 async fn until_counted(database: &Database, count: u32) {
     database
         .until(&format!(
@@ -41,7 +41,7 @@ async fn until_counted(database: &Database, count: u32) {
         .await;
 }
 
-/// Calls of the handler by the bucket of their time.
+/// The counted calls of the handler, by duration bucket.
 async fn handled(database: &Database) -> Vec<(String, i64)> {
     sqlx::query_as(
         "select outcome, count from idempotent_webhook.activity
@@ -52,7 +52,7 @@ async fn handled(database: &Database) -> Vec<(String, i64)> {
     .unwrap()
 }
 
-/// Rejected requests by cause, with the last reason.
+/// The counted rejections by cause, each with the last reason.
 async fn rejected(database: &Database) -> Counted {
     sqlx::query_as(
         "select cause, reason, count from idempotent_webhook.rejections
@@ -64,7 +64,7 @@ async fn rejected(database: &Database) -> Counted {
     .unwrap()
 }
 
-/// The version and the settings that were last reported.
+/// The version and the settings that were reported last.
 async fn told(database: &Database) -> Option<(String, serde_json::Value)> {
     let told: Option<(String, String)> = sqlx::query_as(
         "select version, settings::text from idempotent_webhook.endpoint_settings
@@ -148,7 +148,7 @@ async fn dead_deliveries_are_counted() {
     assert_eq!(counted(&app.database).await, expected(&all));
 }
 
-/// A process that ends in order loses nothing.
+/// A process that shuts down in order loses no counts.
 #[tokio::test]
 async fn what_is_counted_is_written_when_the_layer_is_drained() {
     let database = Database::new().await;
@@ -159,7 +159,7 @@ async fn what_is_counted_is_written_when_the_layer_is_drained() {
     layer.drained().await;
     let one = [("request", "processed", 1)];
     assert_eq!(counted(&database).await, expected(&one));
-    // Not once more.
+    // The second call does not write the counts again.
     layer.drained().await;
     assert_eq!(counted(&database).await, expected(&one));
 }
@@ -183,7 +183,7 @@ async fn two_processes_add_to_one_count() {
     assert_eq!(counted(&app.database).await, expected(&both));
 }
 
-/// All of it, whichever part of it fails.
+/// If any of the tables cannot be written, all counts are written later.
 #[tokio::test]
 async fn what_cannot_be_written_is_written_later() {
     for table in ["activity", "rejections", "endpoint_settings"] {
@@ -240,7 +240,7 @@ async fn counting_can_be_switched_off() {
     assert_eq!(told(&database).await, None);
 }
 
-/// Nor does the pool stay open for it.
+/// The writer does not keep the pool open either.
 #[tokio::test]
 async fn a_closed_pool_ends_the_writer() {
     let database = Database::new().await;
@@ -285,7 +285,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
              from idempotent_webhook.operator_actions, generate_series(1, 2) as number",
         )
         .await;
-    // Of an endpoint whose deliveries may be sent again for longer, nothing is deleted yet.
+    // Nothing is deleted yet for the endpoint whose deliveries may be sent again for longer.
     database.has_window("test", "1 day").await;
     database.has_window("waits", "50 days").await;
     let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
@@ -310,11 +310,12 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
             "(select count(*) from idempotent_webhook.rejections) = 1
              and (select array_agg(endpoint) from idempotent_webhook.endpoint_settings) = '{test}'
              and (select array_agg(event_type) from idempotent_webhook.event_types) = array['300 days']
-             -- Of the action of 40 days.
+             -- Those of the action that is 40 days old.
              and (select count(*) from idempotent_webhook.operator_action_deliveries) = 2",
         )
         .await;
-    // A row for each endpoint of which something was deleted, with the later time of two.
+    // There is one row for each endpoint whose deliveries were deleted. It keeps the later of two
+    // times.
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
@@ -333,7 +334,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
         .await;
 }
 
-/// Whatever the order of the settings.
+/// The order in which the settings are made does not matter.
 #[tokio::test]
 async fn what_is_counted_is_written_within_the_layers_time_for_the_database() {
     let database = Database::new().await;
@@ -375,7 +376,7 @@ async fn handlers_are_counted_by_the_time_that_they_took() {
         StatusCode::OK
     };
     let router = route(&layer, slow);
-    // The handler does not see the second one.
+    // The handler does not see the second request.
     for _ in 0..2 {
         send(&router, github("a", "{}")).await;
     }
@@ -451,7 +452,7 @@ async fn a_version_that_is_not_usable_is_refused_at_start() {
     }
 }
 
-/// A delivery of GitHub without its id, or with this one.
+/// A GitHub delivery with this id, or without one.
 fn with_id(id: Option<&'static str>) -> Request<Body> {
     let mut request: Request<Body> = github_delivery().request();
     let headers = request.headers_mut();
@@ -543,7 +544,7 @@ async fn everything_stored(database: &Database) -> String {
 const CHOSEN: &str = "chosen-by-the-sender";
 const NUMBER: &str = "4815162342";
 
-/// A request with a text in each place that a sender can choose, among them the names of headers.
+/// A request with this text in each place that a sender can choose, including the names of headers.
 fn forged() -> Request<Body> {
     let mut request = Request::post(format!("/{CHOSEN}?{CHOSEN}={CHOSEN}"));
     for name in [
@@ -558,11 +559,11 @@ fn forged() -> Request<Body> {
     }
     request
         .header("x-contentful-timestamp", "1700000000000")
-        // The name of a header, which is there twice.
+        // The name of a header that is sent twice.
         .header("x-contentful-signed-headers", CHOSEN)
         .header(CHOSEN, CHOSEN)
         .header(CHOSEN, CHOSEN)
-        // Signatures are numbered, and none is a text.
+        // DocuSign's signature headers are numbered, and this one has no valid text.
         .header(
             format!("x-docusign-signature-{NUMBER}"),
             HeaderValue::from_bytes(b"\xff").unwrap(),
@@ -591,7 +592,7 @@ async fn g1_nothing_of_a_forged_request_is_stored() {
             assert_eq!(send(&router(&layer), forged()).await.status, status);
             layer.drained().await;
         }
-        // A server tells what a sender has said when it ended the connection.
+        // A server's error can quote what the sender said when it closed the connection.
         let layer = layer_of(pool);
         let broken = futures_util::stream::iter([Err::<&str, _>(std::io::Error::other(CHOSEN))]);
         let (head, _) = github_delivery()
@@ -696,7 +697,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
     );
     assert!(!everything_stored(&database).await.contains(SECRET));
 
-    // A process with another version, after a deploy.
+    // After a deploy, a process runs another version.
     let pool = database.another_pool(2).await;
     let layer = layer_of(&pool).version("1.5.0");
     send(&route(&layer, write_effect), github("a", "{}")).await;
@@ -741,7 +742,7 @@ async fn the_settings_are_told_again_after_an_hour() {
     send_and_write("b").await;
     assert_eq!(told(&database).await, None);
     let_pass(Duration::from_secs(60 * 60)).await;
-    // Not without anything to write.
+    // Draining writes no settings if there are no counts to write.
     layer.drained().await;
     assert_eq!(told(&database).await, None);
     send_and_write("c").await;

@@ -1,4 +1,4 @@
-//! Q2: the content of deliveries is erased, and their records stay.
+//! Q2: the content of deliveries is erased, while their records stay.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,10 +18,10 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The content that somebody wants to be erased.
+/// The content that somebody wants to have erased.
 const NAME: &str = "lovelace";
 
-/// Fails, and quotes the body. It succeeds with the id `good`.
+/// Fails and quotes the body, except for the id `good`, which succeeds.
 async fn quote(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -43,7 +43,8 @@ fn delivery(id: &str) -> axum::http::Request<axum::body::Body> {
         .request()
 }
 
-/// All is kept, and processed deliveries stay. `due` waits for its next attempt, `dead` is dead.
+/// An application that keeps all deliveries, and archives processed ones. `due` waits for its next attempt, and `dead`
+/// is dead.
 async fn app_with(ids: &[&str]) -> TestApp {
     let set = |keep: Keep| keep.processed_for(DAY).retry_delays([DAY]);
     let app = TestApp::keeping_all(set, quote).await;
@@ -59,7 +60,7 @@ async fn app_with(ids: &[&str]) -> TestApp {
     app
 }
 
-/// The states of kept deliveries, by id.
+/// The states of the kept deliveries, by id.
 async fn states(database: &Database) -> Vec<(String, String)> {
     sqlx::query_as(
         "select delivery_id, state from idempotent_webhook.kept_deliveries order by delivery_id",
@@ -85,7 +86,7 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert!(!app.database.dump(&[]).await.has(NAME));
     assert!(!endpoint.erase("unknown").await.unwrap());
 
-    // Their records stay.
+    // The records of the deliveries stay.
     let left = [pair("dead", "recorded"), pair("due", "recorded")];
     assert_eq!(states(&app.database).await, left);
     app.database
@@ -103,13 +104,13 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert_eq!(app.send(delivery("good")).await.outcome, "duplicate");
 }
 
-/// A handler can write anything into a reason.
+/// A handler can write anything into a reason, even the text that an erasure leaves.
 #[tokio::test]
 async fn q2_what_only_says_that_it_was_erased_is_erased() {
     async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
         Err(HandlerError::new("its content was erased"))
     }
-    // Its first failure is in the history.
+    // The first failure of the delivery is in its history.
     let app = TestApp::keeping(|keep| keep.body_limit(1), fail).await;
     let endpoint = endpoint(&app);
     for attempts in 1..3 {
@@ -156,7 +157,7 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It is not a failure, and its request is gone: it stays for as long as a failure without a request.
+/// Such a delivery has not failed, and its request is gone. It stays for as long as a failure without a request.
 #[tokio::test]
 async fn q2_what_is_erased_before_it_had_failed_is_no_failure() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -200,7 +201,7 @@ async fn q2_what_is_erased_before_it_had_failed_is_no_failure() {
     assert_eq!(states(&app.database).await, left);
     assert_rows!(app.database, claims: 0, effects: 0);
 
-    // It runs if the provider sends it again.
+    // The delivery runs if the provider sends it again.
     endpoint.discard("c").await.unwrap();
     endpoint.resume().await.unwrap();
     assert_eq!(app.send(delivery("a")).await, answer(200, "accepted", ""));
@@ -228,7 +229,7 @@ async fn q2_all_of_a_filter_are_erased_and_no_others() {
         elsewhere.erase_all(&Filter::new()).await.unwrap().changed,
         0
     );
-    // Those that were processed, too.
+    // Processed deliveries are erased as well.
     assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap().changed, 2);
     assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap().changed, 0);
     assert!(!app.database.dump(&[]).await.has(NAME));
@@ -310,7 +311,7 @@ async fn q2_all_of_a_tenant_are_erased_also_where_ids_are_not_separate() {
     assert!(!app.database.dump(&[]).await.has(NAME));
 }
 
-/// The erasure waits for it, and its record afterwards has no effect.
+/// The erasure waits for the attempt. What the attempt records afterwards has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_an_attempt_under_way_brings_no_content_back() {
     let (mut gate, handler) = failing_behind_gate();
@@ -330,7 +331,7 @@ async fn q2_an_attempt_under_way_brings_no_content_back() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// One that holds no lock, and ends once the provider has sent the delivery again.
+/// The attempt holds no lock, and finishes after the provider has sent the delivery again.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
     let (mut gate, way) = gate();
@@ -366,7 +367,8 @@ async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its handler holds no lock that an erasure could wait for, and has the content until it begins.
+/// The handler has the content before it begins its transaction. Until then, it holds no lock that an erasure could
+/// wait for.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_a_late_claim_of_what_was_erased_has_no_effect() {
     let (mut gate, way) = gate();
@@ -395,7 +397,7 @@ async fn q2_a_late_claim_of_what_was_erased_has_no_effect() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its claim was forgotten for that, and its effects may have been undone.
+/// The reprocess has forgotten the claim, and somebody may have undone the effects.
 #[tokio::test]
 async fn q2_what_was_to_be_reprocessed_and_is_erased_is_processed_if_it_is_sent_again() {
     let app = app_with(&["good"]).await;
@@ -451,7 +453,7 @@ async fn q2_retention_erases_what_has_been_dead_for_some_time() {
         .await;
 }
 
-/// A delivery that waits for one row of such a transaction waits for all of it.
+/// A delivery that waits for one row of such a transaction waits until the whole transaction has finished.
 #[tokio::test]
 async fn growth_1_no_transaction_deletes_more_than_16_mib_of_bodies() {
     const MIB: i64 = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The record of failures, which survives their rollback.
+//! The record of failures, which survives the rollback of the attempt.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use crate::support::{
     secret, send, send_copies, write_effect,
 };
 
-/// What the operator's query says about a delivery.
+/// What the operator's query returns for a delivery.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 struct OnRecord {
     delivery_id: String,
@@ -36,7 +36,7 @@ async fn failing(app: &TestApp) -> Vec<OnRecord> {
     .unwrap()
 }
 
-/// Fails as the delivery's id says, and succeeds at the third attempt.
+/// The first two attempts fail as the delivery id says, and the third succeeds.
 async fn recording(set: impl FnOnce(IdempotentWebhook, &Recovery) -> IdempotentWebhook) -> TestApp {
     let attempts = Arc::new(AtomicU32::new(0));
     let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
@@ -90,7 +90,8 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
     }
 }
 
-/// Such a record keeps no request, not even one without a body, and is not a mistake to warn about.
+/// A limit of zero records the failure without any request, not even one with an empty body. It is
+/// no mistake, so there is no warning.
 #[tokio::test]
 async fn with_a_body_limit_of_zero_no_request_is_kept() {
     for (limit, warns) in [(0, false), (1, true)] {
@@ -148,7 +149,7 @@ async fn a_record_that_cannot_be_written_changes_nothing() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// One process fails, the other one succeeds, in any order and at the same time.
+/// One process fails and the other succeeds, in any order and at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_succeeded_in_another_process_is_not_failing() {
     let app = TestApp::keeping(record, write_effect).await;
@@ -159,7 +160,7 @@ async fn what_has_succeeded_in_another_process_is_not_failing() {
     for round in 0..30 {
         let request = || github(&round.to_string(), "{}");
         send_copies(&routers, 4, request).await;
-        // Whatever happened, the provider sends until there was a success.
+        // Whatever happened before, the provider sends the delivery until it succeeds.
         let again = send(&app.router, request()).await;
         assert_eq!(again.status, 200);
     }
@@ -188,7 +189,7 @@ async fn records_are_pruned() {
     assert_eq!(on_record[0].delivery_id, "new");
 }
 
-/// The record of a failure never undoes a success.
+/// Whether or not the failure is recorded, the success stays.
 #[tokio::test]
 async fn a_success_does_not_depend_on_the_record_of_failures() {
     type Set = &'static str;

@@ -1,4 +1,4 @@
-//! Having a delivery processed once more.
+//! How an operator has a delivery processed once more.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
     assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     assert_eq!(app.send(github("b", "{}")).await.outcome, "duplicate");
     let pool = &app.database.pool;
-    // Among those with the same content, the first stands for it.
+    // For several deliveries with the same content, the replay guard stores only the first one.
     let unguarded = app.elsewhere_with(|layer| layer, write_effect).await;
     assert_eq!(
         send(&unguarded, github("b", "{}")).await.outcome,

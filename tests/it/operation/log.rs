@@ -1,4 +1,4 @@
-//! G13: the operator learns the reason and never a secret, a signature or a body.
+//! G13: the log gives the operator the reason, and never a secret, a signature or a body.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -148,7 +148,7 @@ async fn the_level_says_whether_somebody_should_look() {
     }
 }
 
-/// The test kit has it rolled back.
+/// The test kit requests this rollback.
 #[tokio::test]
 async fn a_rollback_that_a_test_asks_for_is_not_logged_as_a_failure() {
     let app = TestApp::github(write_effect).await;
@@ -162,7 +162,7 @@ async fn a_rollback_that_a_test_asks_for_is_not_logged_as_a_failure() {
     assert!(!log.contains("did not answer success"), "{log}");
 }
 
-/// The scheme of the URL is the usual mistake behind a proxy.
+/// Behind a proxy, the scheme of the URL is the usual mistake.
 #[tokio::test]
 async fn g13_a_mismatch_names_the_url_if_that_is_signed() {
     let twilio = presets::twilio(secret());
@@ -186,7 +186,7 @@ async fn g13_a_mismatch_names_the_url_if_that_is_signed() {
     assert!(log.contains(hint), "{log}");
     assert!(!log.contains("hunter2"), "{log}");
     assert_rows!(app.database, claims: 0, effects: 0);
-    // It does not depend on the URL.
+    // GitHub's signature does not depend on the URL.
     let github = presets::github(secret()).public_url("https://example.com".parse().unwrap());
     let app = TestApp::of(github, write_effect).await;
     let log = logged(async {
@@ -200,7 +200,7 @@ async fn g13_a_mismatch_names_the_url_if_that_is_signed() {
     );
 }
 
-/// A process that is killed in its handler leaves a trace of the delivery.
+/// If the process is killed while the handler runs, the log still shows the delivery.
 #[tokio::test]
 async fn a_delivery_is_logged_before_its_handler_runs() {
     let (mut gate, handler) = gated();
@@ -211,7 +211,7 @@ async fn a_delivery_is_logged_before_its_handler_runs() {
         tracing::info!(target: "idempotent_webhook_test", "in the handler");
         gate.open();
         assert_eq!(running.await.unwrap(), answer(200, "processed", ""));
-        // Not before it is authentic.
+        // A delivery is not logged before its signature is verified.
         let forged = github_delivery().id("forged").tampered();
         app.send(forged.request()).await;
     })

@@ -1,4 +1,4 @@
-//! The metrics, scraped over HTTP as Prometheus does.
+//! The metrics, scraped over HTTP as Prometheus does it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::support::{
     spawn_send,
 };
 
-/// An endpoint of its own, since other tests in this process are counted as well.
+/// This test needs an endpoint of its own, because the metrics also count other tests in this process.
 const ENDPOINT: &str = "metered";
 
 struct Scraped(String);
 
 impl Scraped {
-    /// The value of a series, whose labels come in the order of the crate.
+    /// The value of a series. The labels must be in the order in which the crate writes them.
     fn value(&self, name: &str, further: &str) -> Option<f64> {
         let series = format!("{name}{{endpoint=\"{ENDPOINT}\",provider=\"github\"{further}}} ");
         let line = self.0.lines().find_map(|line| line.strip_prefix(&series))?;
@@ -98,7 +98,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
 
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("processed"), Some(1.0));
-    // In no number: the stages below do not count it either.
+    // No metric counts canaries, and neither do the stages below.
     assert_eq!(scraped.outcome("canary"), None);
     assert_eq!(scraped.outcome("ignored"), Some(1.0));
     assert_eq!(scraped.outcome("duplicate"), Some(1.0));
@@ -116,12 +116,12 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let late = github_delivery().id("late").uri("/late");
     assert_eq!(outcome(late.request()).await, "processed");
     assert_eq!(scrape().await.value(before_claim, ""), Some(1.0));
-    // Metrics of other tests have the word in their names.
+    // The names of other tests' metrics contain the word `sender`, so longer texts are searched.
     for text in ["-a-sender", "of a sender"] {
         assert!(!scraped.0.contains(text), "{}", scraped.0);
     }
 
-    // Copies that wait for a delivery in flight.
+    // Copies of a delivery that is in flight wait.
     let waiters = async |expected: f64| {
         let name = "idempotent_webhook_in_flight_waiters";
         while scrape().await.value(name, "") != Some(expected) {
@@ -141,7 +141,8 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("duplicate"), Some(4.0));
 
-    // The last authentic request, not the last one. A process that begins knows about the requests of other processes.
+    // The gauge shows the last authentic request, not the last request. A process that starts reads the requests of
+    // other processes from the database.
     const LAST: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
     let last = scraped.value(LAST, "").unwrap();
     assert!(last >= before && last <= unix_now(), "{last}");
@@ -195,7 +196,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let pruned = scraped.0.lines().find_map(|line| line.strip_prefix(name));
     assert!(pruned.unwrap().parse::<u64>().unwrap() >= 2);
 
-    // For how long the oldest delivery is due that recovery has not run.
+    // For how long the oldest delivery that recovery has not run has been due.
     let kept = IdempotentWebhook::new(
         database.pool.clone(),
         "metered-kept",
@@ -231,7 +232,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     .await;
     running.stop().await;
 
-    // An attempt that does not reach the layer, which exists.
+    // The attempt reaches no layer, although the endpoint's layer exists.
     endpoint.resume().await.unwrap();
     let running = recovery.spawn(Router::<()>::new());
     let name = "idempotent_webhook_recovery_attempts_total\
@@ -245,7 +246,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     running.stop().await;
     drop(kept);
 
-    // A rehearsal is in none of them, except the counters that exist from the start.
+    // No metric counts a rehearsal. Only the counters that are initialized at the start appear.
     let recovery = Recovery::new(database.pool.clone());
     let rehearsed = |endpoint| {
         let provider = presets::github(secret());
@@ -275,7 +276,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
 async fn deploy_1_a_gauge_says_whether_the_database_is_of_another_environment() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let exporter = recorder.handle();
-    // Of this thread, which is all that the test's runtime has.
+    // The recorder is set for this thread, which is the only thread of the test's runtime.
     let _guard = metrics::set_default_local_recorder(&recorder);
     let database = Database::new().await;
     let name = &database.name;
@@ -293,7 +294,7 @@ async fn deploy_1_a_gauge_says_whether_the_database_is_of_another_environment() 
     }
 }
 
-/// The metrics of the guide's alerts: each with the label that it asks for.
+/// The metrics in the guide's alerts, each with the labels that the alert selects.
 fn alerts() -> BTreeSet<(&'static str, &'static str)> {
     const RULES: &str = include_str!("../../../src/documentation/prometheus_rules.yml");
     let alerts = RULES.split("- alert: ").skip(1);
@@ -311,12 +312,12 @@ fn alerts() -> BTreeSet<(&'static str, &'static str)> {
             let labels = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
             (name, labels.map_or("", |(labels, _)| labels))
         })
-        // An alternative of several outcomes is no series.
+        // A pattern of several outcomes is not a series.
         .filter(|(_, label)| !label.contains('~'))
         .collect()
 }
 
-/// The value of the series of an alert for an endpoint.
+/// The value of the series that an alert reads for an endpoint.
 fn alerted(rendered: &str, endpoint: &str, (name, label): (&str, &str)) -> Option<f64> {
     let endpoint = format!("endpoint=\"{endpoint}\"");
     let line = rendered.lines().find(|line| {
@@ -328,13 +329,13 @@ fn alerted(rendered: &str, endpoint: &str, (name, label): (&str, &str)) -> Optio
     Some(line.rsplit_once(' ')?.1.parse().unwrap())
 }
 
-/// An exporter has a counter only once it is known, and `increase` does not see that it comes into
-/// being with a value of 1.
+/// Prometheus sees a counter only once it is exported, and `increase` does not count the first value. A counter that
+/// first appears with a value of 1 would be missed.
 #[tokio::test]
 async fn the_alerts_see_the_first_event_of_a_process() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let exporter = recorder.handle();
-    // Of this thread, which is all that the test's runtime has.
+    // The recorder is set for this thread, which is the only thread of the test's runtime.
     let _guard = metrics::set_default_local_recorder(&recorder);
 
     let database = Database::new().await;
@@ -355,11 +356,11 @@ async fn the_alerts_see_the_first_event_of_a_process() {
             ("idempotent_webhook_oldest_due_seconds", "")
         ),
         None,
-        "`absent` must tell that no process runs recovery"
+        "`absent` must show that no process runs recovery"
     );
     let oldest_due = ("idempotent_webhook_oldest_due_seconds", "");
     let waiting = ("idempotent_webhook_failing_deliveries", "state=\"dead\"");
-    // Until recovery has set a gauge of `buries`.
+    // Runs recovery until it has set a gauge of `buries` to this value.
     let told = async |gauge: (&str, &str), value: f64| {
         let running = recovery.clone().spawn(router.clone());
         soon(async {
@@ -375,22 +376,22 @@ async fn the_alerts_see_the_first_event_of_a_process() {
 
     let before = exporter.render();
     assert_eq!(alerts().len(), 22);
-    // Gauges, for endpoints that this one is not among.
+    // Gauges that this endpoint does not have.
     let of_others = [
-        // Of a database.
+        // Belongs to the database, not to an endpoint.
         ("idempotent_webhook_other_environment", ""),
         ("idempotent_webhook_unserved_deliveries", ""),
         ("idempotent_webhook_subscription_differences", ""),
         ("idempotent_webhook_last_authentic_timestamp_seconds", ""),
         ("idempotent_webhook_expected_every_seconds", ""),
-        // With a table of types.
+        // Needs a table of types.
         ("idempotent_webhook_event_types", "state=\"new\""),
         ("idempotent_webhook_event_types", "state=\"stopped\""),
-        // If a version is expected.
+        // Needs an expected version.
         ("idempotent_webhook_other_version_total", ""),
-        // A histogram, for providers that sign a time.
+        // A histogram for providers that sign a time.
         ("idempotent_webhook_sender_wait_seconds_bucket", ""),
-        // Only with tenants.
+        // Needs tenants.
         ("idempotent_webhook_tenant_requests_total", ""),
         (
             "idempotent_webhook_tenant_requests_total",
@@ -399,7 +400,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     ];
     for alert in alerts() {
         let expected = match alert.0 {
-            // GitHub's published addresses.
+            // GitHub's deadline for an answer is 10 seconds.
             "idempotent_webhook_response_deadline_seconds" => Some(10.0),
             _ => (!of_others.contains(&alert)).then_some(0.0),
         };
@@ -423,7 +424,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
         assert_eq!(alerted(&before, endpoint, counter), Some(0.0), "{before}");
         assert_eq!(alerted(&after, endpoint, counter), Some(1.0), "{after}");
     }
-    // It waits for an operator, and the gauge says so for as long as it does.
+    // The delivery waits for an operator, and the gauge shows that for as long as the wait takes.
     told(waiting, 1.0).await;
     Endpoint::new(database.pool.clone(), "buries")
         .discard("a")
@@ -432,7 +433,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 }
 
-/// The lists of the documentation are the same as the crate's.
+/// The lists in the documentation are the same as in the crate.
 #[tokio::test]
 async fn each_counter_of_the_documentation_starts_at_zero() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -471,7 +472,7 @@ async fn each_counter_of_the_documentation_starts_at_zero() {
     drop(layer);
 }
 
-/// The process that has had it may be gone.
+/// The process that received the request may be gone.
 #[tokio::test]
 async fn q4_a_request_of_another_process_is_no_silence() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -509,7 +510,7 @@ async fn q4_a_request_of_another_process_is_no_silence() {
     }
 }
 
-/// No recovery looks for its problems.
+/// No recovery looks for problems of this endpoint.
 #[tokio::test]
 async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -537,7 +538,7 @@ async fn y1_the_metric_has_the_types_of_an_endpoint_that_keeps_nothing() {
              {{endpoint=\"typed\",provider=\"github\",state=\"{state}\"}} {count}\n"
         )
     };
-    // Its wait begins.
+    // Lets the task start its wait.
     tokio::task::yield_now().await;
     for (new, stopped) in [(2, 1), (1, 0)] {
         let_pass(Duration::from_secs(31)).await;

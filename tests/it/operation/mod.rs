@@ -1,4 +1,4 @@
-//! What an operator learns and does without the dashboard.
+//! What an operator can see and do without the dashboard.
 
 mod activity;
 mod erase;

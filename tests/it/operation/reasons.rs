@@ -1,5 +1,5 @@
-//! G13: the error response of a handler or an extractor tells the operator why, in the log and in the record. The
-//! sender gets it unchanged.
+//! G13: the error response of a handler or an extractor becomes the reason that the operator sees in the log and in the
+//! record. The sender gets the response unchanged.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,8 @@ use crate::support::{TestApp, assert_rows, github, logged, record, soon};
 
 const TEAPOT: &str = "the handler answered 418 I'm a teapot";
 
-/// Sends a delivery that fails. Returns the response, whose body is not read yet, and the reason in
-/// the record, which is also in the log.
+/// Sends a delivery that fails. Returns the response, whose body is still unread, and the recorded reason, which is
+/// also in the log.
 async fn fail(app: &TestApp, request: Request) -> (Response, String) {
     let mut response = None;
     let log = logged(async {
@@ -43,7 +43,7 @@ async fn fail(app: &TestApp, request: Request) -> (Response, String) {
     (response.unwrap(), reason)
 }
 
-/// The same for a handler that gives this response, once.
+/// Does the same with a handler that gives this response once.
 async fn fail_with(response: impl IntoResponse) -> (Response, String) {
     let response = (StatusCode::IM_A_TEAPOT, response).into_response();
     let response = Arc::new(Mutex::new(Some(response)));
@@ -121,7 +121,7 @@ async fn g13_what_is_no_text_is_left_alone() {
     }
 }
 
-/// A server sends nothing of a body that has ended.
+/// A server does not send a body that reports its end.
 #[tokio::test]
 async fn g13_a_body_whose_text_was_read_has_not_ended() {
     let (response, reason) = fail_with("no such order").await;
@@ -133,7 +133,7 @@ async fn g13_a_body_whose_text_was_read_has_not_ended() {
     assert!(body.is_end_stream());
 }
 
-/// Only the part that is ready at once is read, and the sender gets all of it.
+/// Only the part that is available at once is read, and the sender still gets the whole body.
 #[tokio::test]
 async fn g13_a_body_that_comes_in_pieces_reaches_the_sender_whole() {
     let text = |body| ([(CONTENT_TYPE, "text/plain")], body);
@@ -160,7 +160,7 @@ async fn g13_a_body_that_comes_in_pieces_reaches_the_sender_whole() {
     let error = response.into_body().collect().await.unwrap_err();
     assert_eq!(error.to_string(), "broken off");
 
-    // It may not be polled again after its end.
+    // This stream panics if it is polled again after its end.
     let empty = stream::unfold((), async |()| None::<(io::Result<Bytes>, ())>);
     let (response, reason) = fail_with(text(Body::from_stream(empty))).await;
     assert_eq!(reason, TEAPOT);

@@ -1,4 +1,4 @@
-//! G12: retention cannot undercut retries.
+//! G12: retention never deletes a delivery that its provider may still retry.
 
 use std::time::Duration;
 
@@ -50,13 +50,13 @@ async fn only_what_is_deleted_is_read() {
         .await;
     database.has_window("test", "1 hour").await;
     let pool = database.another_pool(1).await;
-    // All but the oldest 10,000 minutes of 300,000.
+    // Keeps everything but the oldest 10,000 of the 300,000 minutes.
     let age = Duration::from_secs(290_000 * 60 + 30);
     for deleted in [10_000, 0] {
         let pruned = prune(&pool, age).await.unwrap();
         assert_eq!((pruned.deliveries, pruned.subjects), (deleted, deleted));
     }
-    // Postgres counts what a session has read when that ends.
+    // Postgres counts what a session has read when the session ends.
     pool.close().await;
     let read = "select coalesce(sum(idx_tup_fetch), 0)::int8 from pg_stat_user_tables";
     database.until(&format!("20000 <= ({read})")).await;
@@ -142,7 +142,7 @@ async fn g12_a_window_that_was_corrected_holds_for_a_day() {
             .await
     };
 
-    // The process with the long one may still be there.
+    // The process with the long window may still be running.
     let (id, elsewhere) = ("b", corrected().await);
     assert_eq!(send(&elsewhere, github(id, "{}")).await.status, 200);
     assert!(prune(pool, days(30)).await.is_err());
@@ -165,7 +165,7 @@ async fn g12_a_window_that_was_corrected_holds_for_a_day() {
 async fn g12_of_an_endpoint_without_a_window_on_record_nothing_is_deleted() {
     let app = TestApp::github(write_effect).await;
     assert_eq!(app.send(github("a", "{}")).await.status, 200);
-    // The schema is made again while the process runs.
+    // The schema is dropped and created again while the process runs.
     app.database
         .run("drop schema idempotent_webhook cascade")
         .await;
@@ -202,7 +202,7 @@ async fn several_may_prune_at_once_under_any_isolation() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// A process registers its window again after an hour, with one delivery.
+/// After an hour, a process registers its window again with its next delivery.
 #[tokio::test]
 async fn g12_a_window_that_somebody_has_deleted_is_on_record_again_within_the_hour() {
     let app = TestApp::github(write_effect).await;
@@ -226,7 +226,7 @@ async fn g12_a_window_that_somebody_has_deleted_is_on_record_again_within_the_ho
     assert_eq!(on_record().await, 1);
 }
 
-/// An endpoint that is gone, whose provider cannot deliver again.
+/// The endpoint no longer exists, and its provider can no longer retry.
 #[tokio::test]
 async fn a_window_that_is_over_does_not_hold_up_pruning() {
     let database = Database::new().await;
@@ -243,7 +243,7 @@ async fn a_window_that_is_over_does_not_hold_up_pruning() {
     assert!(prune(&database.pool, days(2)).await.is_err());
 }
 
-/// Others that wait for it would wait for the transaction, too.
+/// If retention waited, everything that waits for retention would also wait for the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_delivery() {
     let app = TestApp::github(write_effect).await;
@@ -279,7 +279,7 @@ async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_d
     assert_rows!(database, claims: 3, effects: 1);
 }
 
-/// A row is of use to an operation that had begun before.
+/// Such a row is needed by an operation that started before the delivery came again.
 #[tokio::test]
 async fn g12_that_a_delivery_came_again_is_known_for_a_day() {
     let database = Database::new().await;
@@ -299,7 +299,7 @@ async fn g12_that_a_delivery_came_again_is_known_for_a_day() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The rows of one batch. The transaction holds one of them.
+/// The rows belong to one batch, and the transaction holds one of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_waits_for_a_moment_only_for_what_a_transaction_has_advanced_or_deleted() {
     let database = Database::new().await;

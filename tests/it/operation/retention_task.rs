@@ -1,4 +1,4 @@
-//! Retention that runs itself.
+//! The background task of retention.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::{Database, TestApp, assert_rows, github, secret, write_effec
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Deliveries of an endpoint, so many in each of the last 100 days.
+/// Inserts this many deliveries of an endpoint on each of the last 100 days.
 async fn fill(database: &Database, endpoint: &str, a_day: u32) {
     database
         .run(&format!(
@@ -24,7 +24,8 @@ fn retention(database: &Database, age: Duration) -> Retention {
     Retention::new(database.pool.clone(), age).every(Duration::from_millis(100))
 }
 
-/// Has rounds counted, in which a process takes its turn first. In a sequence, which keeps its value after a rollback.
+/// Counts the rounds: a process takes its turn at the start of each. The counter is a sequence, which keeps its value
+/// after a rollback.
 async fn count_rounds(database: &Database) {
     database
         .run(
@@ -41,7 +42,7 @@ async fn count_rounds(database: &Database) {
         .await;
 }
 
-/// Waits until the first round that was counted is over: another one has begun.
+/// Waits until the first counted round is over, which is when another one has started.
 async fn until_a_round_is_over(database: &Database) {
     database.until("2 <= (select last_value from rounds)").await;
 }

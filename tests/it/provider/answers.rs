@@ -1,4 +1,5 @@
-//! P7: the provider counts the answer as a success, and retries after the answer to a failure.
+//! P7: the provider counts the answer to a success as a success, and retries after the answer to a
+//! failure.
 
 use std::convert::Infallible;
 
@@ -20,7 +21,7 @@ use crate::support::{
     spawn_send, write_effect,
 };
 
-/// The response as it is, with its body.
+/// The complete response, with its body.
 async fn respond(app: &TestApp, delivery: &TestDelivery) -> Response<String> {
     let request: Request<Body> = delivery.request();
     let sent: Result<_, Infallible> = app.router.clone().oneshot(request).await;
@@ -29,7 +30,7 @@ async fn respond(app: &TestApp, delivery: &TestDelivery) -> Response<String> {
     Response::from_parts(head, String::from_utf8(body.into()).unwrap())
 }
 
-/// A handler that writes one effect and answers with the status in the body.
+/// A handler that writes one effect, and answers with the status that the body names.
 async fn as_told(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -53,7 +54,7 @@ fn telling(provider: &Provider, id: &str, status: u16) -> TestDelivery {
         .body(json!({"answer": status}).to_string())
 }
 
-/// For a provider whose id is not set, but made from the body.
+/// A delivery for a provider whose id is derived from the body instead of being set.
 fn untold(provider: &Provider, status: u16) -> TestDelivery {
     TestDelivery::new(provider).body(json!({"answer": status}).to_string())
 }
@@ -95,7 +96,7 @@ async fn zendesk_hears_of_each_failure_with_a_503_that_it_retries() {
         let after = response.headers()[RETRY_AFTER].to_str().unwrap();
         assert!((1..60).contains(&after.parse::<u32>().unwrap()), "{after}");
         assert_eq!(response.headers()["x-webhook-outcome"], "failed");
-        // The rest is the handler's.
+        // Everything else comes from the handler.
         assert_eq!(response.headers()["x-handler"], "here");
         assert_eq!(response.body(), "text");
         assert_rows!(app.database, claims: 0, effects: 0);
@@ -154,7 +155,7 @@ async fn a_retry_after_of_the_handler_is_left_as_it_is() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Postmark drops the event of a 4xx, and takes a 403 for the end.
+/// After a 4xx, Postmark drops the event, and after a 403, it stops for good.
 #[tokio::test]
 async fn postmark_never_hears_of_a_4xx() {
     let postmark = presets::postmark("user:password".parse::<BasicCredentials>().unwrap());
@@ -187,7 +188,7 @@ async fn each_success_has_the_status_that_the_provider_takes() {
         let app = TestApp::of(provider.clone(), as_told).await;
         let delivery = TestDelivery::new(&provider)
             .body(json!({"answer": 204, "eventId": "e", "event-data": {"id": "e"}}).to_string());
-        // The time is signed.
+        // The signing time is part of the signature.
         let delivery = delivery.at(std::time::SystemTime::now());
         for outcome in ["processed", "duplicate"] {
             let answered = app.send(delivery.request()).await;
@@ -198,7 +199,7 @@ async fn each_success_has_the_status_that_the_provider_takes() {
 }
 
 fn discord() -> Provider {
-    // The private key and the public one.
+    // The private key, followed by the public key.
     let pair = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\
                 03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8";
     presets::discord(PublicKey::new(pair).unwrap())
@@ -289,14 +290,14 @@ async fn intercoms_test_which_has_no_id_is_answered() {
         if has_null_id {
             body["id"] = Value::Null;
         }
-        // To the byte: the kit would fill in the id.
+        // The exact bytes matter: the test kit would fill in the id.
         let request = Request::post("/").body(body.to_string().into()).unwrap();
         let now = std::time::SystemTime::now();
         idempotent_webhook::testing::sign(&intercom, &secret(), request, now)
             .unwrap()
             .map(Body::from)
     };
-    // Of the webhook, and of one topic.
+    // Tests of the whole webhook, and of one topic.
     for topic in ["ping", "user.created"] {
         let sent = app.send(event(topic, true)).await;
         assert_eq!(sent, answer(200, "handshake", ""));
@@ -307,7 +308,8 @@ async fn intercoms_test_which_has_no_id_is_answered() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Wise uses that time instead of its own intervals: a few seconds would use up all retries.
+/// Wise uses the time from `Retry-After` instead of its own intervals, so a few seconds would use
+/// up all retries.
 #[cfg(feature = "rsa")]
 #[tokio::test]
 async fn wise_hears_of_each_failure_with_a_500_that_says_no_time() {
@@ -347,7 +349,7 @@ async fn circle_hears_of_each_success_with_a_200() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// By the specification, a 410 makes the sender give the endpoint up.
+/// According to the specification, a 410 makes the sender give up the endpoint.
 #[tokio::test]
 async fn a_sender_of_cloudevents_never_hears_that_the_endpoint_is_gone() {
     let cloudevents = presets::cloudevents(secret());

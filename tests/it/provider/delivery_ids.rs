@@ -1,5 +1,5 @@
-//! With each preset, two deliveries that are easily taken for one both run, and a retry, as the provider makes it, is a
-//! duplicate if that can be known.
+//! With each preset, two deliveries that are easily mistaken for each other both run. A retry, as the provider makes
+//! it, is a duplicate if the layer can recognize it as a retry.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
 
-/// Sends deliveries one after the other. `runs` says for each whether its handler should run.
+/// Sends deliveries one after the other. `runs` says for each of them whether its handler should run.
 async fn assert_runs<const N: usize>(provider: Provider, sent: [(&TestDelivery, bool); N]) {
     let app = TestApp::of(provider, write_effect).await;
     let mut effects = 0;
@@ -72,7 +72,7 @@ async fn woocommerces_product_that_is_deleted_again_runs_again() {
     let first = deleted(7, "d1");
     let sent = [
         (&first, RUNS),
-        // Within the same second.
+        // These deletions are within the same second.
         (&deleted(8, "d1"), RUNS),
         (&deleted(7, "d2"), RUNS),
         (&first, DUPLICATE),
@@ -105,7 +105,7 @@ async fn adyens_reports_of_one_name_are_those_of_their_account_and_time() {
             &item("REPORT_AVAILABLE", "Other", "2025-06-15T15:06:40+02:00", ""),
             RUNS,
         ),
-        // The same file, made again.
+        // The same report file, generated again.
         (
             &item("REPORT_AVAILABLE", "Shop", "2025-06-16T15:06:40+02:00", ""),
             RUNS,
@@ -120,7 +120,7 @@ async fn adyens_reports_of_one_name_are_those_of_their_account_and_time() {
             DUPLICATE,
         ),
         (&payment, RUNS),
-        // The time of a payment is not signed, and does not count.
+        // The time of a payment is not signed, so it is no part of the id.
         (
             &item("AUTHORISATION", "Shop", "2025-06-16T15:06:40+02:00", ""),
             DUPLICATE,
@@ -355,7 +355,7 @@ async fn slacks_rate_limits_which_have_no_event_are_told_apart_by_their_minute()
             "type": "app_rate_limited", "api_app_id": "A1", "team_id": "T1",
             "minute_rate_limited": minute,
         });
-        // The kit would fill in the id of an event.
+        // The test kit would fill in an event id.
         let request = Request::post("/").body(body.to_string().into()).unwrap();
         let signed = testing::sign(&slack, &secret(), request, ago(0)).unwrap();
         signed.map(Body::from)
@@ -412,7 +412,7 @@ async fn documensos_retry_is_a_duplicate_where_it_has_an_id() {
         if let Some(id) = id {
             body["deliveryId"] = id.into();
         }
-        // To the byte: the kit would fill in the id.
+        // The exact bytes matter: the test kit would fill in the id.
         let request = Request::post("/").body(body.to_string().into()).unwrap();
         let signed = testing::sign(&documenso, &secret(), request, ago(0)).unwrap();
         signed.map(Body::from)
@@ -424,7 +424,7 @@ async fn documensos_retry_is_a_duplicate_where_it_has_an_id() {
         (Some("d2"), "t2", "processed"),
         (None, "t1", "processed"),
         (None, "t1", "duplicate"),
-        // The next attempt of a release that sends none.
+        // The next attempt of a release that sends no id.
         (None, "t2", "processed"),
     ] {
         let answered = app.send(attempt(id, time)).await;
@@ -437,7 +437,7 @@ async fn documensos_retry_is_a_duplicate_where_it_has_an_id() {
 async fn notifications_of_terraform_with_one_body_are_one_where_they_have_an_id() {
     let terraform = presets::terraform_cloud(secret());
     let notification = |body: &Value| {
-        // To the byte: the kit would fill in an id.
+        // The exact bytes matter: the test kit would fill in an id.
         let request = Request::post("/").body(body.to_string().into()).unwrap();
         let signed = testing::sign(&terraform, &secret(), request, ago(0)).unwrap();
         signed.map(Body::from)
@@ -490,7 +490,7 @@ async fn fronts_event_without_an_id_is_not_lost() {
     let front = presets::front(secret());
     let event = |kind: &str, payload: Value| {
         let body = json!({"type": kind, "payload": payload});
-        // The kit would fill in the id.
+        // The test kit would fill in the id.
         let request = Request::post("/").body(body.to_string().into()).unwrap();
         let signed = testing::sign(&front, &secret(), request, ago(0)).unwrap();
         signed.map(Body::from)

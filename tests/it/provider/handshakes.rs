@@ -1,4 +1,4 @@
-//! Handshakes: answered by the layer after verification, without a claim.
+//! Handshakes, which the layer answers after verification, without a claim.
 
 use axum::body::Body;
 use axum::http::{Request, header::CONTENT_TYPE};

@@ -1,4 +1,4 @@
-//! Providers, through the layer: what they sign, how they identify deliveries, and how they take an answer.
+//! Providers, tested through the layer: what they sign, how they identify deliveries, and how they take an answer.
 
 mod answers;
 mod delivery_ids;

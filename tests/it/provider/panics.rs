@@ -1,4 +1,5 @@
-//! Code of the application that panics before the handler: in each place where it is called, and in both layers.
+//! The application's code panics before the handler runs, in each place where it is called, and in both kinds of
+//! layers.
 
 use std::future::{Ready, ready};
 
@@ -34,7 +35,7 @@ struct Panics {
 
 impl SignatureScheme for Panics {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        // It is asked about an empty one when the layer is built.
+        // When the layer is built, this is called with an empty head.
         match self.in_the_head && !head.headers.is_empty() {
             true => panics(),
             false => Ok(()),
@@ -61,7 +62,7 @@ fn exchanging() -> Provider {
         .signed_handshake(|_| Some(Handshake::empty("hello").with_secret(secret())))
 }
 
-/// Each place, by its name.
+/// Providers with a panic in each place, by the name of the place.
 fn providers() -> Vec<(&'static str, Provider)> {
     type Found = Ready<Result<Option<Secret>, Failed>>;
     let tenant = |_: &Parts| Some("acme".to_owned());
@@ -108,11 +109,11 @@ fn providers() -> Vec<(&'static str, Provider)> {
     ]
 }
 
-/// It is answered, logged and counted as a lookup that failed.
+/// Asserts that the panic is answered, logged and counted like a failed lookup of secrets.
 async fn fails_and_is_told(place: &str, app: Router) {
     let recorder = PrometheusBuilder::new().build_recorder();
     let exporter = recorder.handle();
-    // Of this thread, which is all that the test's runtime has.
+    // The recorder is set for this thread, which is the only thread of the test's runtime.
     let _guard = metrics::set_default_local_recorder(&recorder);
     let log = logged(async {
         let request: axum::http::Request<Body> = github("a", "{}");

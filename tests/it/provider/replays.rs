@@ -1,4 +1,4 @@
-//! P6: a tolerance never refuses a provider's own retry, and the delivery id protects against a replay.
+//! P6: the tolerance never refuses a provider's own retry, and the delivery id protects against replays.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A delivery that was captured when its provider had signed it.
+/// A delivery that was captured when its provider signed it.
 fn captured(provider: &Provider, id: &str, age: Duration) -> TestDelivery {
     TestDelivery::new(provider)
         .id(id)
@@ -35,7 +35,7 @@ async fn a_captured_request_is_a_duplicate_while_it_is_remembered_and_then_too_o
                  set received_at = now() - interval '{days} days' where delivery_id = '{id}'"
             )
         };
-        // Each was processed when it was signed, and two days pass for one of them.
+        // Each delivery was processed when it was signed. For one of them, two more days pass.
         app.database.run(&days_ago("recent", window - DAY)).await;
         app.database.run(&days_ago("old", window + DAY)).await;
         let old = captured(&provider, "old", window + DAY);

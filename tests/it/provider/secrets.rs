@@ -1,4 +1,4 @@
-//! Y5: which of several secrets has verified.
+//! Y5: which of several secrets has verified a request.
 
 use axum::Router;
 use axum::http::request::Parts;
@@ -28,7 +28,7 @@ async fn deliver(router: &Router, path: &str, secret: &str, id: &str, event_type
     send(router, delivery.request()).await.outcome
 }
 
-/// By the places of secrets.
+/// The counts by the position of the secret.
 fn counted(exporter: &PrometheusHandle) -> Vec<(String, u64)> {
     let series = "idempotent_webhook_verified_by_secret_total{endpoint=\"test\",provider=\"github\",secret=\"";
     let rendered = exporter.render();
@@ -80,7 +80,7 @@ async fn y5_an_older_secret_is_counted_by_its_place_and_told_once_a_day() {
             ("the new one", "a", "push", "processed"),
             ("the old one", "b", "push", "processed"),
             ("the old one", "b", "push", "duplicate"),
-            // It is authentic, too.
+            // An ignored event is authentic as well.
             ("the oldest one", "c", "star", "ignored"),
             ("another one", "d", "push", "rejected"),
         ] {
@@ -140,7 +140,7 @@ async fn y5_each_tenant_with_an_older_secret_is_told_and_no_label_has_its_name()
         let new = Secret::new(format!("{tenant}, new"))?;
         Ok(Some(match &*tenant {
             "initech" => Secrets::new(new),
-            // More than are distinguished.
+            // More secrets than the metric distinguishes.
             "hooli" => (0..20).fold(Secrets::new(new), |secrets, number| {
                 secrets.and(is(&format!("hooli, {number}")))
             }),

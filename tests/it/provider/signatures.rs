@@ -1,4 +1,4 @@
-//! Each preset through the layer, and the rotation of secrets.
+//! Each preset, tested through the layer, and the rotation of secrets.
 
 use std::time::{Duration, SystemTime};
 
@@ -132,7 +132,7 @@ fn verification_is_pure() {
     ));
 }
 
-/// The worked example of Slack's documentation on verifying requests.
+/// The example from Slack's documentation on verifying requests.
 #[test]
 fn a_scheme_with_signed_content_is_a_few_lines_of_data() {
     let scheme = Hmac::hex(HeaderName::from_static("x-slack-signature"))
@@ -168,14 +168,14 @@ fn a_scheme_with_signed_content_is_a_few_lines_of_data() {
     let verified = verify(at(1_531_420_618)).unwrap();
     let verified = verified.delivery().unwrap();
     assert_eq!(verified.signed_at(), Some(at(1_531_420_618)));
-    // A custom provider's tolerance is five minutes to both sides.
+    // The default tolerance of a custom provider is five minutes in both directions.
     assert!(verify(at(1_531_420_618 + 300)).is_ok());
     for wrong in [1_531_420_618 + 301, 1_531_420_618 - 301] {
         assert!(verify(at(wrong)).is_err());
     }
 }
 
-/// `id.timestamp.body` in base64, several signatures in one header.
+/// The signed content is `id.timestamp.body`, in base64. One header can have several signatures.
 #[test]
 fn a_scheme_may_sign_the_id_as_well() {
     let scheme = Hmac::base64(HeaderName::from_static("webhook-signature"))
@@ -235,7 +235,8 @@ fn nothing_prints_a_secret() {
     }
 }
 
-/// `msg.1700000000` at time T would be signed as `msg` at time 1700000000 is.
+/// The id `msg.1700000000` with time T and the id `msg` with time 1700000000 could have the same
+/// signed content.
 #[tokio::test]
 async fn g1_an_id_of_standard_webhooks_with_a_full_stop_is_refused() {
     let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

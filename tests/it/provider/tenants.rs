@@ -22,7 +22,7 @@ use crate::support::{
     soon,
 };
 
-/// The tenants and their secrets, and which of them were looked up.
+/// The tenants and their secrets, and the tenants that were looked up.
 #[derive(Clone, Default)]
 struct Tenants {
     secrets: Arc<Mutex<HashMap<String, String>>>,
@@ -132,7 +132,7 @@ fn requests_of(rendered: &str, tenant: &str, result: &str) -> Option<u64> {
 async fn g13_a_tenant_whose_secret_is_wrong_is_named_once_its_lookup_has_found_it() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let exporter = recorder.handle();
-    // Of this thread, which is all that the test's runtime has.
+    // The recorder is set for this thread, which is the only thread of the test's runtime.
     let _guard = metrics::set_default_local_recorder(&recorder);
     let database = Database::new().await;
     let tenants = Tenants::default();
@@ -153,21 +153,21 @@ async fn g13_a_tenant_whose_secret_is_wrong_is_named_once_its_lookup_has_found_i
     let by_acme = request("acme", "acme's secret", "a");
     assert_eq!(send(&router, by_acme).await.outcome, "processed");
     let rendered = exporter.render();
-    assert!(!rendered.contains("acme"), "it counts none: {rendered}");
+    assert!(!rendered.contains("acme"), "nothing is counted: {rendered}");
     for _ in 0..2 {
         let log = rejected("globex").await;
         for part in ["WARN", r#"tenant="globex""#, r#"route="/hooks/{tenant}""#] {
             assert!(log.contains(part), "{part}: {log}");
         }
     }
-    // A name that the sender has made up is nowhere.
+    // A tenant name that the sender has invented appears nowhere.
     let log = rejected("made-up").await;
     assert!(log.contains(r#"route="/hooks/{tenant}""#), "{log}");
     assert!(!log.contains("made-up"), "{log}");
     let right = request("globex", "globex's secret", "b");
     assert_eq!(send(&router, right).await.outcome, "processed");
 
-    // Its secret is right.
+    // The secret is right, but the id is missing.
     let mut without_id = request("globex", "globex's secret", "c");
     without_id.headers_mut().remove("x-github-delivery");
     assert_eq!(send(&router, without_id).await.status, 400);
@@ -221,7 +221,7 @@ async fn g14_tenants_are_counted_by_name_up_to_a_hundred() {
 async fn tenants_have_values_of_the_presets_own_type() {
     let database = Database::new().await;
     let in_path = |head: &Parts| Some(head.uri.path().strip_prefix("/hooks/")?.to_owned());
-    // As a text of a database, and as values.
+    // Secrets as the text of a database column, and as values of their own type.
     let texts = TenantSecrets::new(in_path, async |name: String| {
         Ok(Some(format!("{name}:a secret").parse::<LiveKitKey>()?))
     });
@@ -282,7 +282,7 @@ async fn g2_a_name_that_no_key_can_hold_is_nobodys() {
 #[tokio::test]
 async fn a_lookup_that_fails_or_hangs_is_a_503() {
     let database = Database::new().await;
-    // It waits for secrets as long as for Postgres.
+    // The lookup of secrets has the same time limit as Postgres.
     let impatient = |layer: IdempotentWebhook| layer.database_timeout(Duration::from_millis(500));
     let router = router_with(&database, Tenants::default().secrets(), impatient);
     for tenant in ["broken", "hanging"] {
@@ -335,7 +335,7 @@ async fn made_up_tenants_do_not_push_real_ones_out_of_the_cache() {
     let looked_up = tenants.looked_up();
     assert_eq!(looked_up.iter().filter(|name| *name == "acme").count(), 1);
 
-    // A tenant that is new is known at once.
+    // A new tenant is found at once.
     tenants.set("made-up-0", "secret");
     assert_eq!(send("made-up-0", "c").await, 200);
 }
@@ -366,7 +366,7 @@ async fn the_tenant_is_part_of_the_key_if_asked_for() {
     }
 }
 
-/// Nobody signs the name of the tenant. One that is looked up whatever its case is one tenant.
+/// The name of the tenant is not signed. If its lookup ignores case, all spellings are one tenant.
 #[tokio::test]
 async fn a_captured_request_under_another_spelling_of_the_tenant_is_a_duplicate() {
     let database = Database::new().await;

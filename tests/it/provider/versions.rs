@@ -1,4 +1,4 @@
-//! Y3: a payload of another version than the handler is written for is reported, and never refused.
+//! Y3: a payload in another version than the handler expects is reported, and never refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +61,7 @@ async fn y3_another_version_is_handled_and_told() {
     let logged = logged(async {
         for (id, event_type, version, outcome) in [
             ("a", "invoice.paid", "\"2025-09-30.clover\"", "processed"),
-            // The version of thin events.
+            // The version that thin events have.
             ("b", "invoice.paid", "null", "processed"),
             ("c", "invoice.paid", "{}", "processed"),
             ("d", "invoice.paid", "\"2026-01-28.dahlia\"", "processed"),
@@ -102,7 +102,7 @@ async fn y3_another_version_is_handled_and_told() {
     );
 }
 
-/// Nobody signs Shopify's header.
+/// Shopify's version header is not signed.
 #[tokio::test]
 async fn y3_versions_in_an_unsigned_header_are_bounded_and_marked() {
     let database = Database::new().await;
@@ -139,7 +139,7 @@ async fn y3_versions_in_an_unsigned_header_are_bounded_and_marked() {
     assert_rows!(database, claims: 31, effects: 31);
 }
 
-/// Two processes, and a third one that expects the new version.
+/// Two processes, and later a third one that expects the new version.
 #[tokio::test(flavor = "multi_thread")]
 async fn y3_the_problem_is_told_once_and_is_over_when_the_version_is_expected() {
     let database = Database::new().await;
@@ -157,7 +157,7 @@ async fn y3_the_problem_is_told_once_and_is_over_when_the_version_is_expected() 
         let layer = IdempotentWebhook::new(pool, "test", provider).keep(Keep::failed(&recovery));
         (recovery, router(&layer), layer)
     };
-    // Each looks once.
+    // Each process looks for problems once.
     let look = async |recovery: Recovery, router: &Router| {
         database
             .run("update idempotent_webhook.kept_endpoints set served_at = null")
@@ -284,7 +284,7 @@ fn y3_a_provider_without_a_version_can_expect_none() {
     let _ = presets::github(secret()).expect_version("2022-11-28");
 }
 
-/// A custom provider says where it is.
+/// A custom provider declares where its version is.
 #[tokio::test]
 async fn y3_a_provider_without_a_preset_has_its_version_where_it_is_said() {
     let provider = Provider::custom("acme")
@@ -305,7 +305,7 @@ async fn y3_a_provider_without_a_preset_has_its_version_where_it_is_said() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// Each body has the members of the provider's own documents.
+/// Each body has the fields from the provider's own documentation.
 #[tokio::test]
 async fn y3_presets_read_the_version_that_their_provider_documents() {
     let database = Database::new().await;

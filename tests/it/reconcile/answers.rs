@@ -1,4 +1,4 @@
-//! Answers of an API that differ from its documentation, or are not the API's.
+//! Answers of an API that differ from its documentation, or that come from somewhere else.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,8 @@ fn at(address: SocketAddr) -> Http {
     Http::new().base(format!("http://{address}"))
 }
 
-/// An API that answers with these, one after the other, and the requests that it gets.
+/// Starts an API that gives these answers one after the other. Returns its address and the requests
+/// that it gets.
 async fn answers(
     answers: impl IntoIterator<Item = Value>,
 ) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
@@ -55,7 +56,7 @@ fn layer(pool: &PgPool, recovery: &Recovery, provider: Provider) -> IdempotentWe
     IdempotentWebhook::new(pool.clone(), "test", provider).keep(Keep::failed(recovery))
 }
 
-/// A round of a list of its own.
+/// Runs one round with a list of its own.
 async fn round(database: &Database, provider: Provider, source: impl EventSource) -> String {
     let recovery = recovery(&database.pool);
     let reconcile = Reconcile::new(&layer(&database.pool, &recovery, provider), source, "/");
@@ -87,7 +88,7 @@ fn paddle_page(data: &[Value], has_more: bool) -> Value {
     json!({ "data": data, "meta": { "pagination": { "has_more": has_more } } })
 }
 
-/// It was taken for the end of the list.
+/// Such a page used to be taken for the end of the list.
 #[tokio::test]
 async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     let unreadable = json!({ "created": "yesterday" });
@@ -108,7 +109,7 @@ async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     }
 }
 
-/// The same page would be asked for again and again.
+/// Otherwise the same page would be requested again and again.
 #[tokio::test]
 async fn n4_a_list_that_gives_nothing_to_go_on_behind_is_read_from_its_first_page() {
     let database = Database::new().await;
@@ -133,7 +134,7 @@ async fn n4_a_list_that_gives_nothing_to_go_on_behind_is_read_from_its_first_pag
     assert_eq!(goes_on, [false, true, false]);
 }
 
-/// If the list gives a cursor, it says itself that there is more after an empty page.
+/// If the list gives a cursor with an empty page, it says that there are more pages.
 #[tokio::test]
 async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
     let database = Database::new().await;
@@ -151,7 +152,7 @@ async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
     assert_eq!(round, "1 missed, 1 unusable");
 }
 
-/// The page failed, and so did each round.
+/// One such item used to make the page fail, and with it every round.
 #[tokio::test]
 async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
     let unreadable = json!({ "created": "yesterday" });
@@ -184,7 +185,7 @@ async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
     assert!(requests.lock().unwrap()[1].contains("after=ntf_1"));
 }
 
-/// Events that another host lists were run as authentic.
+/// Events from another host's list used to be run as authentic.
 #[tokio::test]
 async fn n3_a_redirect_to_another_origin_is_not_followed() {
     let database = Database::new().await;
@@ -202,7 +203,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
     assert!(own.contains("was answered with 307"), "{own}");
     assert!(requests.lock().unwrap().is_empty());
 
-    // A client that follows it gets nothing run.
+    // Even if the client follows the redirect, no event runs.
     let client = reqwest::Client::new();
     let given = events().http(http.client(client));
     let given = round(&database, presets::stripe(secret()), given).await;
@@ -214,7 +215,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
         .until("not exists (select from idempotent_webhook.kept_deliveries)")
         .await;
 
-    // As GitHub's after a rename.
+    // GitHub redirects like this after a rename.
     let page = stripe_page(&[stripe_event("evt_1")], false);
     let router = Router::new()
         .route(
@@ -227,7 +228,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
     assert_eq!(renamed, "1 missed, 0 unusable");
 }
 
-/// It was quoted with escapes of escapes.
+/// The answer used to be quoted with its escapes escaped again.
 #[tokio::test]
 async fn n4_the_answer_of_an_api_is_shown_as_it_is() {
     let database = Database::new().await;
@@ -245,7 +246,7 @@ async fn n4_the_answer_of_an_api_is_shown_as_it_is() {
     );
 }
 
-/// Each of two accounts took the other one's position for its own.
+/// Each of the two accounts used to continue from the position of the other.
 #[tokio::test]
 async fn n1_two_accounts_of_one_route_have_a_position_each() {
     let database = Database::new().await;
@@ -291,11 +292,12 @@ async fn n1_two_accounts_of_one_route_have_a_position_each() {
     for task in tasks {
         task.stop().await;
     }
-    // They are free again.
+    // The names can be used again.
     assert!(Reconcile::new(&process.layer, List::empty(), "/").is_ok());
 }
 
-/// Each of them would be asked for in each round, since an ignored event leaves no record.
+/// Otherwise, each of these deliveries would be requested in each round, because an ignored event
+/// leaves no record.
 #[tokio::test]
 async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
     let database = Database::new().await;
@@ -317,7 +319,7 @@ async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
     let deliveries = GitHubDeliveries::repository(key(), "a/b", 1).http(at(address));
     let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
     let reconcile = reconcile.grace(Duration::ZERO).since(std::time::UNIX_EPOCH);
-    // The table comes after it, and is still known.
+    // The table is made after the reconciliation, which still uses it.
     let events = Events::new()
         .on("pull_request.opened", super::handle)
         .on("push", super::handle)

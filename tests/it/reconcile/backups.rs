@@ -1,4 +1,5 @@
-//! What was acknowledged after a backup: after the restore, the provider's list brings it back.
+//! Deliveries that were acknowledged after a backup: after the restore, the provider's list brings
+//! them back.
 
 use std::time::Duration;
 

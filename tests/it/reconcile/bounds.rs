@@ -1,4 +1,4 @@
-//! Which events a round looks at.
+//! Which events a round considers.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use idempotent_webhook::Reconcile;
 use super::{DAY, List, MINUTE, Process, missed, spawn_until};
 use crate::support::{Database, now, send, soon, stripe, stripe_event};
 
-/// Another system may have processed earlier events.
+/// Earlier events may have been processed by another system.
 #[tokio::test]
 async fn n2_events_before_the_first_recorded_delivery_are_left_alone() {
     let database = Database::new().await;
@@ -17,7 +17,7 @@ async fn n2_events_before_the_first_recorded_delivery_are_left_alone() {
         let reconcile = Reconcile::new(&process.layer, list.clone(), "/");
         reconcile.unwrap().grace(Duration::ZERO)
     };
-    // Nothing is recorded yet, so nothing counts.
+    // Nothing has been recorded yet, so no event counts as missed.
     assert_eq!(reconcile().dry_run().await.unwrap().len(), 0);
 
     send(&process.router, stripe(stripe_event("evt_0"), now())).await;
@@ -26,13 +26,13 @@ async fn n2_events_before_the_first_recorded_delivery_are_left_alone() {
         .await;
     assert_eq!(missed(&reconcile()).await.unwrap(), 1);
 
-    // That stays known once the first delivery is deleted.
+    // The time of the first delivery stays known after that delivery is deleted.
     database
         .run("delete from idempotent_webhook.deliveries")
         .await;
     list.add("evt_3", 9 * MINUTE);
     assert_eq!(missed(&reconcile()).await.unwrap(), 1);
-    // And can be set.
+    // The start can also be set.
     let since = SystemTime::now() - DAY;
     assert_eq!(missed(&reconcile().since(since)).await.unwrap(), 1);
 }
@@ -82,7 +82,7 @@ async fn n2_what_may_have_been_pruned_and_what_is_under_way_is_left_alone() {
     assert_eq!(reconcile().look_back(DAY).dry_run().await.unwrap().len(), 1);
 }
 
-/// A round looks at events since the one before, with the grace time once more.
+/// A round looks at events since the previous round, and overlaps it by the grace time.
 #[tokio::test]
 async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
     let database = Database::new().await;
@@ -112,11 +112,11 @@ async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
             )",
         )
         .await;
-    // All of it, on request.
+    // A round on request looks at the whole time.
     assert_eq!(missed(&reconcile()).await.unwrap(), 1);
 }
 
-/// A list that has times in whole seconds dates an event before the end of the round that could not see it.
+/// If a list has times in whole seconds, an event can be dated before the end of a round that could not see it yet.
 #[tokio::test]
 async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
     let database = Database::new().await;
@@ -136,7 +136,7 @@ async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
     soon(task.stop()).await;
 }
 
-/// A round that goes on may be older than the deliveries that retention has left, and than a later `since`.
+/// A round that continues may start earlier than the oldest delivery that retention has left, or than a later `since`.
 #[tokio::test]
 async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longer_counts() {
     let database = Database::new().await;
@@ -199,7 +199,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     assert_eq!(unset.dry_run().await.unwrap().len(), 0);
     drop(unset);
 
-    // The hour before is still to be looked at.
+    // The task has not looked at the last hour yet.
     database
         .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
@@ -210,7 +210,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     )
     .await;
 
-    // Nor is it after days without a round.
+    // Days without a round do not change this.
     list.add("evt_3", 2 * DAY);
     database
         .run(
@@ -233,7 +233,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     .await;
 }
 
-/// The records of one list say nothing about another one.
+/// The records of one list say nothing about another list.
 #[tokio::test]
 async fn n2_a_further_list_of_an_endpoint_begins_with_its_first_round() {
     let database = Database::new().await;
@@ -274,7 +274,7 @@ async fn n2_retention_forgets_what_was_discarded_with_the_deliveries() {
         .await;
 }
 
-/// A pass may take hours: rows that it deletes at its end are younger than those that it could delete when it began.
+/// A pass may take hours. At its end, it deletes rows that were too young when it started.
 #[tokio::test]
 async fn n2_retention_remembers_with_each_batch_up_to_when_deliveries_may_be_deleted() {
     let database = Database::new().await;
@@ -285,7 +285,7 @@ async fn n2_retention_remembers_with_each_batch_up_to_when_deliveries_may_be_del
              values ('test', 'old', now() - interval '9 days');
              create function check_remembered() returns trigger language plpgsql as $$
              begin
-                 -- The time of this transaction.
+                 -- Here `now()` is the time of the transaction that deletes.
                  if (select before from idempotent_webhook.pruned) < now() - interval '7 days' then
                      raise 'it is not remembered';
                  end if;

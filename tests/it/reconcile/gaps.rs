@@ -1,4 +1,4 @@
-//! No round moves past a time that nothing has looked at, unless it says so.
+//! No round moves past a time that has not been looked at, unless it reports the gap.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use super::{DAY, List, MINUTE, OtherProcess, Process, missed, spawn_until};
 use crate::support::{Database, logged, now, recovery, secret, send, soon, stripe, stripe_event};
 
-/// The list at a path, whose last round was so long ago.
+/// The list at a path, whose last round was this long ago.
 async fn reconciled(database: &Database, path: &str, ago: &str) {
     database
         .run(&format!(
@@ -34,7 +34,7 @@ fn is_kept(ids: &[&str]) -> String {
     )
 }
 
-/// How the dashboard says that the endpoint is.
+/// The endpoint's state according to the dashboard.
 async fn state(database: &Database) -> String {
     let dashboard = Dashboard::new(database.pool.clone()).authorize(|_| Access::read());
     let request = Request::get("/api/overview").body(Body::empty()).unwrap();
@@ -47,12 +47,12 @@ async fn state(database: &Database) -> String {
         .to_owned()
 }
 
-/// A gap was one line of the log, and then all was fine.
+/// A gap used to be one line in the log, and from then on the state was `fine`.
 #[tokio::test]
 async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let exporter = recorder.handle();
-    // Of this thread, which is all that the test's runtime has.
+    // The recorder is set for this thread, which is the only thread of the test's runtime.
     let _guard = metrics::set_default_local_recorder(&recorder);
     let failures = |rendered: &str| -> u64 {
         let series = "idempotent_webhook_reconciliation_failures_total{endpoint=\"test\",provider=\"stripe\"} ";
@@ -79,7 +79,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     let round = async |condition: &str, failed: u64| {
         let task = process.reconcile(&list).spawn();
         database.until(condition).await;
-        // It is counted after its commit.
+        // The failure is counted after the commit of the round.
         soon(async {
             while failures(&exporter.render()) < failed {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -95,7 +95,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     assert_eq!(failures(&exporter.render()), 1);
     assert_eq!(state(&database).await, "not reconciled");
 
-    // Later rounds say so, too.
+    // Later rounds also report the gap.
     database
         .run(
             "update idempotent_webhook.turns set next_at = now() where task = 'reconciliation';
@@ -111,7 +111,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     database.until(rounds).await;
     assert_eq!(failures(&exporter.render()), 2);
 
-    // One on request that looks at a part of it does not end it, and one that looks at all of it does.
+    // A round on request that looks at a part of the gap does not end it. A round that looks at all of it does.
     assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 0);
     database.until(rounds).await;
     let all = process.reconcile(&list).look_back(30 * DAY);
@@ -129,7 +129,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     assert_eq!(state(&database).await, "fine");
 }
 
-/// GitHub lists the deliveries of 3 days, so nothing finds older ones with the default look-back.
+/// GitHub lists the deliveries of 3 days, so with the default look-back, nothing finds older ones.
 #[tokio::test]
 async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
     let (api, address) = Api::start("github").await;
@@ -137,7 +137,7 @@ async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
         number: 1,
         time: now() - 100,
     });
-    // A new round, and one that has failed since.
+    // A new round, and a round that has failed in the meantime.
     for row in [
         "update idempotent_webhook.reconciliations set source = 'github'",
         "update idempotent_webhook.reconciliations
@@ -168,7 +168,8 @@ async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
     }
 }
 
-/// The list cannot be read at first, and goes back for three days only. Nobody has promised to look at what was before.
+/// At first, the list cannot be read, and it goes back only three days. Earlier events were never covered, so they are
+/// no gap.
 #[tokio::test]
 async fn n2_a_first_round_that_goes_on_later_leaves_no_gap() {
     let (api, address) = Api::start("github").await;
@@ -215,8 +216,8 @@ async fn n2_a_first_round_that_goes_on_later_leaves_no_gap() {
     }
 }
 
-/// The age of `Retention` was taken for the age of the deliveries, which stay for as long as their provider may send
-/// them again.
+/// Rounds used to stop at the age of `Retention`, although deliveries stay for as long as their provider may send them
+/// again.
 #[tokio::test]
 async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
     let database = Database::new().await;
@@ -250,7 +251,7 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
         )
         .await;
 
-    // An outage of ten days.
+    // The process was down for ten days.
     reconciled(&database, "/", "10 days").await;
     let process = Process::new(database.pool.clone());
     let list = List::of([("evt_1", 9 * DAY), ("evt_2", MINUTE)]);
@@ -261,7 +262,7 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
         .await;
 }
 
-/// Events that are too old to be judged were left out without a word.
+/// Events too old to be judged used to be left out silently.
 #[tokio::test]
 async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     let database = Database::new().await;
@@ -278,7 +279,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
              values ('test', now() - interval '2 days')",
         )
         .await;
-    // A new round, and one that was broken off before retention came.
+    // A new round, and a round that was interrupted before retention deleted the deliveries.
     for row in [
         "update idempotent_webhook.reconciliations set reconciled_until = now() - interval '5 days'",
         "update idempotent_webhook.reconciliations
@@ -298,7 +299,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
             .await;
     }
 
-    // Deliveries that are deleted during a round are reported one by one.
+    // If deliveries are deleted during a round, their events are reported one by one.
     let list = List::of([("evt_3", MINUTE), ("evt_4", MINUTE), ("evt_5", DAY)]);
     reconciled(&database, "/", "26 hours").await;
     list.hang_after(Some(1));
@@ -326,14 +327,14 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
         &database,
         "exists (
             select from idempotent_webhook.reconciliations
-            where failure = 'evt_5: it may have been processed, and deleted since'
+            where failure = 'evt_5: it may have been processed, and its record deleted since'
         )",
     )
     .await;
     database.until(&is_kept(&["evt_3", "evt_4"])).await;
 }
 
-/// The task went on with the times of a round on request, and left out earlier events.
+/// The task used to continue with the time range of the killed round on request, and to leave out earlier events.
 #[tokio::test]
 async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
     let database = Database::new().await;
@@ -369,7 +370,7 @@ async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
         .await;
 }
 
-/// Nor does it lose its own round by one on request.
+/// A round on request does not make the task lose its own round either.
 #[tokio::test]
 async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
     let database = Database::new().await;
@@ -395,7 +396,7 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
         .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     list.asked();
-    // It began with a longer look-back.
+    // The round started with a longer look-back.
     spawn_until(
         process.reconcile(&list).look_back(DAY),
         &database,
@@ -405,7 +406,7 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
     assert_eq!(list.asked(), [Some("2".to_owned())]);
 }
 
-/// After a deploy with another path, a list began again at that moment.
+/// After a deploy with another path, a list used to start again at the time of the deploy.
 #[tokio::test]
 async fn n2_a_list_at_another_path_goes_on_where_it_was() {
     let database = Database::new().await;
@@ -417,7 +418,7 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
         let reconcile = Reconcile::new(&process.layer, list.clone(), path).unwrap();
         reconcile.grace(Duration::ZERO)
     };
-    // Also if the first one is on request.
+    // This holds even if the first round is on request.
     let on_request = moved("/now").look_back(60 * MINUTE);
     assert_eq!(missed(&on_request).await.unwrap(), 1);
     drop(on_request);
@@ -437,7 +438,7 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
     }
 }
 
-/// A deploy that was rolled back: the row of the old path is the older one.
+/// A deploy was rolled back, so the row of the current path is the older one.
 #[tokio::test]
 async fn n2_a_list_that_is_back_at_a_path_goes_on_where_it_was_at_the_other() {
     let database = Database::new().await;
@@ -458,7 +459,7 @@ async fn n2_a_list_that_is_back_at_a_path_goes_on_where_it_was_at_the_other() {
     database.until(&is_kept(&["evt_1"])).await;
 }
 
-/// Neither hides the other.
+/// Neither of the two reports hides the other.
 #[tokio::test]
 async fn n4_a_gap_and_what_a_round_has_left_out_are_told_together() {
     let database = Database::new().await;

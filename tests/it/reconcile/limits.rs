@@ -32,7 +32,7 @@ async fn n3_a_key_that_the_list_cannot_give_is_refused_when_it_is_built() {
     let by_header = refused(&recovery, acme(Source::header(id.clone())));
     assert_eq!(
         by_header,
-        "it cannot be reconciled: the delivery id is header x-id, and the list does not give the header x-id"
+        "the list cannot be reconciled: the delivery id is header x-id, and the list does not give the header x-id"
     );
     for source in [
         Source::body_digest(),
@@ -43,7 +43,7 @@ async fn n3_a_key_that_the_list_cannot_give_is_refused_when_it_is_built() {
     ] {
         let text = refused(&recovery, acme(source.clone()));
         assert!(
-            text.starts_with("it cannot be reconciled"),
+            text.starts_with("the list cannot be reconciled"),
             "{source}: {text}"
         );
     }
@@ -122,7 +122,7 @@ async fn n2_the_quota_is_kept_to_and_the_rest_follows_once_there_is_room() {
         )
         .await;
     let list = List::of([("evt_1", MINUTE)]);
-    // The first one has it counted.
+    // The first round starts the count for the quota.
     assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 1);
     for n in 2..100 {
         list.add(&format!("evt_{n}"), MINUTE);
@@ -133,7 +133,7 @@ async fn n2_the_quota_is_kept_to_and_the_rest_follows_once_there_is_room() {
                 break;
             }
         }
-        assert!(n < 99, "the quota is not kept to");
+        assert!(n < 99, "the quota is not enforced");
     }
     database
         .run("delete from idempotent_webhook.kept_deliveries where state = 'dead'")

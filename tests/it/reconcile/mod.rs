@@ -32,7 +32,7 @@ use crate::support::{Database, insert_effect, recovery, secret, soon, stripe_eve
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A provider's list of events, newest first, in pages. Clones are the same list.
+/// A provider's list of events in pages, newest first. Clones are the same list.
 #[derive(Clone)]
 struct List(Arc<Mutex<Inner>>, &'static str);
 
@@ -40,15 +40,15 @@ struct List(Arc<Mutex<Inner>>, &'static str);
 struct Inner {
     events: Vec<ListedEvent>,
     page: usize,
-    /// Its answers instead of the next pages.
+    /// Answers that the list gives instead of the next pages.
     failures: VecDeque<Option<SourceError>>,
-    /// The cursors of its requests.
+    /// The cursors of the requests.
     asked: Vec<Option<String>>,
     /// The types of the last query.
     types: Option<Vec<String>>,
-    /// The cursors that its pages give in turn, without an end.
+    /// The cursors that the pages give in turn, endlessly.
     circle: Vec<String>,
-    /// Waits forever after so many pages.
+    /// The list hangs forever after this number of pages.
     hangs_after: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ impl List {
         Self::of([])
     }
 
-    /// A list of Stripe's events that occurred so long ago.
+    /// A list of Stripe events that occurred this long ago.
     fn of<'a>(events: impl IntoIterator<Item = (&'a str, Duration)>) -> Self {
         let inner = Inner {
             page: 2,
@@ -87,7 +87,7 @@ impl List {
         self.0.lock().unwrap().failures.push_back(Some(error));
     }
 
-    /// After a failure that is due before.
+    /// Makes the list answer with a page, after the failures that were added before.
     fn succeed(&self) {
         self.0.lock().unwrap().failures.push_back(None);
     }
@@ -96,7 +96,7 @@ impl List {
         self.0.lock().unwrap().hangs_after = pages;
     }
 
-    /// Each page is the same, and gives the next one of these cursors, or none if there are none.
+    /// Makes all pages the same, each with the next of these cursors, or without a cursor if there are none.
     fn go_round(&self, cursors: &[&str]) {
         self.0.lock().unwrap().circle = cursors.iter().map(|&cursor| cursor.to_owned()).collect();
     }
@@ -137,7 +137,7 @@ impl EventSource for List {
                 Some(cursor) => circle.skip_while(|one| *one != cursor).nth(1),
                 None => circle.next(),
             };
-            // Not while it is locked.
+            // The panic must not happen while the mutex is locked.
             if inner.circle[0] == "panic" {
                 drop(inner);
                 panic!("as the test says");
@@ -151,8 +151,8 @@ impl EventSource for List {
     }
 }
 
-/// A process that receives the webhooks of Stripe, with nothing shared but the database. Its handler writes
-/// an effect, with `#` after the id if the delivery is reconciled.
+/// A process that receives Stripe's webhooks, and shares nothing with others but the database. Its handler writes an
+/// effect, with `#` after the id if the delivery is reconciled.
 struct Process {
     layer: IdempotentWebhook,
     router: Router,
@@ -178,7 +178,7 @@ impl Process {
         }
     }
 
-    /// All that is not older than a week counts, and nothing is under way.
+    /// Considers events of the last year, without a grace time.
     fn reconcile(&self, list: &List) -> Reconcile<List> {
         Reconcile::new(&self.layer, list.clone(), "/")
             .unwrap()
@@ -190,20 +190,20 @@ impl Process {
         self.recovery.clone().spawn(self.router.clone())
     }
 
-    /// Runs all that is due, and returns how many attempts there were.
+    /// Runs everything that is due, and returns the number of attempts.
     async fn run_due(&self) -> usize {
         self.recovery.run_due(&self.router).await.unwrap().len()
     }
 }
 
-/// Reconciles in the background until a condition in SQL holds.
+/// Reconciles in the background until a SQL condition holds.
 async fn spawn_until(reconcile: Reconcile<List>, database: &Database, condition: &str) {
     let task = reconcile.spawn();
     database.until(condition).await;
     soon(task.stop()).await;
 }
 
-/// A process of its own that reconciles. It needs a pool of its own, whose connections end with it.
+/// A separate process that reconciles. It needs its own pool, whose connections end with it.
 struct OtherProcess {
     runtime: Runtime,
     _task: ReconcileTask,
@@ -226,7 +226,7 @@ impl OtherProcess {
         }
     }
 
-    /// It does nothing afterwards. Its turn ends, as it does by itself.
+    /// Ends the process and its turn, which would otherwise end after some time.
     async fn kill(self, database: &Database) {
         let ended = tokio::task::spawn_blocking(|| self.runtime.shutdown_timeout(MINUTE));
         ended.await.unwrap();
@@ -252,7 +252,7 @@ async fn handle(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, Hand
     Ok(StatusCode::OK)
 }
 
-/// The effects, in the order of their names.
+/// The effects, in alphabetical order.
 async fn effects(database: &Database) -> Vec<String> {
     sqlx::query_scalar("select delivery_id from effects order by delivery_id collate \"C\"")
         .fetch_all(&database.pool)
@@ -260,7 +260,7 @@ async fn effects(database: &Database) -> Vec<String> {
         .unwrap()
 }
 
-/// The content of all tables, which a dry run must not touch.
+/// The row counts of all tables, which a dry run must not change.
 async fn tables(database: &Database) -> Vec<i64> {
     sqlx::query_scalar(
         "select (xpath('/row/n/text()', query_to_xml(

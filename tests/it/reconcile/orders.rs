@@ -1,4 +1,4 @@
-//! A webhook, an attempt of recovery and reconciliation of one delivery at once.
+//! A webhook, a recovery attempt and reconciliation handle one delivery at the same time.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn n3_in_any_order_in_three_processes_there_is_one_effect() {
         let id = format!("evt_{round:03}");
         list.add(&id, MINUTE);
         if fastrand::bool() {
-            // It has failed before, and is due at any moment.
+            // The delivery has failed before, and may become due at any moment.
             database
                 .run(&format!(
                     "insert into idempotent_webhook.kept_deliveries

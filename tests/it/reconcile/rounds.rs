@@ -118,7 +118,7 @@ async fn n2_what_never_came_runs_and_nothing_else() {
         ["forgotten", "missed#", "processed"]
     );
 
-    // All of it is known now.
+    // All events are known now.
     assert_eq!(missed(&reconcile).await.unwrap(), 0);
     assert_eq!(process.run_due().await, 0);
 }
@@ -130,7 +130,7 @@ async fn n3_a_webhook_that_still_arrives_is_a_duplicate() {
     let list = List::of([("evt_1", MINUTE), ("evt_2", MINUTE)]);
     assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 2);
 
-    // Kept and not run yet: the webhook runs it.
+    // The delivery is kept and has not run yet, so the webhook runs it.
     let first = send(&process.router, stripe(stripe_event("evt_1"), now())).await;
     assert_eq!(first, answer(200, "processed", ""));
     assert_eq!(process.run_due().await, 1);
@@ -274,7 +274,7 @@ async fn n4_a_rate_limit_is_waited_out_and_told() {
             )",
             )
             .await;
-        // It waits, and keeps its turn.
+        // The task waits, and keeps its turn.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(list.asked(), [None]);
         assert_eq!(running.await.unwrap().unwrap().missed, 3);
@@ -362,7 +362,7 @@ async fn n4_a_process_resumes_the_round_that_it_could_not_break_off() {
         database
             .run("drop trigger refuse on idempotent_webhook.turns")
             .await;
-        // Long before its turn would end by itself.
+        // This is long before the turn would end by itself.
         database
             .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
             .await;
@@ -437,7 +437,7 @@ async fn n4_a_list_that_panics_is_a_list_that_fails() {
     assert_eq!(process.run_due().await, 1);
 }
 
-/// A circle was followed for 100,000 pages.
+/// A circle of cursors used to be followed for 100,000 pages.
 #[tokio::test]
 async fn n4_a_list_whose_pages_do_not_end_fails() {
     for (cursors, pages) in [(&["again"][..], 2), (&["\0"], 1), (&["a", "b", "c"], 4)] {
@@ -452,13 +452,13 @@ async fn n4_a_list_whose_pages_do_not_end_fails() {
         );
         assert_eq!(list.asked().len(), pages, "{cursors:?}");
         assert!(process.reconcile(&list).dry_run().await.is_err());
-        // Earlier findings are kept.
+        // What was found before the failure is kept.
         assert_eq!(process.run_due().await, 1);
         assert_eq!(effects(&database).await, ["evt_1#"]);
     }
 }
 
-/// A list may not know a page any more that another process was at.
+/// The list may no longer know the page that another process had reached.
 #[tokio::test]
 async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
     let database = Database::new().await;
@@ -481,7 +481,7 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
     assert_eq!(list.asked()[..2], [Some("2".to_owned()), None]);
 }
 
-/// The list has looked for the last time, and commits.
+/// The list has made its last check, and is committing.
 #[tokio::test(flavor = "multi_thread")]
 async fn n2_what_is_processed_and_forgotten_while_a_list_commits_does_not_run_again() {
     let database = Database::new().await;
@@ -498,7 +498,7 @@ async fn n2_what_is_processed_and_forgotten_while_a_list_commits_does_not_run_ag
     let reconcile = process.reconcile(&List::of([("a", MINUTE), ("b", MINUTE)]));
     let round = tokio::spawn(async move { reconcile.run_once().await.unwrap().missed });
     database.until(ONE_WAITS_FOR_A_LOCK).await;
-    // A layer that keeps nothing waits for no row of the list.
+    // This layer keeps nothing, so it does not wait for a row of the list.
     let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::stripe(secret()));
     let router = Router::new().route("/", post(handle).layer(layer));
     let sent = send(&router, stripe(stripe_event("b"), now())).await;
@@ -520,7 +520,7 @@ async fn n2_what_is_processed_and_forgotten_while_a_list_commits_does_not_run_ag
     assert_rows!(database, claims: 1, effects: 2);
 }
 
-/// The list looks, waits for one delivery, and writes another one.
+/// The list has made its check, waits for one delivery, and writes another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn n2_what_was_processed_and_forgotten_while_a_list_waited_does_not_run_again() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! The lists of providers, by their APIs.
+//! The lists of providers, read from their APIs.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use provider_apis::{Api, Event, KEY, PROVIDERS, Refusal, preset, source, webhook
 use super::{DAY, MINUTE, effects, handle};
 use crate::support::{Database, logged, now, recovery, send};
 
-/// An application for the webhooks of a provider.
+/// An application that receives the webhooks of a provider.
 struct Application {
     database: Database,
     layer: IdempotentWebhook,
@@ -47,7 +47,7 @@ impl Application {
     }
 }
 
-/// Events of the last hours, one in ten seconds.
+/// Adds events of the last hours, ten seconds apart.
 fn fill(api: &Api, events: u64) {
     for number in 1..=events {
         api.add(Event {
@@ -99,7 +99,7 @@ async fn n3_the_key_of_each_list_is_that_of_the_webhook() {
         );
         assert!(api.take_redeliveries().is_empty());
 
-        // A time in the middle of them.
+        // A time in the middle of the events.
         let since = SystemTime::now() - Duration::from_secs(1095);
         let found = reconcile.since(since).dry_run().await.unwrap();
         assert_eq!(
@@ -110,7 +110,7 @@ async fn n3_the_key_of_each_list_is_that_of_the_webhook() {
     }
 }
 
-/// The position of a list is kept under its name, and times beyond its reach are a gap.
+/// The position of a list is stored under the list's name. A time before the list's reach is a gap.
 #[test]
 fn n2_each_list_has_a_name_that_stays_and_says_how_far_it_goes_back() {
     let address = "127.0.0.1:9".parse().unwrap();
@@ -167,7 +167,7 @@ async fn n1_what_is_listed_runs_and_github_is_asked_to_deliver_again() {
     }
 }
 
-/// An attempt that was made again is a later one under the same id.
+/// A repeated attempt has a later time and the same id.
 #[tokio::test]
 async fn n1_github_is_not_asked_for_what_it_is_just_delivering_again() {
     let (api, address) = Api::start("github").await;
@@ -208,13 +208,13 @@ async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_
         )
         .await;
 
-    // A failure that may pass is tried again.
+    // A failure that may be temporary is tried again.
     api.pass();
     api.pass();
     api.refuse(Refusal::Broken);
     assert!(reconcile.run_once().await.is_err());
     assert_eq!(api.take_redeliveries(), [4]);
-    // It was missing before.
+    // The delivery was counted as missing before, so the number stays the same.
     application
         .database
         .until(
@@ -226,7 +226,7 @@ async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_
         .await;
 }
 
-/// A delivery that is always rejected was asked for, and counted as missed, forever.
+/// A delivery that is always rejected used to be requested, and counted as missed, forever.
 #[tokio::test]
 async fn n1_github_is_not_asked_for_ever_for_what_is_rejected_each_time() {
     let (api, address) = Api::start("github").await;
@@ -269,7 +269,7 @@ async fn n1_github_is_not_asked_for_ever_for_what_is_rejected_each_time() {
         .await;
 }
 
-/// It asks for a second between two requests that change something.
+/// GitHub asks clients to wait a second between two requests that change something.
 #[tokio::test]
 async fn n4_github_is_asked_with_a_pause_between_redeliveries() {
     let (api, address) = Api::start("github").await;
@@ -369,7 +369,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
     );
 
     drop(reconcile);
-    // The endpoint has none of these types.
+    // The endpoint's events have none of these types.
     let others = StripeEvents::new(Secret::new(KEY).unwrap(), ["charge.*"]).http(http.clone());
     assert!(
         application
@@ -380,7 +380,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
             .is_empty()
     );
 
-    // A connected account's event says whose it is.
+    // An event of a connected account names the account.
     let application = Application::of("stripe").await;
     let connected = application
         .reconcile(events().account("acct_1"))

@@ -109,7 +109,7 @@ async fn r15_what_cannot_be_kept_is_not_handled() {
     }
 }
 
-/// If a limit is lower than the endpoint's, somebody has set it.
+/// The operator has chosen a limit that is lower than the endpoint's.
 #[tokio::test]
 async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
     for way in [keep_all, keep_accepted] {
@@ -123,7 +123,7 @@ async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
         assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
         assert_rows!(app.database, claims: 0, effects: 0);
         assert_eq!(app.runs(), 0);
-        // One that fits is kept before its handler runs.
+        // A body within the limit is kept before its handler runs.
         let taken = app.send(github("small", "0123456789")).await;
         assert_eq!(taken.status, 200);
         app.database.until("exists (select from effects)").await;
@@ -131,7 +131,7 @@ async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
     }
 }
 
-/// As GitHub pushes, which are not sent again. Its limit is 25 MiB.
+/// For example GitHub's pushes, which are not sent again. GitHub's limit is 25 MiB.
 #[tokio::test]
 async fn r3_what_the_endpoint_takes_is_kept_whatever_its_size() {
     const MIB: usize = 1024 * 1024;
@@ -156,7 +156,7 @@ async fn r3_what_the_endpoint_takes_is_kept_whatever_its_size() {
     }
 }
 
-/// The same, and the process of the handler is gone in the middle of it.
+/// A large body is kept, and the process that runs its handler is lost in the middle.
 #[tokio::test(flavor = "multi_thread")]
 async fn r3_a_large_body_survives_the_process_of_its_handler() {
     for way in [keep_all, keep_accepted] {
@@ -183,7 +183,7 @@ async fn r3_a_large_body_survives_the_process_of_its_handler() {
     }
 }
 
-/// Hangs up after ever more time, so that every await before, during and after the acceptance is hit.
+/// Hangs up after more and more time, so that every await before, during and after the acceptance is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
     for way in [keep_all, keep_accepted] {
@@ -214,7 +214,7 @@ async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
             Some(time) => keep_all(recovery).processed_for(time),
             None => keep_all(recovery),
         };
-        // The handler must not do this: its claim is gone.
+        // A handler must not do this, because it loses the claim.
         let app = keeping_by(way, async |mut tx: DedupeTx| {
             tx.execute(sqlx::raw_sql("rollback")).await.unwrap();
         })
@@ -226,14 +226,15 @@ async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
     }
 }
 
-/// The assertion rolls a first attempt back, which is not a failure to be kept.
+/// The assertion rolls back a first attempt, which is not kept as a failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
     for way in [keep, keep_all, keep_accepted] {
         let app = keeping_by(way, write_effect).await;
         let effects = async || app.database.rows().await.effects;
         assert_idempotent(&app.router, &github_delivery(), effects).await;
-        // A copy that came while the first one ended may have left a row, which ends at its turn.
+        // If a copy came while the first delivery was finishing, it may have left a row, which ends when recovery runs
+        // it.
         recover_all(&app).await;
         assert_rows!(app.database, claims: 1, effects: 1);
     }
@@ -248,8 +249,8 @@ fn of_tenants() -> Provider {
     presets::github(secrets.separate_ids())
 }
 
-/// In more than one group, by number and by size. In `repeatable read`, a statement fails if it meets a row of another
-/// transaction.
+/// There are enough deliveries to exceed the limits of one group, by number and by size. In `repeatable read`, a
+/// statement fails if it meets a row of another transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
     for isolation in ["read committed", "repeatable read"] {
@@ -312,7 +313,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
              from idempotent_webhook.kept_deliveries where delivery_id <> 'recorded'",
         )
         .await;
-    // Nothing begins, so the test can look at the rows.
+    // Keeps handlers from starting, so that the test can look at the rows.
     endpoint(&app).pause().await.unwrap();
     let locked = lock(&app.database, "kept_deliveries").await;
     let ids = ["processed", "due", "running", "dead", "recorded", "new"];
@@ -349,7 +350,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
         row("due", 1, 0, true, false, "first"),
         row("new", 0, 0, true, false, "second"),
         row("recorded", 7, 0, true, false, "second"),
-        // Its attempt says when the next one is.
+        // The running attempt decides when the next one is due.
         row("running", 2, 1, false, true, "first"),
     ];
     assert_eq!(rows, expected);
@@ -364,7 +365,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
     assert_rows!(app.database, claims: 7, effects: 7);
 }
 
-/// One attempt is counted, so one is made.
+/// One attempt is counted, so only one is made.
 #[tokio::test]
 async fn r15_copies_in_one_group_are_one_attempt() {
     let failing = Failing::times(99);
@@ -376,7 +377,7 @@ async fn r15_copies_in_one_group_are_one_attempt() {
     assert_accepted(sent).await;
     app.database.until(NONE_TAKEN).await;
     app.settled().await;
-    assert_eq!(failing.attempts(), [1, 1], "one of each delivery");
+    assert_eq!(failing.attempts(), [1, 1], "one attempt at each delivery");
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -399,17 +400,18 @@ async fn g14_a_request_that_was_refused_is_not_kept_later() {
     for sent in sent {
         assert_eq!(soon(sent).await.unwrap().status, 503);
     }
-    // The group that is being written may go on. That ends, but eight such groups would take longer.
+    // The group that is being written may still wait for its time limit. That wait ends in time, but eight such groups
+    // would take longer.
     tokio::time::sleep(Duration::from_secs(2)).await;
     locked.rollback().await.unwrap();
     let after = async { while app.send(github("after", "{}")).await.status != 200 {} };
     soon(after).await;
-    // A request of this one may have been kept, and answered too late.
+    // A request of that group may have been kept although its answer came too late.
     recover_all(&app).await;
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Like a constraint or a trigger of the operator.
+/// Postgres refuses the delivery because of a constraint or trigger that the operator has added.
 #[tokio::test]
 async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
     let runs = Runs::default();
@@ -435,7 +437,7 @@ async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
     assert_rows!(app.database, claims: 5, effects: 5);
 }
 
-/// Only a request for a delivery that is known waits for its row.
+/// Only a request for the known delivery waits for the delivery's row.
 #[tokio::test]
 async fn r15_a_row_that_is_locked_holds_up_neither_its_group_nor_what_comes_later() {
     let runs = Runs::default();
@@ -498,7 +500,8 @@ async fn r15_two_processes_reopen_what_is_dead_at_the_same_instant() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// For new and for known deliveries, and for the handlers, too, although there is always another delivery.
+/// A single connection suffices for new deliveries, for known deliveries and for the handlers, although there is always
+/// another delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_one_connection_is_enough() {
     let runs = Runs::default();
@@ -524,7 +527,7 @@ async fn r15_one_connection_is_enough() {
     }
 }
 
-/// Each connection gets notifications, as after a handler that has listened.
+/// Each connection receives notifications, as it would if a handler had called `listen`.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_notifications_do_not_fail_what_is_accepted() {
     let runs = Runs::default();
@@ -550,7 +553,7 @@ async fn r15_notifications_do_not_fail_what_is_accepted() {
     assert_rows!(app.database, claims: 100, effects: 100);
 }
 
-/// So many senders at the same time send so many deliveries each, one after the other.
+/// This number of senders send at the same time. Each sends this number of deliveries, one after the other.
 async fn accept_from_many(router: &Router, senders: u32, deliveries: u32) {
     let sending = (0..senders).map(|sender| {
         let router = router.clone();
@@ -567,7 +570,7 @@ async fn accept_from_many(router: &Router, senders: u32, deliveries: u32) {
     }
 }
 
-/// With a pool that does not keep prepared statements from one transaction to the next.
+/// Accepts deliveries with a pool whose connections keep no prepared statements between transactions.
 pub async fn accepts_in_groups(pool: PgPool) {
     let recovery = Recovery::new(pool.clone());
     let layer = IdempotentWebhook::new(pool.clone(), "groups", presets::github(secret()))
@@ -575,7 +578,7 @@ pub async fn accepts_in_groups(pool: PgPool) {
     let runs = Runs::default();
     let router = Router::new().route("/", post(runs.handler()).layer(layer));
     let endpoint = Endpoint::new(pool, "groups");
-    // For nothing else to be on the connections.
+    // Keeps anything else from using the connections.
     endpoint.pause().await.unwrap();
     accept_from_many(&router, 8, 50).await;
     assert_eq!(
@@ -605,7 +608,7 @@ async fn r10_a_paused_endpoint_accepts_and_does_not_run() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Handlers that run in the background leave connections for requests that come.
+/// Handlers that run in the background leave connections for new requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
     let slow = |mut tx: DedupeTx, delivery: Delivery| async move {
@@ -620,7 +623,7 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
     assert_rows!(app.database, claims: 20, effects: 20);
 }
 
-/// The sender has hung up before it had an answer.
+/// The senders hang up before they get an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
     for way in [keep_all, keep_accepted] {
@@ -630,7 +633,7 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
             tokio::time::sleep(Duration::from_micros(100 * step)).await;
             sent.abort();
         }
-        // However busy the machine is, this one is kept.
+        // This delivery is kept, no matter how busy the machine is.
         assert_eq!(app.send(github("last", "{}")).await.status, 200);
         app.settled().await;
         app.database.lose_takers().await;
@@ -642,7 +645,7 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
 
 #[tokio::test]
 async fn r2_a_token_in_the_query_is_not_kept() {
-    // It runs at once, and is kept until it has run.
+    // The delivery runs at once, and is kept until it has run.
     let (mut gate, handler) = gated();
     let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(keep_accepted(recovery));
     let app = TestApp::recovered(presets::cloudevents(secret()), set, handler).await;

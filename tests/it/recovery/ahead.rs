@@ -1,4 +1,5 @@
-//! Growth 2: deliveries are taken before there are slots for them, and nobody waits for that, or pays for it.
+//! Growth 2: recovery takes deliveries ahead, before there are slots for them. No delivery waits longer or loses an
+//! attempt because of that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,13 +15,13 @@ use crate::support::{
     endpoint, gate, github, insert_effect, keep_accepted, keeping_by, recover, soon,
 };
 
-/// Far more than is taken ahead before the test sees it.
+/// Far more than recovery takes ahead before the test sees it.
 const DUE: u32 = 1000;
 
 /// As many as [`recover`] runs at once.
 const SLOTS: i64 = 2;
 
-/// Deliveries that were taken and do not run are back in their places, as before.
+/// Two deliveries are running. All others are back in their places, unchanged.
 const ONLY_WHAT_RUNS_IS_TAKEN: &str = "(
     select count(*) = 2 from idempotent_webhook.kept_deliveries where taken_by is not null
 ) and not exists (
@@ -75,7 +76,7 @@ impl Waiting {
         }
     }
 
-    /// Lets all of them go on.
+    /// Lets all waiting handlers continue.
     fn open(&self, gate: &Gate) {
         self.waits.store(false, Ordering::SeqCst);
         for _ in 0..SLOTS {
@@ -91,7 +92,7 @@ async fn insert_due(database: &Database) {
         .await;
 }
 
-/// Each slot has a handler that waits, and more deliveries are taken.
+/// Waits until each slot has a waiting handler, while more deliveries are taken.
 async fn all_wait(gate: &mut Gate) {
     for _ in 0..SLOTS {
         soon(gate.reached()).await;
@@ -134,7 +135,7 @@ async fn growth_2_a_process_that_stops_gives_back_what_it_has_taken_ahead() {
     assert_rows!(app.database, claims: 1000, effects: 1000);
 }
 
-/// They would be failures, too.
+/// Otherwise the deliveries that were taken ahead would fail as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn growth_2_what_is_taken_ahead_waits_for_the_breaker() {
     let (mut gate, waiting) = Waiting::new();
@@ -154,7 +155,7 @@ async fn growth_2_what_is_taken_ahead_waits_for_the_breaker() {
     task.stop().await;
     let failed = "select sum(retries)::int8 from idempotent_webhook.kept_deliveries";
     let failed = app.database.count(failed).await;
-    // The other slot may have begun one when the second failed.
+    // The other slot may have started a delivery by the time the second one failed.
     assert!((2..2 + SLOTS).contains(&failed), "{failed}");
 }
 
@@ -192,7 +193,7 @@ async fn growth_2_what_is_taken_ahead_and_sent_again_runs_once() {
     assert_rows!(app.database, claims: 1000, effects: 1000);
 }
 
-/// The id of a delivery that is taken and has not begun.
+/// The id of a delivery that is taken and has not started.
 async fn waits_ahead(app: &TestApp, waiting: &Waiting) -> String {
     let begun = waiting.begun.lock().unwrap().clone();
     sqlx::query_scalar(
@@ -205,10 +206,10 @@ async fn waits_ahead(app: &TestApp, waiting: &Waiting) -> String {
     .unwrap()
 }
 
-/// Its id, whether an attempt that did not end was found, and how many attempts there are.
+/// The delivery's id, whether an unfinished attempt was found, and the number of attempts.
 type TakenRow = (String, bool, i32);
 
-/// Takes for a process that dies then.
+/// Takes deliveries for a process that then dies.
 async fn take(database: &Database, taken_by: i64) -> Vec<TakenRow> {
     let rows = sqlx::query(include_str!("../../../src/recovery/kept/take.sql"))
         .bind("test")
@@ -245,17 +246,17 @@ async fn r6_what_a_killed_process_held_is_taken_one_at_a_time_and_only_then_coun
         )
         .await;
     let row = |id: &str, found_unfinished, attempts| (id.to_owned(), found_unfinished, attempts);
-    // Any of them may have killed it, and some have not begun.
+    // Any of these deliveries may have killed the process, and some have not even started.
     let together = ["due-1", "due-2", "due-3"].map(|id| row(id, false, 2));
     assert_eq!(take(&database, 1).await, together);
     assert_eq!(take(&database, 2).await, [row("due-1", false, 2)]);
-    // It was alone.
+    // The delivery was alone in its process.
     assert_eq!(take(&database, 3).await, [row("due-1", true, 3)]);
     database
         .run("delete from idempotent_webhook.kept_deliveries where delivery_id = 'due-1'")
         .await;
     assert_eq!(take(&database, 4).await, [row("due-2", false, 2)]);
-    // One whose attempts did not end stays alone.
+    // A delivery with unfinished attempts stays alone.
     database
         .run(
             "update idempotent_webhook.kept_deliveries set taken_by = null;
@@ -274,7 +275,8 @@ async fn r6_what_a_killed_process_held_is_taken_one_at_a_time_and_only_then_coun
     assert_eq!(take(&database, 6).await, [row("due-3", false, 3)]);
 }
 
-/// A delivery that is taken ahead is not counted if its process dies, and runs under the same number.
+/// If a process dies, the deliveries that it had only taken ahead lose no attempt. They then run with the same attempt
+/// number.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_deliveries_that_a_killed_process_had_taken_ahead_lose_no_attempt() {
     let (attempts, handler) = noting_attempts();

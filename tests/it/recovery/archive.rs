@@ -1,4 +1,4 @@
-//! Requests of processed deliveries stay for a time, and operators run them again.
+//! Requests of processed deliveries are archived for a time, and operators can run them again.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -74,7 +74,7 @@ async fn k3_a_processed_delivery_is_run_again_on_purpose() {
     assert_eq!(seen[0].2, seen[1].2);
 }
 
-/// As the guide says: the key of a job is the same as the first time.
+/// As the guide says, a job's key is the same as the first time.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_a_unique_idempotency_key_needs_on_conflict_do_nothing() {
     const INSERT: &str = "insert into jobs (idempotency_key) values ($1)";
@@ -239,7 +239,7 @@ async fn k3_what_failed_before_a_success_is_still_known() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It is repaired, and the provider sends it again before recovery runs it.
+/// An operator reprocesses the delivery, and the provider sends it again before recovery runs it.
 #[tokio::test]
 async fn k3_a_reprocessed_delivery_says_so_whoever_sends_it() {
     for way in [keep, keep_all] {
@@ -275,7 +275,7 @@ async fn k3_a_reprocessed_delivery_says_so_whoever_sends_it() {
     }
 }
 
-/// The provider sends it long after it was processed, and it fails.
+/// The provider sends the delivery long after it was processed, and the delivery fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_an_archived_delivery_that_comes_again_has_a_new_schedule() {
     let failing = Failing::times(3);
@@ -316,7 +316,7 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
         endpoint(&app).reprocess("a").await.unwrap(),
         Reprocessed::NotKept
     );
-    // It outlives the claim, if that is its setting.
+    // If `processed_for` is long enough, the archived request outlives the claim.
     app.database.age_claims("90 days").await;
     prune(&app.database.pool, 30 * DAY).await.unwrap();
     assert_rows!(app.database, claims: 0, effects: 2);
@@ -328,7 +328,7 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
     assert_rows!(app.database, claims: 1, effects: 3);
 }
 
-/// Another process has committed it, and the kept row has stayed behind.
+/// Another process has committed the delivery, and the kept row was left behind.
 #[tokio::test]
 async fn k3_what_turns_out_to_be_processed_stays_from_then_on() {
     let app = archived().await;
@@ -351,7 +351,7 @@ async fn k3_what_turns_out_to_be_processed_stays_from_then_on() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// There would be nothing to run again.
+/// There is no request that could run again.
 #[tokio::test]
 async fn k3_what_was_only_recorded_is_not_archived() {
     let set = |keep: Keep| keep.body_limit(3).processed_for(30 * DAY);
@@ -377,7 +377,7 @@ async fn k3_a_forgotten_delivery_leaves_no_request() {
     assert_rows!(app.database, claims: 1, effects: 2);
 }
 
-/// A delivery that has failed before it was processed is found by its failures, too.
+/// A delivery that failed before it was processed is also found by the time of its failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
     let app = archived().await;
@@ -402,7 +402,7 @@ async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
     );
 }
 
-/// As an export of the whole archive does, page by page.
+/// An export reads the whole archive like this, page by page.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_a_page_of_the_archive_reads_what_it_lists() {
     let database = Database::new().await;
@@ -418,7 +418,7 @@ async fn k3_a_page_of_the_archive_reads_what_it_lists() {
     ] {
         filling.execute(statement).await.unwrap();
     }
-    // What a connection has read is counted when it ends.
+    // Postgres counts what a connection has read when the connection ends.
     filling.close().await;
     database.until(NO_OTHERS).await;
     let read = "select (

@@ -1,4 +1,4 @@
-//! Unusual requests, rows, answers and schedules: each is kept and run as it is, or has a documented outcome.
+//! Unusual requests, rows, answers and schedules: each is kept and run unchanged, or has a documented outcome.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::support::{
     stripe_delivery, stripe_event, until_logged, write_effect,
 };
 
-/// Fails the first attempt at each delivery, and notes what it got.
+/// Fails the first attempt at each delivery, and notes what the handler got.
 fn noting<T: Clone + Send + Sync + 'static>(
     seen: &Arc<Mutex<Vec<T>>>,
     got: T,
@@ -38,14 +38,14 @@ fn noting<T: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Runs kept deliveries until they are dead.
+/// Runs kept deliveries until one is dead.
 async fn recover_until_dead(app: &TestApp) {
     let recovery = recover(app);
     app.database.until(ONE_DEAD).await;
     recovery.stop().await;
 }
 
-/// The only one that is kept, as operators see it.
+/// The only kept delivery, as operators see it.
 async fn listed(app: &TestApp) -> KeptDelivery {
     let listed = endpoint(app).kept(&Filter::new(), None, 2).await.unwrap();
     let [listed] = <[_; 1]>::try_from(listed).unwrap();
@@ -73,7 +73,7 @@ async fn r1_any_body_is_run_again_byte_by_byte() {
         Bytes::from_static(b"\0"),
         Bytes::from_static(b"\xff\xfe not UTF-8 \xc3("),
         Bytes::from_static(b"\xef\xbb\xbf{}\r\n\r\n"),
-        // As large as GitHub sends.
+        // The largest body that GitHub sends.
         every_byte.repeat(25 * 1024 * 4).into(),
     ] {
         seen.lock().unwrap().clear();
@@ -199,7 +199,7 @@ async fn r4_a_handler_under_nest_finds_all_that_the_router_and_the_server_add() 
     assert_rows!(database, claims: 1, effects: 0);
 }
 
-/// Stripe tolerates five minutes, and by then the secret is another one.
+/// Stripe's tolerance is five minutes, and the secret has been replaced in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn r4_a_delivery_is_run_a_day_later_with_another_secret() {
     let stripe = presets::stripe(secret());
@@ -269,9 +269,12 @@ async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     let signature = request.headers()["x-hub-signature-256"].to_str().unwrap();
     let signature = signature.trim_start_matches("sha256=").to_owned();
     assert_eq!(app.send(request).await.outcome, "kept");
-    // The settings name the header of the signature, which is known without a request.
+    // The settings contain the name of the signature header, which does not come from a request.
     let dump = app.database.dump(&["endpoint_settings"]).await;
-    assert!(dump.has("x-github-delivery"), "the headers");
+    assert!(
+        dump.has("x-github-delivery"),
+        "the kept headers are missing"
+    );
     for never in ["hunter", SECRET, &signature, "x-hub-signature-256"] {
         assert!(!dump.has(never), "{never}");
     }
@@ -280,7 +283,8 @@ async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     }
 }
 
-/// The request waits for a version that knows its format, and costs no attempt. Other deliveries do not wait for it.
+/// The request waits for a version that knows its format. This costs no attempt, and other deliveries do not wait for
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r3_a_row_of_a_format_that_is_not_known_is_given_back() {
     let failing = Failing::times(2);
@@ -372,7 +376,7 @@ async fn r12_a_row_that_cannot_be_read_is_dead_and_says_so() {
     }
 }
 
-/// The kept request was deleted. The delivery ends, and delays no other one.
+/// The kept request was deleted. The delivery ends as dead, and delays no other delivery.
 #[tokio::test]
 async fn k4b_a_delivery_without_its_request_is_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -393,7 +397,7 @@ async fn k4b_a_delivery_without_its_request_is_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Including a 404 or 405, which may come from a route below the layer.
+/// This includes a 404 or 405, which may come from a route inside the layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
     for status in [100, 101, 103, 302, 304, 404, 405, 410, 599, 999] {
@@ -402,7 +406,7 @@ async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
             StatusCode::from_u16(status).unwrap()
         };
         let app = TestApp::keeping(|keep| keep, handler).await;
-        // Some senders delete the endpoint for a 410.
+        // Some senders delete the endpoint after a 410.
         let told = if status == 410 { 500 } else { status };
         assert_eq!(app.send(github("a", "{}")).await, answer(told, "kept", ""));
         recover_until_dead(&app).await;
@@ -456,7 +460,7 @@ async fn r6_a_handler_that_never_answers_uses_up_its_attempts() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its path belongs to another endpoint since a deploy, or a middleware never answers.
+/// After a deploy, the path belongs to another endpoint, or a middleware never answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
     let reroutings: [fn(Router, Router) -> Router; 2] = [
@@ -496,7 +500,7 @@ async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
     }
 }
 
-/// As after a migration of a newer version of this crate.
+/// A migration of a newer version of this crate can cause this.
 #[tokio::test]
 async fn a_row_that_cannot_be_read_does_not_keep_the_others_from_being_run() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -524,7 +528,7 @@ async fn a_row_that_cannot_be_read_does_not_keep_the_others_from_being_run() {
     assert_rows!(app.database, claims: 3, effects: 3);
 }
 
-/// The sender reads it, too, and gets the same as for any panic.
+/// The sender also reads the body, and gets the same answer as after any panic.
 #[tokio::test]
 async fn r1_an_answer_whose_body_panics_when_it_is_read_is_a_failure_that_is_kept() {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
@@ -581,7 +585,7 @@ async fn r8_a_schedule_of_years_is_one_of_a_year() {
     }
 }
 
-/// It is dead at once, and that is reported once.
+/// The delivery is dead at once, and its death is reported once.
 #[tokio::test]
 async fn r8_a_schedule_of_nothing_leaves_it_to_an_operator() {
     let failing = Failing::times(4);
@@ -603,7 +607,7 @@ async fn r8_a_schedule_of_nothing_leaves_it_to_an_operator() {
         app.database.until(is_over).await;
     }
     recovery.stop().await;
-    // The first one of the operator fails as well, and is the only one of its schedule.
+    // The operator's first retry also fails, and is the only attempt of its schedule.
     assert_eq!(failing.attempts(), [1, 1, 1, 4, 5]);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 1, effects: 1);
@@ -636,7 +640,7 @@ async fn r8_what_a_handler_discards_is_not_kept_since_a_failure_before() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The retry of the provider is smaller, so it can be kept.
+/// The provider's retry has a smaller body, so it can be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn r8_what_was_too_large_the_first_time_is_kept_once_it_is_not() {
     let failing = Failing::times(2);

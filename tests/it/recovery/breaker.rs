@@ -1,4 +1,4 @@
-//! R10: a pause and the breaker hold an endpoint's deliveries back.
+//! R10: a pause and the breaker hold back the deliveries of an endpoint.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn r10_failures_in_a_row_cost_probes_and_not_attempts() {
             .run("update idempotent_webhook.kept_endpoints set probe_at = now()")
             .await;
     }
-    // The first success closes it.
+    // The first success closes the breaker.
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_eq!(failing.attempts().len(), 5 + 3 + 30);
@@ -116,7 +116,7 @@ async fn r10_a_success_ends_the_failures_in_a_row_and_a_discard_does_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_a_success_of_the_provider_ends_the_failures_in_a_row() {
-    // Of the provider, and of recovery.
+    // The first failure comes from the provider's attempt, and the second from recovery.
     let failing = Failing::times(2);
     let app = TestApp::keeping(|keep| keep.breaker(1, HOUR), failing.handler()).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
@@ -143,7 +143,7 @@ async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
     let attempts = app.recovery.run_due(&app.router).await.unwrap();
     assert!(attempts.is_empty(), "{attempts:?}");
     endpoint(&app).resume().await.unwrap();
-    // It has all its failures again before it is held back.
+    // The breaker counts failures from zero again before it opens.
     app.database.until(IS_CLOSED).await;
     let attempts = app.recovery.run_due(&app.router).await.unwrap();
     assert_eq!(attempts.len(), 5);
@@ -151,7 +151,7 @@ async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
     assert_rows!(app.database, claims: 5, effects: 5);
 }
 
-/// As after an outage of a day: each probe would read all that waits.
+/// After an outage of a day, each probe would otherwise read everything that waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_a_probe_reads_a_few_rows_however_many_are_due() {
     const DUE: u32 = 20_000;
@@ -183,7 +183,7 @@ async fn r10_a_probe_reads_a_few_rows_however_many_are_due() {
     )";
     database.until(probed).await;
     task.stop().await;
-    // Which counts what its connections have read.
+    // Closing the pool makes Postgres count what its connections have read.
     pool.close().await;
     let blocks = database.count(read).await - before;
     let probes = i64::try_from(failing.attempts().len()).unwrap();

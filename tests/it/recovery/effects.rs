@@ -20,14 +20,14 @@ fn writing(pool: &PgPool, script: &'static str) -> Version {
     })
 }
 
-/// The rows of a report, as inserted, updated and deleted by table.
+/// The rows of a report by table: inserted, updated and deleted.
 fn rows(written: &BTreeMap<String, RowsWritten>) -> Vec<(&str, [u64; 3])> {
     let rows = written.iter();
     rows.map(|(table, of)| (&**table, [of.inserted, of.updated, of.deleted]))
         .collect()
 }
 
-/// The writes of one delivery with this script.
+/// Asserts what the report says about the writes of a delivery whose handler runs this script.
 async fn assert_written(database: &Database, script: &'static str, expected: &[(&str, [u64; 3])]) {
     let new = writing(&database.pool, script);
     let report = new.rehearse(&Rehearsal::new()).await;
@@ -67,7 +67,7 @@ async fn deploy_2_rows_are_counted_by_table() {
     let effect = ("public.effects", [1, 0, 0]);
     for (script, expected) in [
         ("select", &[][..]),
-        // By a trigger, and by one that waits for the commit.
+        // Written by a trigger, and by a trigger that is deferred to the commit.
         (
             "insert into effects values ('a')",
             &[
@@ -76,32 +76,32 @@ async fn deploy_2_rows_are_counted_by_table() {
                 ("public.seen_at_last", [1, 0, 0]),
             ],
         ),
-        // A partition of a partition has the name of the table.
+        // The rows of a partition's partition count for the table.
         (
             "insert into shop.orders values (2, 1); update shop.orders set month = 2",
             &[("shop.orders", [1, 2, 0])],
         ),
-        // By a cascade.
+        // Written by a cascade.
         (
             "delete from shop.orders",
             &[("shop.lines", [0, 0, 2]), ("shop.orders", [0, 0, 1])],
         ),
-        // Writes that a savepoint has rolled back count.
+        // Writes that a savepoint has rolled back are counted.
         (
             "savepoint s; insert into seen values ('a'), ('b'); rollback to savepoint s",
             &[("public.seen", [2, 0, 0])],
         ),
-        // A temporary table has gone with the transaction.
+        // A temporary table is dropped at the end of the transaction.
         (
             "create temporary table work (of int) on commit drop; insert into work values (1)",
             &[],
         ),
-        // So has one that does not exist before, but its rows would stay.
+        // This table does not exist before the delivery either, but in production its rows would stay.
         (
             "create table made (of int); insert into made values (1)",
             &[("public.made", [1, 0, 0])],
         ),
-        // The search path is the handler's.
+        // The handler sets its own search path.
         (
             "set local search_path = shop; insert into lines values (1)",
             &[("shop.lines", [1, 0, 0])],
@@ -116,7 +116,7 @@ async fn deploy_2_rows_are_counted_by_table() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Postgres adds a session's writes to its statistics about once a second, so the count may include an earlier
+/// Postgres adds the writes of a session to its statistics about once a second, so the count could include an earlier
 /// transaction of the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_a_session_wrote_before_is_not_counted() {
@@ -139,7 +139,7 @@ async fn deploy_2_what_a_session_wrote_before_is_not_counted() {
     assert_eq!(rows(&written), [("public.effects", [4, 0, 0])]);
 }
 
-/// By `advance`, and with a late claim: the writes after `begin`.
+/// The layer's own tables are written by `advance`. With a late claim, the writes after `begin` are counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_the_tables_of_the_layer_do_not_count_and_a_late_claim_does() {
     let database = Database::new().await;
@@ -148,7 +148,7 @@ async fn deploy_2_the_tables_of_the_layer_do_not_count_and_a_late_claim_does() {
     let late = |layer: IdempotentWebhook| layer.late_claim().rehearsable();
     let handler = async |claim: LateClaim, delivery: Delivery| {
         if delivery.id().as_str() == "due-1" {
-            // The layer claims it.
+            // The handler does not claim the delivery, so the layer does.
             return Ok(StatusCode::OK);
         }
         let mut tx = claim.begin().await?;
@@ -170,7 +170,7 @@ async fn deploy_2_the_tables_of_the_layer_do_not_count_and_a_late_claim_does() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// By the function `claim`, or past the transaction.
+/// The other session claims with the function `claim`, or writes outside of the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_another_session_writes_is_not_seen() {
     const CLAIM: &str = "select idempotent_webhook.claim('test', '', 'due-1', null)";
@@ -237,10 +237,10 @@ async fn deploy_2_what_postgres_does_not_count_is_not_known() {
     }
 }
 
-/// Seven types, by how the next version writes for them.
+/// Seven types, named after how the next version's writes differ.
 const TYPES: [&str; 7] = ["same", "more", "less", "moves", "changes", "stops", "seen"];
 
-/// Has two deliveries of each type processed, and returns the version.
+/// Processes two deliveries of each type, and returns the version.
 async fn running(pool: &PgPool) -> Version {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
         match delivery.event_type() {
@@ -264,12 +264,12 @@ async fn running(pool: &PgPool) -> Version {
     running
 }
 
-/// Writes something else for each type.
+/// Writes something different for each type.
 async fn next(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     let rows = match delivery.event_type() {
         Some("same") => 2,
         Some("more") => 3,
-        // Of one of the two deliveries.
+        // Writes less for only one of the two deliveries.
         Some("less") if delivery.id().as_str() == "less-1" => 2,
         Some("moves") => {
             tx.execute("insert into other_effects values ('a')").await?;
@@ -282,7 +282,7 @@ async fn next(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, Handle
             0
         }
         Some("seen") => {
-            // It has rightly nothing to do.
+            // For this type, the handler rightly writes nothing.
             tx.advance(delivery.id().as_str(), 1).await?;
             0
         }
@@ -301,7 +301,7 @@ fn changes(compared: &RehearsalComparison) -> Vec<(&str, usize, EffectsChange)> 
         .collect()
 }
 
-/// The file that the job of one version writes, and the job of the next one reads.
+/// The job of one version writes the report to a file, and the job of the next version reads it.
 fn read_back(report: &RehearsalReport) -> RehearsalReport {
     let json = serde_json::to_string(report).unwrap();
     serde_json::from_str(&json).unwrap()
@@ -314,7 +314,7 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     database.run("create table other_effects (of text)").await;
     let running = running(pool).await;
     let before = read_back(&running.rehearse(&Rehearsal::new()).await);
-    // Deliveries that come between the two rehearsals are in only one of them.
+    // Deliveries that arrive between the two rehearsals are in only one of the reports.
     running.receive("test", "same", &["same-3"]).await;
     running.receive("test", "later", &["later-1"]).await;
     drop(running);
@@ -371,7 +371,8 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     );
 }
 
-/// A delivery that a version does not process has no effects to compare: its own report says so.
+/// If a version does not process a delivery, there are no effects to compare. The version's own report shows the
+/// failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_fails_with_one_version_is_not_compared() {
     let database = Database::new().await;
@@ -415,7 +416,7 @@ async fn deploy_2_json_has_ids_and_masked_reasons() {
     for shown in ["processed-1", "fails-1", "no account #", "public.effects"] {
         assert!(json.contains(shown), "{shown}: {json}");
     }
-    // The printed report is for the one who runs it.
+    // The printed report is for the person who runs the rehearsal.
     assert!(report.to_string().contains("4711"));
 
     let back = read_back(&report);

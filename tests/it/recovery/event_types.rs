@@ -1,5 +1,4 @@
-//! Y1: an ignored type that never came before, and a handled type that has stopped, are reported once over all
-//! processes.
+//! Y1: a new type that is ignored, and a handled type that has stopped, are each reported once for all processes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +13,7 @@ use idempotent_webhook::{
 
 use crate::support::{Database, assert_rows, recovery, secret, send, write_effect};
 
-/// The reports to hooks, in words.
+/// The reports that hooks got, in words.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -34,7 +33,7 @@ impl Told {
     }
 }
 
-/// A process with a table of types, and a recovery that reports.
+/// A process with a table of types, and a recovery that reports problems.
 struct Process {
     layer: IdempotentWebhook,
     recovery: Recovery,
@@ -42,7 +41,7 @@ struct Process {
     provider: Provider,
 }
 
-/// Ids of deliveries are never used twice.
+/// Numbers the delivery ids, so that none is used twice.
 static SENT: AtomicUsize = AtomicUsize::new(0);
 
 impl Process {
@@ -72,7 +71,7 @@ impl Process {
         }
     }
 
-    /// That of a version of the application, with Stripe.
+    /// A process of one version of the application, with Stripe.
     async fn of_version(version: &str, database: &Database, told: &Told, handled: &[&str]) -> Self {
         let pool = database.another_pool(3).await;
         let recovery = recovery(&pool).on_change(told.note());
@@ -98,7 +97,7 @@ impl Process {
         Self::start(database, stripe, told, handled, ignored).await
     }
 
-    /// An event of the type comes, and the process writes what it has counted.
+    /// Sends an event of the type, and makes the process write its counts.
     async fn gets(&self, event_type: &str) {
         self.get(event_type).await;
         self.layer.drained().await;
@@ -116,15 +115,15 @@ impl Process {
         assert_eq!(send(&self.router, delivery.request()).await.status, 200);
     }
 
-    /// Looks now, as each process does every half a minute.
+    /// Makes the process look for problems now, as each process does every half minute.
     async fn looks(&self) {
         let running = self.recovery.clone().spawn(self.router.clone());
-        // It ends after its first look.
+        // The task stops after its first look.
         running.stop().await;
     }
 }
 
-/// Moves all events so far back by this time.
+/// Moves all previous events into the past by this time.
 async fn time_passes(database: &Database, time: &str) {
     database
         .run(&format!(
@@ -144,7 +143,7 @@ async fn types(database: &Database) -> Vec<String> {
         .unwrap()
 }
 
-/// The time in which an endpoint learns its types, if no further one comes.
+/// The time that an endpoint needs to learn its types, if no new type comes.
 const LEARNED: &str = "7 days 1 hour";
 
 const NO_PROBLEM: &str = "not exists (select from idempotent_webhook.problems)";
@@ -157,7 +156,7 @@ async fn y1_a_renamed_type_is_told_once_over_processes_and_restarts_until_it_is_
     let one = Process::stripe(&database, &told, &handled, &[]).await;
     let other = Process::stripe(&database, &told, &handled, &[]).await;
     one.gets("message.received").await;
-    // The endpoint learns for a week.
+    // The endpoint learns its types for a week.
     other.gets("charge.updated").await;
     for process in [&one, &other] {
         process.looks().await;
@@ -184,7 +183,7 @@ async fn y1_a_renamed_type_is_told_once_over_processes_and_restarts_until_it_is_
         ["charge.updated", "message.received", "message.received.v2"]
     );
 
-    // A deploy names it. Any request reports its table.
+    // A deploy names the type. Any request makes the process report its table of types.
     let deployed = Process::stripe(&database, &told, &handled, &["message.received.v2"]).await;
     deployed.gets("message.received").await;
     deployed.looks().await;
@@ -258,7 +257,7 @@ async fn y1_types_that_a_sender_may_have_chosen_are_told_and_marked() {
         )
     };
     for (provider, handled) in [
-        // The header is not signed. An action makes a difference if the table has one of the same type.
+        // The type header is not signed. An action matters only if the table has an action of the same type.
         (presets::github(secret()), ["push", "pull_request.closed"]),
         (presets::stripe(tenants()), ["push", "pull"]),
     ] {
@@ -296,7 +295,7 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
     let first = Process::start(&database, provider(), &told, &["push"], &[]).await;
     first.gets("push").await;
     time_passes(&database, LEARNED).await;
-    // One process after the other, each with 500 names at most.
+    // The processes run one after the other, and each counts at most 500 names.
     for (number, names) in [1000, 300, 300, 0].into_iter().enumerate() {
         let process = Process::start(&database, provider(), &told, &["push"], &[]).await;
         for name in 0..names {
@@ -321,7 +320,7 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
     assert_rows!(database, claims: 5, effects: 5);
 }
 
-/// A subscription to all events of Stripe has some 250 types.
+/// A subscription to all of Stripe's events has about 250 types.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_a_new_type_is_told_by_name_beside_all_types_of_a_provider() {
     let database = Database::new().await;
@@ -369,7 +368,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
         }
     };
     only_messages(3).await;
-    // The whole endpoint is away, so none of its types has stopped.
+    // The whole endpoint receives nothing, so none of its types has stopped.
     time_passes(&database, "10 days").await;
     other.looks().await;
     assert_eq!(told.all(), [""; 0]);
@@ -377,7 +376,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
         "event type stopped: chatty, begun",
         "event type stopped: account.*, begun",
     ];
-    // Three times its longest pause.
+    // Three times the longest pause of the type.
     only_messages(1).await;
     assert_eq!(told.all(), begun[..1]);
     let restarted = Process::stripe(&database, &told, &handled, &[]).await;
@@ -396,7 +395,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
         "event type stopped: chatty, over",
     ];
     assert_eq!(told.all()[2..], over);
-    // They are known to pause for longer now.
+    // By now, the types are known to have longer pauses.
     database
         .run(
             "update idempotent_webhook.event_types
@@ -412,7 +411,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
     only_messages(1).await;
     assert_eq!(told.all()[4..], begun[..1]);
 
-    // It has no handler any more.
+    // The type has no handler any more.
     let deployed = Process::stripe(&database, &told, &["message.received", "account.*"], &[]).await;
     deployed.gets("message.received").await;
     deployed.looks().await;
@@ -422,7 +421,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
     assert_rows!(database, claims: sent, effects: sent);
 }
 
-/// Such as a request that was captured, with another header.
+/// For example, a captured request was replayed with another type header.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_what_the_table_does_not_name_is_no_sign_that_an_endpoint_is_alive() {
     let database = Database::new().await;
@@ -450,7 +449,7 @@ async fn y1_what_the_table_does_not_name_is_no_sign_that_an_endpoint_is_alive() 
     assert_rows!(database, claims: 36, effects: 36);
 }
 
-/// A table of a map has another order at each start.
+/// The table comes from a hash map, so it has another order at each start.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_a_new_type_is_told_until_a_deploy_takes_a_name_away() {
     let database = Database::new().await;
@@ -465,7 +464,7 @@ async fn y1_a_new_type_is_told_until_a_deploy_takes_a_name_away() {
     for (handled, ignored) in [
         (&["b", "a"][..], &["c"][..]),
         (&["d", "b", "a"], &["c"]),
-        // It has a handler now.
+        // The type has a handler now.
         (&["c", "d", "b", "a"], &[]),
     ] {
         let deployed = Process::stripe(&database, &told, handled, ignored).await;
@@ -480,7 +479,7 @@ async fn y1_a_new_type_is_told_until_a_deploy_takes_a_name_away() {
     assert_rows!(database, claims: 5, effects: 5);
 }
 
-/// The older one is still there, and reports what it expects each hour.
+/// A process of the older version is still running, and reports each hour what it expects.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_newer_of_two_versions_says_what_is_expected_until_it_is_rolled_back() {
     let database = Database::new().await;
@@ -514,14 +513,14 @@ async fn y1_the_newer_of_two_versions_says_what_is_expected_until_it_is_rolled_b
     let rolled_back = old().await;
     rolled_back.gets("a").await;
     assert_eq!(expecting().await, "1");
-    // A type that the newer one has handled is not new.
+    // A type that the newer version has handled is not new.
     rolled_back.gets("renamed").await;
     rolled_back.looks().await;
     assert_eq!(told.all(), changes);
     assert_rows!(database, claims: 10, effects: 10);
 }
 
-/// Types that came before the clock was set back came later, as it seems.
+/// If the clock is set back, types that came before seem to have come later.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_time_of_an_endpoint_goes_on_by_minutes_where_the_clock_was_set_back() {
     let database = Database::new().await;
@@ -533,14 +532,14 @@ async fn y1_the_time_of_an_endpoint_goes_on_by_minutes_where_the_clock_was_set_b
     for event_type in ["a", "b", "c", "d"] {
         process.gets(event_type).await;
     }
-    // They may have come in two minutes.
+    // The four types may have come in two different minutes.
     database
         .until("(select max(clock) < 4 from idempotent_webhook.event_types)")
         .await;
     assert_rows!(database, claims: 5, effects: 5);
 }
 
-/// Somebody has replayed a captured request with a thousand names.
+/// Somebody has replayed a captured request with a thousand type names.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_names_that_came_on_one_day_only_give_way_to_a_renamed_type() {
     let database = Database::new().await;
@@ -571,7 +570,7 @@ async fn y1_names_that_came_on_one_day_only_give_way_to_a_renamed_type() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// It stands for other types then.
+/// By then, `*` stands for other types.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_types_that_have_no_room_are_new_again_after_a_week() {
     let database = Database::new().await;
@@ -579,7 +578,7 @@ async fn y1_the_types_that_have_no_room_are_new_again_after_a_week() {
     let process = Process::stripe(&database, &told, &["a"], &[]).await;
     process.gets("a").await;
     time_passes(&database, LEARNED).await;
-    // All of them come on more than one day.
+    // Each of these types has come on more than one day.
     database
         .run(
             "insert into idempotent_webhook.event_types (endpoint, event_type, days)
@@ -603,7 +602,7 @@ async fn y1_the_types_that_have_no_room_are_new_again_after_a_week() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// Such as the names of one tenant, which hide types that have come to all.
+/// Otherwise the names of a single tenant, for example, could hide types that come for all tenants.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_new_types_that_are_told_by_name_are_the_most_frequent() {
     let database = Database::new().await;
@@ -629,7 +628,7 @@ async fn y1_the_new_types_that_are_told_by_name_are_the_most_frequent() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A type that a group has matched was not known by its own name.
+/// A type that only a group has matched was not known by its own name.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_what_a_narrower_table_ignores_is_not_new() {
     let database = Database::new().await;
@@ -662,7 +661,7 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     for week in 0..8 {
         process.get("weekly").await;
         for day in 0..7 {
-            // On some days of one week.
+            // The type comes on several days of one week only.
             if week == 0 && day < 6 {
                 process.get("burst").await;
             }
@@ -679,7 +678,7 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     process.looks().await;
     assert_eq!(told.all(), [""; 0]);
     time_passes(&database, "2 days").await;
-    // Nothing came at all.
+    // No event came at all.
     process.looks().await;
     assert_eq!(told.all(), [""; 0]);
     process.gets("steady").await;
@@ -695,7 +694,7 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     assert_eq!((days, pause), (8, 7));
 }
 
-/// Types are written beside the requests, with the other numbers.
+/// Types are written outside of the requests, together with the counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_no_request_waits_for_what_is_known_of_types() {
     let database = Database::new().await;

@@ -1,5 +1,5 @@
-//! Processes that are killed, connections that are lost, answers that do not arrive, a Postgres that is away, and a
-//! dependency of a handler that is down.
+//! Processes are killed, connections are lost, answers do not arrive, Postgres is unreachable, or a dependency of a
+//! handler is down.
 
 use std::convert::identity;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::support::{
     write_effect,
 };
 
-/// By `kill -9`, with all that it has in memory and all its connections.
+/// Killed as by `kill -9`: everything in memory and all connections are lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_first() {
     for way in [keep_all, keep_accepted] {
@@ -53,7 +53,7 @@ async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_f
     }
 }
 
-/// The process that finds out is not the one that has made the attempts.
+/// The process that finds out is not the process that made the attempts.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_what_has_killed_its_processes_is_reported_as_dead_once() {
     let (told, mut dead) = tokio::sync::mpsc::unbounded_channel();
@@ -78,7 +78,7 @@ async fn r12_what_has_killed_its_processes_is_reported_as_dead_once() {
     let (provider, id, reason) = dead.try_recv().unwrap();
     assert_eq!((&*provider, &*id), ("github", "due-1"));
     assert!(reason.contains("its attempts did not end"), "{reason}");
-    assert!(dead.try_recv().is_err(), "told twice");
+    assert!(dead.try_recv().is_err(), "reported twice");
     app.database
         .until("exists (select from idempotent_webhook.activity where outcome = 'dead')")
         .await;
@@ -95,7 +95,7 @@ async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_succe
     drop(locked);
     app.database.until(NOTHING_KEPT).await;
 
-    // Nobody hears of a single one.
+    // If only one connection is lost, the sender does not notice.
     let locked = lock(&app.database, "kept_requests").await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     lose_connections(&app.database, 1).await;
@@ -106,7 +106,7 @@ async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_succe
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The next group uses the connection of the last one, and finds out only when it is written.
+/// The next group uses the connection of the previous group. The loss shows only when the group is written.
 #[tokio::test]
 async fn r15_a_single_connection_that_is_lost_fails_nothing() {
     let runs = Runs::default();
@@ -147,7 +147,7 @@ async fn r15_two_lost_connections_fail_the_group_and_nothing_waits_afterwards() 
     let locked = lock(&app.database, "kept_deliveries").await;
     let group = (0..10).map(|id| github(&format!("id-{id}"), "{}"));
     let sent = send_in_one_group(&app, group.collect()).await;
-    // The first transaction, and then the one with the group.
+    // The first transaction is lost, and then the transaction with the group.
     lose_connections(&app.database, 4).await;
     let refused = (503, "failed".to_owned());
     assert_eq!(outcomes(sent).await, vec![refused; 11]);
@@ -203,7 +203,7 @@ async fn relay(mut client: TcpStream, mut server: UnixStream, hangs_up: Arc<Atom
     }
 }
 
-/// The handler runs at once if the provider waits for its answer, and otherwise by recovery, unless the
+/// If the provider waits for the handler's answer, the handler runs at once. Otherwise recovery runs it, unless the
 /// endpoint is paused.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
@@ -238,7 +238,7 @@ async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
     }
 }
 
-/// Postgres does not notice that the connection is closed while a session waits for a lock.
+/// While a session waits for a lock, Postgres does not notice that the connection is closed.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_no_session_waits_on_for_a_row_once_the_sender_is_answered() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
@@ -261,7 +261,7 @@ async fn r15_no_session_waits_on_for_a_row_once_the_sender_is_answered() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A provider that does not wait may not send it again.
+/// A provider that does not wait for the answer may not send the delivery again.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_handled() {
     let app = TestApp::keeping_all(|keep| keep, write_effect).await;
@@ -274,7 +274,7 @@ async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_handled() {
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
     sent.abort();
     locked.commit().await.unwrap();
-    // Nobody recovers it.
+    // No recovery is running.
     app.database
         .until("exists (select from idempotent_webhook.deliveries)")
         .await;
@@ -283,10 +283,10 @@ async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_handled() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// More than a batch takes, so that one of them always waits.
+/// More than one batch takes, so that one sender always waits.
 const SENDERS: usize = 200;
 
-/// Senders that send until they are refused. Each returns how many of its deliveries were accepted.
+/// Starts senders that send until they are refused. Each returns how many of its deliveries were accepted.
 fn keep_sending(process: &Process) -> Vec<JoinHandle<usize>> {
     (0..SENDERS)
         .map(|sender| {
@@ -303,13 +303,13 @@ fn keep_sending(process: &Process) -> Vec<JoinHandle<usize>> {
         .collect()
 }
 
-/// All deliveries that senders believe accepted are kept.
+/// Asserts that all deliveries whose senders got a success are kept.
 async fn assert_all_kept(app: &TestApp, senders: Vec<JoinHandle<usize>>) {
     let mut accepted = 0;
     for sender in senders {
         accepted += soon(sender).await.unwrap();
     }
-    // One that was kept may have been refused, as its answer was lost.
+    // A delivery may have been kept although its sender was refused, because its answer was lost.
     let kept = endpoint(app)
         .kept(&Filter::new(), None, 100_000)
         .await
@@ -378,8 +378,8 @@ async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
     }
 }
 
-/// A failed delivery is not kept and not acknowledged. A delivery that was kept first stays kept, and its failure is
-/// written once Postgres is there again.
+/// If a delivery is kept only after its failure, it is neither kept nor acknowledged. A delivery that was kept first
+/// stays kept, and its failure is written once Postgres is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_acknowledged() {
     let server = Arc::new(ThrowawayPostgres::start(Durability::Durable).await.unwrap());
@@ -395,7 +395,7 @@ async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_ackno
             std::future::ready(Err::<(), _>(HandlerError::new("not yet")))
         }
     };
-    // Deliveries, kept requests, and recorded failures.
+    // Counts the deliveries, the kept requests, and the recorded failures.
     let rows = async || -> (i64, i64, i64) {
         sqlx::query_as(
             "select
@@ -421,7 +421,7 @@ async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_ackno
     crashes.store(true, Ordering::Relaxed);
     let acknowledge = |recovery: &Recovery| keep_all(recovery).acknowledge();
     let kept_first = Process::new(pool.clone(), acknowledge, handler);
-    // It is kept, but nothing says so any more.
+    // The delivery is kept, but Postgres can no longer confirm that.
     let sent = send(&kept_first.router, github("b", "{}")).await;
     assert_eq!(sent, answer(500, "failed", ""));
     server.start_again().await.unwrap();
@@ -473,14 +473,15 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
         select from idempotent_webhook.kept_endpoints
         where cardinality(failed_ids) >= 3 and probe_at > now() + interval '50 minutes'
     )";
-    // Deliveries that were being taken when it opened are taken after that: the statement has not seen it.
+    // Deliveries whose take was running when the breaker opened are taken after that, because the statement does not
+    // see it.
     app.database
         .until(&format!("{opened} and {NO_TRANSACTION}"))
         .await;
     let probed = format!("{opened} and {NONE_TAKEN}");
     app.database.until(&probed).await;
     let before = runs.all();
-    // Including the deliveries that were running when it opened.
+    // This includes the deliveries that were running when the breaker opened.
     let at_most = BREAKER + CONCURRENCY;
     assert!((BREAKER..at_most).contains(&before), "{before}");
     // As if the interval were over.
@@ -510,8 +511,8 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
     assert_rows!(app.database, claims: 60, effects: 60);
 }
 
-/// All times are by the clock of Postgres, so it does not matter by how much the clock of a process differs. Here the
-/// clock of Postgres is moved.
+/// All times come from the clock of Postgres, so the clock of a process does not matter. Here the clock of Postgres is
+/// moved.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_the_clock_of_a_process_does_not_matter() {
     for shift in ["1 hour", "-1 hour"] {
@@ -540,7 +541,7 @@ async fn r6_the_clock_of_a_process_does_not_matter() {
             let kept = send(&process.router, github(id, "{}")).await;
             assert_eq!(kept, answer(500, "kept", ""));
         }
-        // An attempt of another process that lives, and one of a process that is gone.
+        // One attempt belongs to a process that lives, and one to a process that is gone.
         database.insert_process().await;
         database.insert_due(2).await;
         database

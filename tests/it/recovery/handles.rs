@@ -1,4 +1,5 @@
-//! A layer and the recovery that runs its kept deliveries hold each other: no two can be mistaken.
+//! A layer is tied to the recovery that runs its kept deliveries, so layers and recoveries cannot
+//! be mixed up.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -23,7 +24,7 @@ fn failing_once(database: &Database, path: &str, recovery: &Recovery) -> Router 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k1_two_databases_and_two_routers_of_a_process_do_not_mix() {
-    // The same endpoint, on routes that only the right router has.
+    // Both databases have the same endpoint. Each router has a route that the other router lacks.
     let (one, other) = (Database::new().await, Database::new().await);
     let (first, second) = (recovery(&one.pool), recovery(&other.pool));
     let routers = [
@@ -149,7 +150,7 @@ async fn r16_each_attempt_knows_its_number_and_has_the_first_ones_time_and_idemp
             }
         }
     };
-    // Kept before or after its handler has run for the first time.
+    // The delivery is kept before or after its handler has run for the first time.
     for way in [keep as fn(&Recovery) -> Keep, keep_all] {
         let app = keeping_by(way, handler.clone()).await;
         assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));

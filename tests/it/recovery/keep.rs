@@ -238,7 +238,8 @@ async fn r3_bodies_are_not_compressed_and_small_ones_are_in_the_row() {
     app.database.until(NOTHING_KEPT).await;
 }
 
-/// The tenant is part of the key, and its secrets are gone when the delivery is run again.
+/// The tenant is part of the key, and the tenant's secrets no longer exist when the delivery runs
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn r4_a_kept_delivery_is_not_verified_again() {
     let is_known = Arc::new(AtomicBool::new(true));
@@ -276,7 +277,7 @@ async fn r4_a_kept_delivery_is_not_verified_again() {
     assert_eq!(tenants, ["acme", "globex"]);
 }
 
-/// A deploy has lowered the limit since.
+/// A deploy has lowered the limit in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn r4_a_body_that_was_accepted_once_is_not_too_large_later() {
     let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
@@ -331,7 +332,7 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
     app.database
         .run("update idempotent_webhook.kept_deliveries set taken_by = null")
         .await;
-    // The kept row is obsolete, so it goes first, and then the delivery.
+    // The kept row is obsolete, so it is deleted first, and then the delivery.
     assert_eq!(prune(pool, YEAR).await.unwrap().deliveries, 1);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -396,7 +397,7 @@ async fn r15_a_delivery_is_accepted_first_and_handled_in_the_background() {
     app.database.until(NOTHING_KEPT).await;
     let duplicate = answer(200, "duplicate", "");
     assert_eq!(app.send(github("a", "{}")).await, duplicate);
-    // Without recovery, too, the first attempt is made at once.
+    // The first attempt is also made at once if no recovery is running.
     recovery.stop().await;
     assert_eq!(app.send(github("b", "{}")).await, accepted);
     app.database.until(NOTHING_KEPT).await;
@@ -418,7 +419,7 @@ async fn r15_a_delivery_that_comes_again_is_run_at_once_even_if_it_was_dead() {
         app.database.insert_due(1).await;
         let recovery = app.recovery.clone().poll_interval(HOUR);
         let recovery = recovery.spawn(app.router.clone());
-        // It has run all due deliveries, and waits for more.
+        // Recovery has run all due deliveries, and waits for more.
         let only_a = "not exists (
             select from idempotent_webhook.kept_deliveries where delivery_id <> 'a'
         )";
@@ -430,13 +431,13 @@ async fn r15_a_delivery_that_comes_again_is_run_at_once_even_if_it_was_dead() {
         assert_eq!(
             failing.attempts(),
             [1, 2, 2],
-            "that of the other one between"
+            "the attempt at the other delivery is between them"
         );
         assert_rows!(app.database, claims: 2, effects: 2);
     }
 }
 
-/// Keeps, recovers, accepts and operates on a pool, and asserts that each works.
+/// Keeps, recovers, accepts and operates with this pool, and asserts that each of these works.
 pub async fn works_on(database: &Database, pool: PgPool) {
     let failing = Failing::times(3);
     let recovery = Recovery::new(pool.clone());
@@ -490,7 +491,7 @@ async fn r17_recovery_works_at_any_default_isolation_level() {
     }
 }
 
-/// With the rights that `migrate` documents alone.
+/// The role has only the rights that `migrate` documents.
 #[tokio::test(flavor = "multi_thread")]
 async fn r17_recovery_works_for_a_role_with_the_documented_rights() {
     let database = Database::new().await;

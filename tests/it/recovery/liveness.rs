@@ -1,5 +1,5 @@
-//! K4: a process lives or it does not. Nobody else gets a delivery that a living process has taken, however long it
-//! takes; a lost one is free again.
+//! K4: a process is either alive or dead. While it is alive, no other process gets the deliveries that it has taken, no
+//! matter how long they take. If it has lost a delivery, the delivery is free again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use crate::support::{
     recover_all, recovery, secret, send, soon, spawn_send, write_effect,
 };
 
-/// Takes all connections of a pool, the used ones as soon as they are returned.
+/// Takes all connections of a pool. Those in use are taken as soon as they are returned.
 fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::Postgres>>> {
     (0..pool.options().get_max_connections())
         .map(|_| {
@@ -34,7 +34,7 @@ fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::P
         .collect()
 }
 
-/// Its transaction is rolled back, and there is no connection to record the failure.
+/// The transaction is rolled back, and there is no connection to record the failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_the_word_of_a_failed_attempt_holds_however_long_it_takes_to_record_it() {
     for by_recovery in [false, true] {
@@ -75,12 +75,12 @@ async fn k4_the_word_of_a_failed_attempt_holds_however_long_it_takes_to_record_i
         let held = hold_all(&pool);
         tokio::time::sleep(longer_than_silence()).await;
         gate.open();
-        // The rollback returns its connection.
+        // The rollback returns the attempt's connection to the pool.
         let mut connections = Vec::new();
         for held in held {
             connections.push(soon(held).await.unwrap());
         }
-        // The other one looks several times.
+        // In this time, the other process looks for due deliveries several times.
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(connections);
         database.until(ONE_DEAD).await;
@@ -97,7 +97,7 @@ async fn k4_the_word_of_a_failed_attempt_holds_however_long_it_takes_to_record_i
     }
 }
 
-/// In a middleware, and without a connection of the pool.
+/// The attempt waits in a middleware, and no connection of the pool is free.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_attempt_that_waits_before_its_claim_is_not_taken_over() {
     for is_spawned in [true, false] {
@@ -134,7 +134,7 @@ async fn k4_an_attempt_that_waits_before_its_claim_is_not_taken_over() {
     }
 }
 
-/// The statement that has taken it was committed, and nobody has heard of that.
+/// The statement that took the delivery was committed, but its answer was lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -153,7 +153,7 @@ async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
     let taken = "(select taken_by in (select number from idempotent_webhook.processes)
         from idempotent_webhook.kept_deliveries)";
     app.database.until(taken).await;
-    // A number lasts for ten seconds, and this one may be the next one.
+    // A process uses a number for ten seconds, and this number may be its next one.
     tokio::time::sleep(Duration::from_secs(16)).await;
     app.database.until(NOTHING_KEPT).await;
     task.stop().await;
@@ -170,7 +170,7 @@ async fn k4_a_living_process_is_not_told_to_be_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The heartbeats of a process 1.
+/// Sends the heartbeats of a process with the number 1.
 fn beats(database: &Database) -> tokio::task::JoinHandle<()> {
     let pool = database.pool.clone();
     tokio::spawn(async move {
@@ -183,7 +183,7 @@ fn beats(database: &Database) -> tokio::task::JoinHandle<()> {
     })
 }
 
-/// As after a failover: no process was heard, and each one is heard again at a moment of its own.
+/// After a failover, no process had heartbeats for a while, and each process resumes them at its own time.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_process_that_was_silent_itself_does_not_take_another_one_for_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -196,19 +196,20 @@ async fn k4_a_process_that_was_silent_itself_does_not_take_another_one_for_dead(
     app.database
         .until("(select count(*) = 3 from idempotent_webhook.processes)")
         .await;
-    // It is heard again, later than this one.
+    // The heartbeats of the other process resume later than those of this one.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let beats = beats(&app.database);
     tokio::time::sleep(longer_than_silence()).await;
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
-    // Now it is dead.
+    // Now the other process is dead.
     beats.abort();
     app.database.until(NOTHING_KEPT).await;
     task.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Forward while two processes live, and back by an hour once one of them has died, as at a failover to another host.
+/// The clock jumps forward while two processes live, and back by an hour once one of them has died, as in a failover to
+/// another host.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_clock_of_the_database_that_jumps_makes_no_process_live_or_die() {
     let database = Database::new().await;
@@ -229,7 +230,7 @@ async fn k4_a_clock_of_the_database_that_jumps_makes_no_process_live_or_die() {
     database
         .run("update idempotent_webhook.kept_deliveries set next_attempt_at = now() - interval '2 hours'")
         .await;
-    // Dropped, it is as if the process were killed.
+    // Dropping the runtime is like killing the process.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let process = Process::new(pool(), keep, write_effect);
     let (router, mut gate) = held_back(&process.router);
@@ -253,7 +254,7 @@ async fn k4_a_clock_of_the_database_that_jumps_makes_no_process_live_or_die() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// At each deploy, for example, and at the end of each job.
+/// This happens at each deploy, for example, and at the end of each job.
 #[tokio::test]
 async fn k4_a_process_that_stops_is_not_taken_for_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -273,7 +274,7 @@ async fn k4_a_process_that_stops_is_not_taken_for_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// After a failover, while handlers hold all connections.
+/// A failover happens while handlers hold all connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_process_has_heartbeats_although_its_pool_is_in_use() {
     let database = Database::new().await;
@@ -305,7 +306,7 @@ async fn k4_a_process_has_heartbeats_although_its_pool_is_in_use() {
     .await
     .unwrap();
     assert!(!ended.is_empty());
-    // One of them may have been on its way.
+    // One of these heartbeats may have been on its way.
     let goes_on = format!("({heartbeats}) >= {before} + 3");
     database.until(&goes_on).await;
     drop(held);
@@ -313,7 +314,7 @@ async fn k4_a_process_has_heartbeats_although_its_pool_is_in_use() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// A job that runs from time to time, after a crash of all other processes.
+/// A job that runs from time to time, after all other processes have crashed.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_job_waits_until_it_knows_which_processes_are_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -329,7 +330,7 @@ async fn k4_a_job_waits_until_it_knows_which_processes_are_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Its host may be gone before it commits: Postgres must not believe in it for hours.
+/// The host may disappear before the commit. Postgres must not keep its transaction open for hours.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_what_a_process_writes_of_its_own_may_not_be_idle_for_long() {
     let failing = Failing::times(1);
@@ -359,12 +360,12 @@ async fn k4_what_a_process_writes_of_its_own_may_not_be_idle_for_long() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The next batch begins with the commit of the one before.
+/// The next batch starts in the statement that commits the previous batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_each_batch_of_what_is_accepted_waits_and_is_idle_for_a_limited_time() {
     let app = keeping_by(keep_accepted, write_effect).await;
     endpoint(&app).pause().await.unwrap();
-    // A rollback leaves a sequence as it is.
+    // A sequence keeps its value after a rollback.
     app.database
         .run(
             "create sequence unlimited;
@@ -403,7 +404,7 @@ async fn g10_a_process_that_says_that_it_lives_commits_nothing_of_the_applicatio
         .await
         .unwrap();
     drop(connection);
-    // The first thing that it does is to say that it lives.
+    // The process first reports that it is alive.
     let _ = process.recovery.run_due(&process.router).await;
     assert_rows!(database, claims: 0, effects: 0);
     assert!(
@@ -417,7 +418,7 @@ async fn g10_a_process_that_says_that_it_lives_commits_nothing_of_the_applicatio
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Another process would take the delivery at the same moment.
+/// Otherwise another process could take the delivery at the same moment.
 #[tokio::test]
 async fn k4_a_process_that_others_cannot_hear_takes_nothing() {
     let app = TestApp::keeping_all(|keep| keep, write_effect).await;
@@ -433,7 +434,7 @@ async fn k4_a_process_that_others_cannot_hear_takes_nothing() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// It was dead, and its last attempts had not ended.
+/// The delivery was dead, and its last attempts were unfinished.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_sent_again_after_it_was_dead_begins_anew() {
     let hour = Duration::from_secs(3600);
@@ -454,7 +455,7 @@ async fn r15_what_is_sent_again_after_it_was_dead_begins_anew() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A delivery that has killed its process twice, and those beside it.
+/// One delivery has killed its process twice, together with the deliveries that ran at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_what_did_not_end_twice_waits_and_then_runs_alone() {
     let running = Arc::new(Mutex::new(Vec::<String>::new()));
@@ -486,7 +487,7 @@ async fn r6_what_did_not_end_twice_waits_and_then_runs_alone() {
         .keep(Keep::failed(&recovery).retry_delays([SOON; 5]));
     let router: Router = Router::new().route("/", post(handler).layer(layer));
     database.insert_due(60).await;
-    // `due-7` has not ended for the second time.
+    // `due-7` is unfinished for the second time.
     database
         .run(
             "update idempotent_webhook.kept_deliveries
@@ -503,7 +504,7 @@ async fn r6_what_did_not_end_twice_waits_and_then_runs_alone() {
     assert!(!beside.iter().any(|id| id == "due-7"), "{beside:?}");
 }
 
-/// For a log, in a task of its own.
+/// The handler keeps the head in a log that another task writes, for example.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_a_handler_that_keeps_the_head_of_its_request_does_not_hold_recoverys_place() {
     let heads = Arc::new(Mutex::new(Vec::<Parts>::new()));
@@ -530,7 +531,7 @@ async fn r9_a_handler_that_keeps_the_head_of_its_request_does_not_hold_recoverys
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// A delivery whose sender hangs up is still handled, and is not taken for lost.
+/// The delivery whose sender hangs up is still handled, and is not mistaken for a lost one.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
     let (mut gate, handler) = {
@@ -546,7 +547,7 @@ async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
         (gate, handler)
     };
     let app = TestApp::keeping_all(|keep| keep, handler).await;
-    // The row goes while its handler runs, so the copy is kept as if it were the first.
+    // The first attempt's transaction deletes the row, so the copy is kept as if it were the first request.
     let first = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     let copy = spawn_send(&app.router, github("a", "{}"));
@@ -558,7 +559,7 @@ async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Such as one that sets the role that may write.
+/// For example, a hook that sets the role that may write.
 #[tokio::test]
 async fn r17_the_connection_of_the_heartbeat_has_the_hooks_of_the_pool() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! R9, G10: the load of recovery on Postgres while deliveries are due and none can be taken.
+//! R9, G10: the load that recovery puts on Postgres while deliveries are due and none can be taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,20 +13,22 @@ use tokio::net::TcpListener;
 
 use crate::support::{Database, Process, assert_kept, assert_rows, keep, secret, write_effect};
 
-/// The time in which transactions are counted.
+/// How long transactions are counted.
 const TIME: Duration = Duration::from_secs(5);
 
-/// Far more than it needs, and far less than a loop without a wait takes: thousands in a second.
+/// Far more than recovery needs, and far less than a loop without a wait would make: thousands per
+/// second.
 const MOST: i64 = 20 * 5;
 
-/// A pool whose connections are all closed at its end: Postgres counts a connection's work then.
+/// A pool that can be closed with all its connections, because Postgres counts a connection's work
+/// when it ends.
 async fn pool(options: PgConnectOptions) -> PgPool {
     PgPoolOptions::new()
         .max_connections(5)
         .connect_lazy_with(options)
 }
 
-/// How many transactions a recovery of these options begins in [`TIME`].
+/// How many transactions a recovery with these options starts in [`TIME`].
 async fn transactions(database: &Database, options: PgConnectOptions) -> i64 {
     let transactions = "select xact_commit + xact_rollback from pg_stat_database
         where datname = current_database()";
@@ -49,7 +51,7 @@ async fn transactions(database: &Database, options: PgConnectOptions) -> i64 {
     database.count(transactions).await - before
 }
 
-/// By the transaction of a request that has claimed the delivery, for example.
+/// For example, by the transaction of a request that has claimed the delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_a_delivery_that_is_due_and_locked_is_looked_at_once_a_second() {
     let database = Database::new().await;
@@ -71,7 +73,7 @@ async fn r9_a_delivery_that_is_due_and_locked_is_looked_at_once_a_second() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A standby, for example.
+/// For example, a standby.
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_postgres_that_takes_no_writes_is_asked_seldom() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! R5, R13: several transactions that change a row at once neither undo each other's changes nor wait in a circle.
+//! R5, R13: if several transactions change a row at the same time, they neither undo each other's changes nor deadlock.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{
     soon, spawn_send, write_effect,
 };
 
-/// Two rows that are dead.
+/// Inserts two dead deliveries.
 async fn insert_dead(database: &Database) {
     database
         .run(
@@ -24,7 +24,7 @@ async fn insert_dead(database: &Database) {
         .await;
 }
 
-/// The delivery `due-1`, processed, whose row has stayed behind: its process was killed.
+/// Inserts the delivery `due-1`, which is processed. Its row was left behind because its process was killed.
 async fn insert_due_and_processed(database: &Database) {
     database.insert_due(1).await;
     database
@@ -88,7 +88,7 @@ async fn r13_a_discard_waits_for_the_attempt_that_runs_and_leaves_what_that_has_
     }
 }
 
-/// The attempt of recovery waits for another one, and finds afterwards that there is nothing to do.
+/// The recovery attempt waits for another attempt, and then finds that there is nothing to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
     let failing = Failing::times(0);
@@ -139,8 +139,8 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A transaction that has locked the row of a delivery can still lock what comes after it: each change begins with the
-/// row, like a discard and a failed attempt, and so does not wait for a transaction that waits for it.
+/// Every change locks the row of the delivery first, as a discard and a failed attempt do. That is why a transaction
+/// that holds the row's lock can still lock what comes later: no transaction holds those locks and waits for the row.
 async fn changes_the_row_before<T>(
     table: &str,
     app: &TestApp,
@@ -164,7 +164,7 @@ async fn r13_the_end_of_an_attempt_is_no_deadlock_with_a_discard_or_a_failed_att
     for table in ["kept_requests", "kept_endpoints"] {
         let app = TestApp::keeping(|keep| keep, write_effect).await;
         app.database.insert_due(1).await;
-        // It has failed before.
+        // The endpoint has failed before.
         app.database
             .run(
                 "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids)
@@ -179,7 +179,7 @@ async fn r13_the_end_of_an_attempt_is_no_deadlock_with_a_discard_or_a_failed_att
     }
 }
 
-/// Both begin with the row, and a reprocess goes on with the claim.
+/// Both lock the row first. A reprocess then locks the claim.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_forget_is_no_deadlock_with_a_discard_or_a_reprocess() {
     for table in ["kept_requests", "deliveries"] {
@@ -210,7 +210,7 @@ async fn r13_a_forget_waits_for_another_one_at_any_default_isolation_level() {
     assert_rows!(app.database, claims: 0, effects: 1);
 }
 
-/// Meanwhile an operator has it processed again, for example.
+/// For example, an operator reprocesses the delivery in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_retention_leaves_what_is_not_processed_any_more() {
     let database = Database::new().await;
@@ -224,7 +224,7 @@ async fn r5_retention_leaves_what_is_not_processed_any_more() {
         "update idempotent_webhook.kept_deliveries set takes = takes + 1 where delivery_id = 'a';
         delete from idempotent_webhook.deliveries where delivery_id = 'a'";
     let forgets = another(&database, forgets).await;
-    // A locked delivery is left alone.
+    // Retention leaves a locked delivery alone.
     soon(prune(&database.pool, year)).await.unwrap();
     forgets.commit().await.unwrap();
     soon(prune(&database.pool, year)).await.unwrap();
@@ -233,7 +233,7 @@ async fn r5_retention_leaves_what_is_not_processed_any_more() {
     database.until(is_left).await;
 }
 
-/// The provider's webhook has arrived meanwhile, and was discarded.
+/// In the meantime, the provider's webhook has arrived and was discarded.
 #[tokio::test]
 async fn n2_what_was_set_aside_since_it_was_listed_is_not_kept() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! R17: what an operator learns about recovery from the log.
+//! R17: what the log shows an operator about recovery.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::{
     send, until_logged, write_effect,
 };
 
-/// Longer than a process waits for another one to say that it is there.
+/// Longer than a process waits for another process to report itself.
 const PATIENCE: Duration = Duration::from_secs(11);
 
 const NOT_SPAWNED: &str = "this process does not run them again";
@@ -58,7 +58,7 @@ async fn r17_of_a_process_that_leaves_it_to_others_it_is_one_if_there_are_none()
             assert_eq!(kept.outcome, "kept");
             let_pass(PATIENCE).await;
             if is_recovered {
-                // The check takes much less.
+                // The check takes much less time.
                 tokio::time::sleep(Duration::from_millis(500)).await;
             } else {
                 until_logged(NOBODY).await;
@@ -74,7 +74,7 @@ async fn r17_of_a_process_that_leaves_it_to_others_it_is_one_if_there_are_none()
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its layer keeps nothing any more, or it was renamed.
+/// The endpoint's layer no longer keeps deliveries, or the endpoint was renamed.
 #[tokio::test]
 async fn r11_deliveries_of_an_endpoint_that_nobody_serves_are_left_alone_with_a_warning() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -124,7 +124,7 @@ async fn r17_a_request_and_its_run_in_the_background_have_an_outcome_each() {
 #[tokio::test]
 async fn r5_a_failure_of_what_was_committed_counts_as_one_request() {
     let handler = async |mut tx: DedupeTx| {
-        // The handler must not do this: its writes and the claim are committed.
+        // A handler must not do this, because it commits its writes and the claim.
         tx.execute(sqlx::raw_sql("commit")).await.unwrap();
         StatusCode::INTERNAL_SERVER_ERROR
     };
@@ -171,7 +171,7 @@ async fn r17_recovery_says_that_the_migration_is_missing() {
     }
 }
 
-/// It has no answer, and is not an attempt.
+/// A panic gives no answer, and the attempt is not counted.
 #[tokio::test]
 async fn r17_a_panic_before_the_layer_is_logged() {
     let database = Database::new().await;

@@ -1,4 +1,5 @@
-//! The values of a row that belong to its attempts end with them: a later life of the row begins without them.
+//! Values that belong to the attempts of a row end with these attempts. If the row is used again, it starts without
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::support::{
     recover, write_effect,
 };
 
-/// The columns of `kept_deliveries` that are about the attempts of one life of a row.
+/// The columns of `kept_deliveries` that belong to the attempts of one life of a row.
 const OF_ATTEMPTS: [&str; 5] = [
     "taken_by",
     "unfinished",
@@ -20,7 +21,7 @@ const OF_ATTEMPTS: [&str; 5] = [
     "next_attempt_at",
 ];
 
-/// The end of a life leaves the number of attempts of the schedule. The begin of the next one sets it.
+/// The end of a life leaves the number of scheduled attempts. The start of the next life resets it.
 const ENDS: [&str; 3] = ["erase.sql", "resolve.sql", "0004_claim.sql"];
 
 #[test]
@@ -45,14 +46,14 @@ fn each_statement_that_sets_the_state_sets_all_that_is_of_attempts() {
             let counted = Some("retries").filter(|_| !is_end);
             for column in OF_ATTEMPTS.into_iter().chain(counted) {
                 let is_set = columns.iter().any(|each| each == column);
-                assert!(is_set, "{name} sets the state, and not {column}");
+                assert!(is_set, "{name} sets the state, but not {column}");
             }
         }
     }
     assert!(found >= 8, "{found}");
 }
 
-/// The columns that each `set` of a text names, in a list of its own for each.
+/// For each `set` in a text, the list of columns that it names.
 fn assigned(text: &str) -> Vec<Vec<String>> {
     let code = text.lines().map(|line| line.split("--").next().unwrap());
     let code = code.collect::<Vec<_>>().join(" ");
@@ -61,8 +62,8 @@ fn assigned(text: &str) -> Vec<Vec<String>> {
     code.split(" set ").skip(1).map(columns).collect()
 }
 
-/// The columns of a list of assignments: the name before an `=` outside of parentheses, or the names in parentheses
-/// before one.
+/// The columns in a list of assignments: the name before an `=` outside of parentheses, or the names in parentheses
+/// before an `=`.
 fn columns(assignments: &str) -> Vec<String> {
     let mut columns = Vec::new();
     let mut depth = 0;
@@ -84,7 +85,7 @@ fn columns(assignments: &str) -> Vec<String> {
     columns
 }
 
-/// A row of `a` whose last attempt has reached no layer.
+/// Inserts a row for `a` whose last attempt has reached no layer.
 async fn insert_unreached(app: &TestApp, state: &str) {
     app.database
         .run(&format!(
@@ -98,7 +99,7 @@ async fn insert_unreached(app: &TestApp, state: &str) {
         .await;
 }
 
-/// It is due, and no attempt has reached no layer in this life of it.
+/// Asserts that the row is due, and that no attempt in this life has failed to reach a layer.
 async fn assert_due_and_not_unreached(app: &TestApp) {
     app.database.until(NONE_TAKEN).await;
     app.database
@@ -142,7 +143,7 @@ async fn r13_what_is_sent_again_or_reprocessed_has_reached_no_layer_only_if_an_a
     app.database
         .run("insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'a')")
         .await;
-    // The attempt finds that it was processed.
+    // The attempt finds that the delivery was processed.
     let recovery = recover(&app);
     app.database
         .until("(select state from idempotent_webhook.kept_deliveries) = 'processed'")

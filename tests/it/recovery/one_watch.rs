@@ -1,4 +1,5 @@
-//! Handle 2: one watch writes and reads for all layers of a handle, and no layer is without one.
+//! Handle 2: one watch (the background loop) writes and reads for all layers of a handle, and every
+//! layer has a watch.
 
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ fn joined(database: &Database) -> (Vec<IdempotentWebhook>, Router, RecoveryTask)
     (layers, router, task)
 }
 
-/// One request to each layer.
+/// Sends one request to each layer.
 async fn send_to_each(router: &Router, id: &str) {
     for number in 0..LAYERS {
         let mut request = github(&format!("{id}{number}"), "{}");
@@ -57,7 +58,7 @@ fn counted_in_each(requests: usize) -> String {
     )
 }
 
-/// The transactions that have written a row of activity last.
+/// Counts the transactions that were the last to write rows of activity.
 const WRITERS: &str = "select count(distinct xmin::text) from idempotent_webhook.activity";
 
 fn alive_tasks() -> usize {
@@ -83,7 +84,7 @@ async fn handle_2_what_all_layers_count_is_one_transaction_of_one_loop() {
     send_to_each(&router, "a").await;
     assert!(alive_tasks() <= few);
     database.until(&counted_in_each(1)).await;
-    // A round may have come between.
+    // A round may have started between the requests.
     let writers = database.count(WRITERS).await;
     assert!((1..=2).contains(&writers), "{writers}");
     let settings = "select count(*) from idempotent_webhook.endpoint_settings";
@@ -99,7 +100,7 @@ async fn handle_2_one_reading_tells_the_metrics_of_all_layers() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     let database = Database::new().await;
     let (_layers, _router, task) = joined(&database);
-    // Their first look.
+    // Waits for the first look of the watch.
     until_all_wait().await;
     soon(tokio::time::sleep(Duration::from_millis(5500))).await;
     database
@@ -160,7 +161,7 @@ async fn handle_2_a_layer_whose_handle_has_stopped_writes_by_itself() {
     database.until(&counted_in_each(1)).await;
     send_to_each(&router, "b").await;
     database.until(&counted_in_each(2)).await;
-    // The counts of a layer are written, even if it is gone.
+    // The counts of a layer are written even if the layer is dropped.
     send_to_each(&router, "c").await;
     drop((layers, router));
     database.until(&counted_in_each(3)).await;

@@ -1,5 +1,5 @@
-//! R13: an operation on many deliveries changes those that had come before it began, each once, waits for locks that
-//! are not an attempt's, and reports how many it has left.
+//! R13: an operation on many deliveries changes those that came before it started, each once. It waits for locks that
+//! do not belong to an attempt, and reports how many deliveries it has left alone.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Word {
         }
     }
 
-    /// On one delivery. Returns whether it was changed.
+    /// Performs the operation on one delivery. Returns whether the delivery was changed.
     async fn of_one(self, endpoint: &Endpoint, id: &str) -> sqlx::Result<bool> {
         match self {
             Self::Retry => endpoint.retry(id).await.map(|done| done == Retried::Due),
@@ -77,7 +77,7 @@ impl Word {
         }
     }
 
-    /// The state of a delivery that it changes.
+    /// The state of the deliveries that the operation changes.
     fn before(self) -> &'static str {
         match self {
             Self::Reprocess => "processed",
@@ -94,7 +94,7 @@ impl Word {
     }
 }
 
-/// Deliveries in this state: `d0001` and so on.
+/// Inserts deliveries in this state: `d0001` and so on.
 async fn insert(database: &Database, state: &str, number: u64) {
     database
         .run(&format!(
@@ -117,7 +117,7 @@ async fn insert(database: &Database, state: &str, number: u64) {
         .await;
 }
 
-/// The endpoint on a pool that waits for long.
+/// The endpoint with a pool that waits for locks for a long time.
 async fn patient(database: &Database) -> Endpoint {
     impatient(database, "1min").await
 }
@@ -132,7 +132,7 @@ async fn impatient(database: &Database, lock_timeout: &str) -> Endpoint {
     Endpoint::new(pool, "test")
 }
 
-/// Another session has changed the row, without an attempt.
+/// Locks the row, as another session does that changes it without an attempt.
 async fn hold(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     let row = format!(
         "select from idempotent_webhook.kept_deliveries where delivery_id = '{id}' for update"
@@ -140,7 +140,7 @@ async fn hold(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     another(database, &row).await
 }
 
-/// As an attempt does.
+/// Locks the claim and the row, as an attempt does.
 async fn run(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     let claim = format!(
         "select pg_advisory_xact_lock(
@@ -155,7 +155,7 @@ fn numbers(changes: &Changes) -> (u64, u64) {
     (changes.changed, changes.running)
 }
 
-/// An operation after its first batch.
+/// An operation that has finished its first batch.
 struct Midst {
     held: Transaction<'static, Postgres>,
     word: tokio::task::JoinHandle<sqlx::Result<Changes>>,
@@ -170,14 +170,14 @@ impl Midst {
         Self { held, word }
     }
 
-    /// Returns how many were changed, and how many left.
+    /// Lets the operation continue. Returns how many deliveries it has changed, and how many it has left alone.
     async fn goes_on(self) -> (u64, u64) {
         self.held.rollback().await.unwrap();
         numbers(&soon(self.word).await.unwrap().unwrap())
     }
 }
 
-/// Each copy was answered with a 2xx, so it runs.
+/// Each copy was answered with a 2xx, so it must run.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs() {
     for word in [Word::Discard, Word::Erase] {
@@ -185,7 +185,7 @@ async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs(
         let app = keeping_by(keep_accepted, failing.handler()).await;
         insert(&app.database, "dead", MANY).await;
         app.database.insert_process().await;
-        // The deliveries of the last batch: dead, due later, due, and running in a living process.
+        // The deliveries of the last batch: dead, due later, due now, and running in a living process.
         app.database
             .run(
                 "update idempotent_webhook.kept_deliveries
@@ -221,7 +221,7 @@ async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs(
     }
 }
 
-/// The row is locked for as long as the attempt runs. So the copy is noted elsewhere.
+/// The row is locked for as long as the attempt runs, so the copy is noted in another table.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that_fails() {
     for word in [Word::Discard, Word::Erase] {
@@ -262,18 +262,18 @@ async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that
             .await;
         recovery.stop().await;
         assert_rows!(app.database, claims: 1, effects: 1, "{word:?}");
-        // The next operation takes deliveries that came before it.
+        // The next operation includes deliveries that came before it started.
         let all = soon(word.of_all(&endpoint(&app))).await.unwrap();
         assert_eq!(all.running, 0, "{word:?}");
         assert_eq!(state_of(&app.database, "d1101").await, "gone", "{word:?}");
     }
 }
 
-/// It is taken, and its attempt has not claimed yet: a copy is noted, and does not wait for the row.
+/// The delivery is taken, and its attempt has not claimed it yet. A copy is noted, and does not wait for the row.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() {
     let held = [
-        // A discard waits for this after its last look, and so does an erasure.
+        // A discard waits for this lock after its last check, and an erasure waits for the lock below.
         (
             Word::Discard,
             "insert into idempotent_webhook.discarded (endpoint, delivery_id) values ('test', 'd0002')",
@@ -296,7 +296,7 @@ async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() 
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
         let router = app.router.clone();
         let sending = tokio::spawn(async move { send(&router, github("d0002", "{}")).await });
-        // Or it is answered already.
+        // The copy may also be answered without waiting.
         let is_answered = async {
             while !sending.is_finished() {
                 tokio::task::yield_now().await;
@@ -321,7 +321,7 @@ async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() 
     }
 }
 
-/// An operation holds back notes only of its endpoint.
+/// An operation delays notes only for its own endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_another_endpoint() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -334,7 +334,7 @@ async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_ano
     .await;
     let of = patient(&app.database).await;
     let erasing = tokio::spawn(async move { Word::Erase.of_all(&of).await });
-    // Which it does after it has taken its last lock.
+    // The operation waits here after it has taken all its other locks.
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
 
     let pool = app.database.another_pool(5).await;
@@ -374,7 +374,7 @@ async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
         let midst = Midst::of(&app.database, word).await;
         for id in ["d0001", "d1101"] {
             let sent = soon(app.send(github(id, "{}"))).await;
-            // One that is dead does not run again.
+            // A dead delivery does not run again.
             let outcome = if id == "d0001" { "kept" } else { "failed" };
             assert_eq!(sent.outcome, outcome, "{word:?} {id}");
         }
@@ -385,7 +385,7 @@ async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
     }
 }
 
-/// On a paused endpoint, nothing ever empties what the provider fills.
+/// On a paused endpoint, the provider adds deliveries and none is ever removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_ends_while_the_provider_sends() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -429,7 +429,7 @@ async fn r13_what_runs_is_left_and_counted_by_each_operation() {
     }
 }
 
-/// It has not claimed yet, if it claims late.
+/// An attempt with a late claim may not have claimed the delivery yet.
 #[tokio::test]
 async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
     let database = Database::new().await;
@@ -445,7 +445,7 @@ async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
         .await;
     let endpoint = patient(&database).await;
     let changes = endpoint.retry_all(&Filter::new()).await.unwrap();
-    // The process of the second one is gone, and the third one is due already.
+    // The process of the second delivery is gone, and the third delivery is already due.
     assert_eq!(numbers(&changes), (1, 1));
     assert_eq!(endpoint.retry("d0001").await.unwrap(), Retried::Unchanged);
     let taken = "(select array_agg(delivery_id) from idempotent_webhook.kept_deliveries
@@ -453,7 +453,8 @@ async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
     database.until(taken).await;
 }
 
-/// A row that another operation or retention holds is not an attempt: zero would say that there is nothing.
+/// A row that another operation or retention holds is not being attempted. If it were skipped, the result would be
+/// zero, as if there were no deliveries.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_another_operation_holds_is_waited_for() {
     let of_dead = [Word::Retry, Word::Discard, Word::Erase];
@@ -469,11 +470,11 @@ async fn r13_what_another_operation_holds_is_waited_for() {
             let endpoint = patient(&database).await;
             let waiting = tokio::spawn(async move { word.of_all(&endpoint).await });
             database.until(TWO_WAIT_FOR_A_LOCK).await;
-            // It is cancelled.
+            // The other operation is cancelled.
             midst.word.abort();
             assert!(midst.word.await.unwrap_err().is_cancelled());
             midst.held.rollback().await.unwrap();
-            // The other one's first batch may have left nothing to change.
+            // The first batch of the other operation may have left nothing to change.
             let done = match (word, other) {
                 (Word::Erase, Word::Retry | Word::Reprocess) => 0,
                 (Word::Discard, Word::Retry | Word::Erase) => 0,
@@ -487,7 +488,7 @@ async fn r13_what_another_operation_holds_is_waited_for() {
     }
 }
 
-/// It came before.
+/// These deliveries came before the erasure started.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_fails_or_is_processed_during_an_erasure_is_erased() {
     let database = Database::new().await;
@@ -510,7 +511,7 @@ async fn r13_what_fails_or_is_processed_during_an_erasure_is_erased() {
     assert_eq!(state_of(&database, "d1151").await, "gone");
 }
 
-/// The time of a processed delivery comes from its transaction, which may have begun before the operation.
+/// The time of a processed delivery comes from its transaction, which may have started before the operation.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_reprocess_of_many_takes_each_once() {
     let database = Database::new().await;
@@ -532,7 +533,7 @@ async fn r13_a_reprocess_of_many_takes_each_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_waits_within_the_limit_of_the_pool_or_its_own() {
-    // Without one, it is two seconds.
+    // Without a limit of the pool, the operation's own limit is two seconds.
     for lock_timeout in ["50ms", "0"] {
         for word in Word::ALL {
             let database = Database::new().await;
@@ -582,7 +583,7 @@ async fn r13_an_operation_that_is_dropped_in_the_midst_has_changed_its_finished_
         midst.word.abort();
         assert!(midst.word.await.unwrap_err().is_cancelled());
         midst.held.rollback().await.unwrap();
-        // Postgres has noticed it.
+        // Postgres has noticed that the operation was cancelled.
         database.until(NO_ADVISORY_LOCK).await;
         assert_eq!(state_of(&database, "d0500").await, word.after(), "{word:?}");
         assert_eq!(
@@ -621,7 +622,7 @@ async fn says_a_word_in_a_process_of_its_own() {
         .unwrap();
 }
 
-/// Killed by SIGKILL while it waits for a row of its second batch, and while it commits that.
+/// The process is killed by SIGKILL while it waits for a row of its second batch, and while it commits this batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_whose_process_is_killed_has_changed_each_delivery_or_has_not() {
     for (word, commits) in Word::ALL
@@ -658,9 +659,9 @@ async fn r13_an_operation_whose_process_is_killed_has_changed_each_delivery_or_h
         database.until(ONE_WAITS_FOR_A_LOCK).await;
         process.kill().await.unwrap();
         held.rollback().await.unwrap();
-        // Postgres has noticed it.
+        // Postgres has noticed that the process was killed.
         database.until(NO_ADVISORY_LOCK).await;
-        // A commit that was asked for goes through.
+        // A commit that was requested is completed.
         let changed = if commits { 1000 } else { 500 };
         let states: Vec<(String, bool, bool)> = sqlx::query_as(
             "select
@@ -720,7 +721,7 @@ async fn r13_an_operation_on_what_waits_does_not_read_the_archive() {
         let pool = database.another_pool(1).await;
         let changes = word.of_all(&Endpoint::new(pool.clone(), "test")).await;
         assert_eq!(numbers(&changes.unwrap()), (30, 0), "{word:?}");
-        // Postgres counts what a session has read when that ends.
+        // Postgres counts what a session has read when the session ends.
         pool.close().await;
         let read = "select sum(seq_tup_read + idx_tup_fetch)::int8 from pg_stat_user_tables
             where relname = 'kept_deliveries'";
@@ -733,7 +734,7 @@ async fn r13_an_operation_on_what_waits_does_not_read_the_archive() {
     }
 }
 
-/// Its table of rights lacks one.
+/// The role lacks the right to delete from a table.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_without_the_right_to_delete_says_so_and_changes_nothing() {
     for word in [Word::Discard, Word::Erase, Word::Reprocess] {
@@ -779,7 +780,7 @@ async fn r13_an_operation_without_the_right_to_delete_says_so_and_changes_nothin
     }
 }
 
-/// Its process is frozen, or its host is lost.
+/// The operation's process is frozen, or its host is lost.
 #[tokio::test]
 async fn r13_an_operation_holds_nothing_for_longer_than_postgres_is_told() {
     let database = Database::new().await;
@@ -856,7 +857,7 @@ async fn r13_operations_beside_recovery_and_retention_lose_nothing_and_count_tru
     assert_rows!(app.database, claims: processed, effects: processed);
 }
 
-/// A filter by a state means deliveries that are in it when the operation comes to them.
+/// A filter by state selects deliveries that are in this state when the operation gets to them.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_filter_is_asked_again_after_a_wait() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! R3: no more is kept than the quota allows, and a delivery over it is answered as its way to keep says.
+//! R3: no more is kept than the quota allows. A delivery over the quota is answered according to its way to keep.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::support::{
     recover, secret, send, soon, spawn_send, until_all_wait, until_logged, write_effect,
 };
 
-/// Longer than a full quota is taken for full.
+/// Longer than a full quota is assumed to stay full.
 const UNTIL_COUNTED_AGAIN: Duration = Duration::from_secs(2);
 
-/// Longer than from one count to the next one while there is room.
+/// Longer than the time between two counts while there is room.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(6);
 
 type Way = fn(&Recovery) -> Keep;
@@ -50,7 +50,7 @@ async fn r3_what_is_over_the_quota_is_not_kept() {
 
         let failing = Failing::times(2);
         let all = full(ALL, quota, &failing).await;
-        // Handled without being kept.
+        // The delivery is handled without being kept.
         assert_eq!(all.send(github("b", "{}")).await, answer(500, "failed", ""));
         let succeeds = answer(200, "processed", "");
         assert_eq!(all.send(github("b", "{}")).await, succeeds);
@@ -70,7 +70,7 @@ async fn r3_what_is_over_the_quota_is_not_kept() {
     }
 }
 
-/// Whether it is exhausted is counted from time to time.
+/// Kept deliveries are counted from time to time.
 #[tokio::test]
 async fn r3_a_quota_that_is_exhausted_later_is_kept_to() {
     let set = |keep: Keep| keep.quota(2, 1_000_000);
@@ -88,7 +88,7 @@ async fn r3_a_quota_that_is_exhausted_later_is_kept_to() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A delivery that needs no further row is handled as before.
+/// A delivery that needs no new row is handled as usual.
 #[tokio::test]
 async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     let quota = (1, 1_000_000);
@@ -115,7 +115,8 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// With a large archive, each count would time out: a quota would never be full, or stay full forever.
+/// If the count read a large archive, each count would time out. A quota would then never become full, or stay full
+/// forever.
 #[tokio::test]
 async fn r3_a_count_does_not_read_the_archive() {
     let database = Database::new().await;
@@ -145,7 +146,7 @@ async fn r3_a_count_does_not_read_the_archive() {
     assert!(!plan.contains("kept_deliveries_pkey"), "{plan}");
 }
 
-/// One after the other, each would wait for a database that does not answer.
+/// If the requests counted one after the other, each would wait for a database that does not answer.
 #[tokio::test]
 async fn r3_a_count_that_fails_keeps_the_others_waiting_once() {
     let app = full(ACCEPTED, (1, 1_000_000), &Failing::times(99)).await;
@@ -166,7 +167,7 @@ async fn r3_a_count_that_fails_keeps_the_others_waiting_once() {
     // One count takes 1.5 seconds.
     tokio::time::timeout(Duration::from_secs(20), refused)
         .await
-        .expect("they have not waited for each other");
+        .expect("the requests do not wait for each other");
     drop(locked);
     assert_eq!(app.send(github("b", "{}")).await.status, 503);
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -254,7 +255,7 @@ async fn r3_what_was_erased_before_it_had_failed_needs_no_room() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its first body was over the limit.
+/// The delivery's first body was over the limit.
 #[tokio::test]
 async fn r3_what_was_recorded_and_is_accepted_later_counts_for_the_quota() {
     let app = keeping_by(keep_accepted, write_effect).await;

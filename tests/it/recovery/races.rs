@@ -1,5 +1,5 @@
-//! Attempts at one delivery, by the provider and by recovery, in one process and in several: one of them commits, and
-//! none keeps another one from its work.
+//! Attempts at one delivery, by the provider and by recovery, in one process and in several. One of them commits, and
+//! none prevents another from doing its work.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,7 +89,7 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
         failing.reached().await;
         let committed = spawn_send(&elsewhere, github("a", "{}"));
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-        // It is rolled back, and the other one is claimed before it can be kept.
+        // The failing attempt is rolled back. Before it can be kept, the other attempt claims the delivery.
         failing.open();
         gate.reached().await;
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
@@ -101,7 +101,7 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
     }
 }
 
-/// The process that runs it may take its time: the sender hears of the failure meanwhile.
+/// The other process may take its time with the delivery. The sender sees the failure before that.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery() {
     let (mut failing, handler) = failing_behind_gate();
@@ -129,13 +129,13 @@ async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Its process is not dead: it was frozen, or cut off from Postgres, which has ended its transaction.
+/// The process is not dead. It was frozen, or cut off from Postgres, which has ended its transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
     let (mut gate, handler) = gated();
     let app = TestApp::keeping(|keep| keep, handler).await;
     app.database.insert_due(1).await;
-    // It takes nothing else meanwhile.
+    // With one slot, it takes no other delivery in the meantime.
     let frozen = app.recovery.clone().concurrency(1);
     let frozen = frozen.spawn(app.router.clone());
     gate.reached().await;
@@ -169,7 +169,7 @@ async fn r9_recovery_takes_at_most_half_of_the_pool_and_senders_are_answered() {
             Box::pin(async move {
                 let work = async {
                     insert_effect(&mut tx, &delivery).await?;
-                    // Long enough for another one to be taken.
+                    // Leaves enough time for another delivery to be taken.
                     tokio::time::sleep(Duration::from_millis(2)).await;
                     Ok(StatusCode::OK)
                 };
@@ -226,7 +226,7 @@ async fn r11_a_process_of_the_version_before_leaves_a_new_endpoint_alone() {
     assert_rows!(database, claims: 4, effects: 4);
 }
 
-/// `Handler::layer` makes the service for each request, and after a restart there has been none.
+/// `Handler::layer` creates the service for each request, and there has been no request since the restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn r11_what_a_layer_on_a_handler_keeps_is_run() {
     let database = Database::new().await;
@@ -247,7 +247,7 @@ async fn r11_what_a_layer_on_a_handler_keeps_is_run() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// An attempt that was cut off at the shutdown would have been counted for nothing.
+/// If the shutdown cut the attempt off, the attempt would be counted for nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_stopping_waits_for_the_attempt_that_runs() {
     let (mut gate, handler) = gated();
@@ -257,7 +257,7 @@ async fn r7_stopping_waits_for_the_attempt_that_runs() {
     gate.reached().await;
     let mut stopping = tokio::spawn(recovery.stop());
     let early = tokio::time::timeout(Duration::from_millis(50), &mut stopping).await;
-    assert!(early.is_err(), "it has not waited");
+    assert!(early.is_err(), "stopping has not waited");
     gate.open();
     stopping.await.unwrap();
     app.database.until(NOTHING_KEPT).await;
@@ -284,7 +284,7 @@ async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     assert_eq!(failing.attempts(), [1]);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 0, effects: 0);
-    // It is not a duplicate: a request that waits for this attempt is not answered as one.
+    // The log does not call this a duplicate, because a request that waits for this attempt is not answered as one.
     assert!(log.contains("was discarded, forgotten"), "{log}");
 }
 
@@ -307,7 +307,7 @@ async fn r13_what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself(
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The provider would not send it once more.
+/// The provider would not send the delivery again.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -328,7 +328,7 @@ async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The transaction of its handler holds the row.
+/// The transaction of the delivery's handler holds the row.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wait_for_it() {
     let (mut gate, handler) = gated();
@@ -343,7 +343,7 @@ async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wai
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Another process ends the row with its commit. This one finds it gone, and keeps the delivery again.
+/// Another process ends the row with its commit. This process finds that the row is gone, and keeps the delivery again.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_processed_leaves_nothing_to_run() {
     let app = keeping_by(keep_accepted, write_effect).await;

@@ -1,4 +1,4 @@
-//! A captured body is sent again under new ids, with the replay guard: nothing of it is kept.
+//! With the replay guard, if a captured body is sent again under new ids, nothing of it is kept.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{
     keep_accepted, keep_all, recover, secret,
 };
 
-/// Fails if the body says so.
+/// A handler that fails if the body says so.
 async fn handler(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -61,7 +61,7 @@ async fn nothing_stays_of_a_replayed_body_and_a_real_failure_is_kept() {
     }
 }
 
-/// Its provider lists it, and it is neither processed nor kept.
+/// The provider's list contains the delivery, which is neither processed nor kept.
 #[tokio::test]
 async fn n2_a_delivery_whose_body_was_processed_is_not_missing_where_the_endpoint_is_reconciled() {
     for way in [keep, keep_all] {
@@ -94,7 +94,7 @@ async fn n2_a_delivery_whose_body_was_processed_is_not_missing_where_the_endpoin
     }
 }
 
-/// It had failed, before a delivery with the same body was processed.
+/// The delivery failed before another delivery with the same body was processed.
 #[tokio::test]
 async fn what_had_failed_ends_once_its_body_was_processed_under_another_id() {
     let set =

@@ -1,4 +1,4 @@
-//! R6 to R9, R12: the attempts, which of them count, and what comes after the last one.
+//! R6 to R9, R12: the attempts, which of them count, and what follows the last attempt.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use crate::support::{
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// The log of an attempt that reaches no layer.
+/// What is logged about an attempt that reaches no layer.
 const NOT_REACHED: &str = "no layer of this endpoint was reached";
 
 /// As if the process had been killed in the middle of an attempt.
@@ -47,7 +47,7 @@ async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_on
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A handler that kills its process uses up its attempts.
+/// If a handler kills its process, this uses up the attempts of the delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
     let failing = Failing::times(1);
@@ -66,7 +66,11 @@ async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
         let listed = endpoint(&app).kept(&Filter::new(), None, 9).await.unwrap();
         let reason = listed[0].reason.as_deref().unwrap();
         assert!(reason.contains("its attempts did not end"), "{reason}");
-        assert_eq!(listed[0].attempts, 1 + retries, "this one did not begin");
+        assert_eq!(
+            listed[0].attempts,
+            1 + retries,
+            "the next attempt did not start"
+        );
     }
     recovery.stop().await;
     assert_kept!(app.database, "dead", attempts: 4, retries: 3);
@@ -74,7 +78,7 @@ async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// It has not claimed the delivery yet: no lock keeps another process from it, only the heartbeats.
+/// The attempt has not claimed the delivery yet, so no lock keeps another process from it, only the heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_runs_is_not_taken_over_however_long_it_takes() {
     let (mut gate, way) = gate();
@@ -112,7 +116,7 @@ async fn r6_a_404_of_the_handler_is_an_attempt() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The query may have a token.
+/// The query may contain a token.
 #[tokio::test]
 async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_query() {
     let failing = Failing::times(1);
@@ -135,7 +139,8 @@ async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_q
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// As in a process whose router has lost the route: each of them would be tried and logged each minute.
+/// The router of the process has lost the route. Without longer waits, each delivery would be tried and logged each
+/// minute.
 #[tokio::test]
 async fn r7_what_reaches_no_layer_waits_ever_longer_is_told_once_and_holds_up_nothing() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -154,7 +159,7 @@ async fn r7_what_reaches_no_layer_waits_ever_longer_is_told_once_and_holds_up_no
             where unreached_status = 404 and taken_by is null and attempts = 1
         )";
         app.database.until(all_wait).await;
-        // Deliveries that are kept meanwhile are not held up.
+        // Deliveries that are kept in the meantime are not delayed.
         app.database
             .run(
                 "insert into idempotent_webhook.kept_deliveries
@@ -206,7 +211,7 @@ async fn r7_a_delivery_that_is_in_flight_elsewhere_costs_no_attempt() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// While Postgres did not answer, it could not be given back.
+/// The attempt could not be given back while Postgres did not answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
@@ -246,7 +251,7 @@ async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// It was taken over by another process, since it did not end in time.
+/// Another process has taken the attempt over, because it did not finish in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
     let failing = Failing::times(1);
@@ -256,7 +261,7 @@ async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
         held_back(&Router::new().route("/else", post(write_effect)));
     let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, failing.handler()).await;
     let (elsewhere, mut another_gate) = held_back(&elsewhere);
-    // With one attempt at once, it takes nothing more.
+    // With one slot, it takes no other delivery.
     let late = app.recovery.clone().concurrency(1).spawn(no_route);
     no_route_gate.reached().await;
     let late = tokio::spawn(late.stop());
@@ -340,11 +345,11 @@ async fn r8_what_a_handler_says_at_a_retry_of_the_provider_counts() {
         assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
         assert_kept!(app.database, "due", attempts: attempt, retries: 0);
         if attempt > 1 {
-            // If the handler names none, the time stays the same as before.
+            // If the handler names no time, the next attempt stays at the same time as before.
             app.database.until(&due_after("30 minutes")).await;
         }
     }
-    // Its provider alone does not revive it.
+    // The provider's retries alone do not make the delivery due again.
     for attempt in 4..=5 {
         assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
         assert_kept!(app.database, "dead", attempts: attempt, retries: 0);
@@ -387,7 +392,7 @@ async fn r9_an_endpoint_with_much_to_do_does_not_keep_another_one_waiting() {
     assert_rows!(database, claims: 56, effects: 56);
 }
 
-/// Another process keeps it, so nobody notifies this one.
+/// Another process keeps the delivery, so this process gets no notification.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_what_is_kept_elsewhere_is_found_during_a_backlog() {
     let database = Database::new().await;
@@ -465,7 +470,7 @@ async fn r12_a_dead_delivery_is_reported_once() {
     let recovery = recover(&app);
     app.database.until(ONE_DEAD).await;
     recovery.stop().await;
-    // A retry of the provider fails as well, and it stays dead.
+    // A provider retry fails as well, and the delivery stays dead.
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
     assert_kept!(app.database, "dead", attempts: 5, retries: 3);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Two layers share nothing but the handle of recovery, even if they were given the same `Keep`.
+//! Two layers share nothing but the recovery handle, even if they were given the same `Keep`.
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use crate::support::{
     lock, recovery, secret, send, spawn_send, until_all_wait, write_effect,
 };
 
-/// Two routes with an endpoint each, `/a` and `/b`, whose layers have one `Keep`.
+/// Two routes, `/a` and `/b`, with an endpoint each. Their layers have the same `Keep`.
 fn two_layers<H, T>(database: &Database, keep: &Keep, handler: H) -> Router
 where
     H: Handler<T, ()>,
@@ -38,7 +38,7 @@ async fn k1_of_one_id_at_two_endpoints_with_one_keep_each_is_processed() {
     for way in [keep, keep_all, keep_accepted] {
         let database = Database::new().await;
         let recovery = recovery(&database.pool);
-        // Some are kept.
+        // Three attempts fail, so some deliveries are kept.
         let router = two_layers(&database, &way(&recovery), Failing::times(3).handler());
         let task = recovery.clone().spawn(router.clone());
         let mut sending = Vec::new();
@@ -68,7 +68,7 @@ async fn k1_of_one_id_at_two_endpoints_with_one_keep_each_is_processed() {
     }
 }
 
-/// Deliveries that arrive during one commit share the next one.
+/// Deliveries that arrive during one commit share the next commit.
 #[tokio::test]
 async fn k1_what_two_endpoints_accept_during_one_commit_is_kept_of_each() {
     let database = Database::new().await;
@@ -92,7 +92,7 @@ async fn k1_what_two_endpoints_accept_during_one_commit_is_kept_of_each() {
     assert_rows!(database, claims: 4, effects: 4);
 }
 
-/// It was processed at one, and is new to the other.
+/// One endpoint has processed the id, and the id is new to the other endpoint.
 #[tokio::test]
 async fn k1_an_id_that_one_endpoint_has_processed_is_no_duplicate_at_the_other() {
     for way in [keep, keep_all, keep_accepted] {

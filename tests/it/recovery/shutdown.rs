@@ -1,5 +1,5 @@
-//! B4: a process that is asked to stop ends within a limit, whatever Postgres does. Its deliveries are done, or given
-//! back.
+//! B4: a process that is asked to stop does so within a limit, regardless of what Postgres does. Its deliveries are
+//! done, or given back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,11 +23,11 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const NUMBERS: &str = "select count(*) from idempotent_webhook.processes";
 
-/// Twice the ten seconds that the pages name.
+/// Twice the ten seconds that the guide states.
 async fn within_the_limit<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work)
         .await
-        .expect("it ends within its limit")
+        .expect("the work finishes within its limit")
 }
 
 /// A pool on a network that fails when the test says so.
@@ -43,7 +43,7 @@ fn layer_of(pool: &PgPool, keep: Keep) -> IdempotentWebhook {
     IdempotentWebhook::new(pool.clone(), "test", presets::github(secret())).keep(keep)
 }
 
-/// A delivery that did not end so often, in a row.
+/// Inserts a delivery whose last attempts, this many in a row, were unfinished.
 async fn insert_unfinished(database: &Database, id: &str, unfinished: u32) {
     database
         .run(&format!(
@@ -79,7 +79,7 @@ async fn b4_a_process_in_which_nothing_runs_stops_within_its_limit_whatever_post
     }
 }
 
-/// The statement that takes it waits at this moment, and its answer never comes.
+/// The statement that takes the delivery is running at this moment, and its answer never comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_process_that_takes_a_delivery_while_postgres_falls_silent_stops_within_its_limit() {
     let database = Database::new().await;
@@ -107,7 +107,7 @@ async fn b4_a_process_that_takes_a_delivery_while_postgres_falls_silent_stops_wi
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The answer comes after the signal: a deploy while there is a backlog.
+/// The answer to the take comes after the signal, as in a deploy while there is a backlog.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_what_is_taken_while_a_process_is_asked_to_stop_is_given_back() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -136,14 +136,14 @@ async fn b4_what_is_taken_while_a_process_is_asked_to_stop_is_given_back() {
     let kept = app.database.kept().await;
     assert_eq!((&*kept.state, kept.attempts, kept.retries), ("due", 1, 0));
     assert_eq!(app.database.count(NUMBERS).await, 0);
-    // It costs no attempt, and runs at once.
+    // The delivery loses no attempt, and runs at once.
     let next = recover(&app);
     app.database.until(NOTHING_KEPT).await;
     next.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Each of them may take as long as its handler.
+/// Each of these attempts may take as long as its handler.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_attempts_that_wait_to_run_alone_are_given_back() {
     let (mut gate, handler) = gated();
@@ -175,7 +175,7 @@ async fn b4_attempts_that_wait_to_run_alone_are_given_back() {
     assert_eq!(app.database.count(NUMBERS).await, 0);
 }
 
-/// Another process then neither takes it for dead nor waits for it.
+/// Without the number, another process neither takes this process for dead nor waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_drained_layer_gives_up_the_number_that_its_last_request_has_held() {
     for is_spawned in [true, false] {
@@ -195,7 +195,7 @@ async fn b4_a_drained_layer_gives_up_the_number_that_its_last_request_has_held()
             None => tokio::spawn(layer.drained()),
         };
         if is_spawned {
-            // The request holds it.
+            // The request holds the number.
             database.until(&format!("({NUMBERS}) = 1")).await;
         }
         gate.open();
@@ -224,7 +224,7 @@ async fn b4_an_attempt_that_is_under_way_when_postgres_goes_away_is_waited_for_a
         gate.open();
         within_the_limit(stopping).await.unwrap();
         assert_rows!(database, claims: 0, effects: 0, "{link:?}");
-        // Postgres learns that its host is gone.
+        // Postgres notices that the host is gone.
         network.set(Link::Refusing);
         let next = Process::new(database.another_pool(5).await, keep, write_effect);
         let next = next.recover();
@@ -234,7 +234,7 @@ async fn b4_an_attempt_that_is_under_way_when_postgres_goes_away_is_waited_for_a
     }
 }
 
-/// Also of a batch that waits for a lock, and of a process that has just begun.
+/// This also applies to a batch that waits for a lock, and to a process that has just started.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_retention_stops_within_its_limit_whatever_postgres_does() {
     let mut stopped = Vec::new();
@@ -267,7 +267,7 @@ async fn b4_retention_stops_within_its_limit_whatever_postgres_does() {
     }
 }
 
-/// The statement of every five seconds has the numbers in its hand.
+/// The counts are in the statement that the layer runs every five seconds, which is still under way.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_drained_layer_has_written_all_that_it_has_counted() {
     let counted = "(select coalesce(sum(count), 0) from idempotent_webhook.activity
@@ -316,7 +316,7 @@ async fn b4_a_layer_is_drained_within_its_limit_whatever_postgres_does() {
     }
 }
 
-/// Panics in each of the application's own hooks of connections, while the test says so.
+/// A pool that panics in each of the application's connection hooks, while the test says so.
 fn pool_that_panics(
     database: &Database,
     panics: &Arc<AtomicBool>,
@@ -354,7 +354,7 @@ async fn b4_a_background_task_that_panics_is_an_error_and_goes_on() {
     let router: Router = Router::new().route("/", post(write_effect).layer(layer.clone()));
     database.insert_due(3).await;
     let log = logged(async {
-        // It is refused, and counted, without a connection.
+        // The request is refused and counted without a connection.
         let forged = github_delivery().tampered();
         assert_eq!(send(&router, forged.request()).await.status, 401);
         let recovering = recovery.spawn(router.clone());
@@ -382,7 +382,7 @@ async fn b4_a_background_task_that_panics_is_an_error_and_goes_on() {
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// Requests that wait for the batch are answered, and the next batch is written.
+/// Requests that wait for the batch get an answer, and the next batch is written.
 #[tokio::test]
 async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     let database = Database::new().await;
@@ -406,7 +406,7 @@ async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     assert!(log.contains("task=\"acceptances\""), "{log}");
 }
 
-/// Its senders would wait without an answer, or get a 503.
+/// Otherwise, the senders would get no answer, or a 503.
 #[tokio::test]
 async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
     let database = Database::new().await;
@@ -439,7 +439,7 @@ async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
         let panicking = spawn_send(&router, github("b", "{}"));
         gate.reached().await;
         let waiting = spawn_send(&router, github("c", "{}"));
-        // It is in the queue.
+        // Leaves time for the delivery to get into the queue.
         tokio::time::sleep(Duration::from_millis(100)).await;
         gate.open();
         assert_eq!(soon(panicking).await.unwrap().status, 503);
@@ -451,12 +451,12 @@ async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// They would stand still, so that `WebhooksSilent` pages.
+/// If the gauges did not continue, `WebhooksSilent` would page.
 #[tokio::test]
 async fn b4_gauges_that_are_read_from_the_database_go_on_after_a_panic() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let exporter = recorder.handle();
-    // Of this thread, which is all that the test's runtime has.
+    // The recorder is set for this thread, which is the only thread of the test's runtime.
     let _guard = metrics::set_default_local_recorder(&recorder);
     let database = Database::new().await;
     database

@@ -1,4 +1,4 @@
-//! Attempts that do not end: a process lives or it does not, and no lease has to be over.
+//! Unfinished attempts: a process is either alive or dead, and no lease has to expire.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -22,7 +22,8 @@ use crate::support::{
     recovery, secret, send, soon, spawn_send, write_effect,
 };
 
-/// A delivery that a process has taken: `null` is none, `0` one that is gone.
+/// Inserts a delivery that a process has taken: `null` is no process, and `0` is a process that is
+/// gone.
 async fn insert_taken(database: &Database, id: &str, taken_by: &str, unfinished: i32) {
     database
         .run(&format!(
@@ -45,19 +46,19 @@ async fn k4_the_deliveries_of_a_killed_process_run_again_whatever_a_handler_may_
         .handler_timeout(Duration::MAX)
         .keep(Keep::failed(&recovery));
     let router: Router = Router::new().route("/", post(write_effect).layer(layer));
-    // Its attempt is about to begin, in a process that has just been killed.
+    // The attempt is about to start, in a process that has just been killed.
     database
         .run("insert into idempotent_webhook.processes values (1, 1)")
         .await;
     insert_taken(&database, "a", "1", 0).await;
     let recovery = recovery.spawn(router);
-    // Within ten seconds.
+    // The delivery is taken over within ten seconds.
     soon(database.until(NOTHING_KEPT)).await;
     recovery.stop().await;
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// As if a body killed each process that reads it.
+/// As if the body killed each process that reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
     let database = Database::new().await;
@@ -84,7 +85,7 @@ async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
         recovery.stop().await;
     }
     pool.close().await;
-    // Two before, and two that did not end.
+    // There were two attempts before, and two unfinished ones.
     let failed = "select count(*) from idempotent_webhook.kept_deliveries
                   where attempts = 4 and reason like 'its attempts did not end:%'";
     assert_eq!(database.count(failed).await, 1);
@@ -94,7 +95,8 @@ async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
         .await;
 }
 
-/// It has not claimed the delivery yet: no lock keeps another process from it, only the heartbeats.
+/// The attempt has not claimed the delivery yet, so no lock keeps another process from it, only the
+/// heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_attempt_that_runs_is_not_taken_over() {
     let (mut gate, way) = gate();
@@ -122,7 +124,7 @@ async fn k4_an_attempt_that_runs_is_not_taken_over() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Meanwhile another process has taken it, or the provider's attempt has ended it.
+/// In the meantime, another process has taken the delivery, or the provider's attempt has ended it.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
     for change in ["takes = takes + 1", "state = 'dead'"] {
@@ -151,14 +153,15 @@ async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
     }
 }
 
-/// Another process has taken it meanwhile, and writes the result of its own attempt.
+/// In the meantime, another process has taken the delivery, and writes the result of its own
+/// attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_it() {
     let (mut gate, handler) = failing_behind_gate();
     let app = TestApp::keeping_all(|keep| keep, handler).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    // Its connection is lost, and with that the lock of its row.
+    // The attempt loses its connection, and with it the lock on its row.
     app.database
         .run(
             "select pg_terminate_backend(pid, 5000) from pg_stat_activity
@@ -179,7 +182,7 @@ async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_i
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A process that is frozen keeps its connection.
+/// A frozen process keeps its connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afterwards() {
     let database = Database::new().await;
@@ -191,7 +194,7 @@ async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afte
         async move {
             insert_effect(&mut tx, &delivery).await.unwrap();
             frozen.send(()).unwrap();
-            // Not only this task: the whole thread of its runtime.
+            // This freezes the thread of the process's runtime, not only the task.
             thawed.lock().unwrap().recv().unwrap();
             StatusCode::OK
         }
@@ -263,13 +266,13 @@ async fn k4_a_lower_limit_of_the_pool_stays() {
         send(&router, github(limit, "{}")).await;
         told.await.unwrap()
     };
-    // 30 s of the handler, 6 s of waiting, and eight steps of 3 s.
+    // 30 s for the handler, 6 s of waiting, and eight steps of 3 s.
     assert_eq!(limit_of("0").await, "1min");
     assert_eq!(limit_of("45s").await, "45s");
     assert_eq!(limit_of("2h").await, "1min");
 }
 
-/// Another delivery has killed the process, again and again.
+/// Another delivery has killed the process again and again.
 #[tokio::test]
 async fn k4_after_a_second_attempt_that_did_not_end_the_delay_of_the_schedule_follows() {
     let hour = Duration::from_secs(3600);
@@ -305,7 +308,7 @@ async fn k4_an_operator_retries_what_a_dead_process_holds() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Two endpoints with `Keep::accepted`, slow handlers and a pool that they would fill.
+/// Two endpoints with `Keep::accepted` and slow handlers, which could use up the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4a_background_work_leaves_connections_for_requests() {
     let database = Database::new().await;
@@ -374,7 +377,7 @@ async fn k4a_a_slot_is_held_until_the_work_has_ended_whatever_a_middleware_answe
     assert_rows!(app.database, claims: 6, effects: 6);
 }
 
-/// A handler that does not find its row.
+/// For example, a handler does not find its row.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4b_an_answer_of_the_handler_is_an_attempt_whatever_it_is() {
     for status in [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED] {
@@ -426,7 +429,7 @@ async fn r9_an_endpoint_with_slow_handlers_does_not_keep_a_fast_one_waiting() {
     drop(task);
 }
 
-/// The claim is forgotten and sent again while the row of the attempt ends.
+/// The claim is forgotten and the delivery is sent again while the attempt ends its row.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
     let app = keeping_by(keep_accepted, Failing::times(0).handler()).await;
@@ -441,7 +444,7 @@ async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
                 )"
             ))
             .await;
-        // There was no moment between the two.
+        // At no moment did the claim exist together with the row.
         let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
         assert!(listed.is_empty(), "{listed:?}");
         app.database.until(NOTHING_KEPT).await;
@@ -467,7 +470,8 @@ async fn r13_a_discard_waits_for_the_attempt_and_is_true() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// An attempt of recovery waits for the claim meanwhile, and ends it as well.
+/// A recovery attempt waits for the claim in the meantime, and its failure ends the delivery as
+/// well.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_a_delivery_that_two_attempts_end_dies_once() {
     let (mut gate, way) = gate();
@@ -511,7 +515,7 @@ async fn r12_a_delivery_that_two_attempts_end_dies_once() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Its transaction was lost, and another attempt has taken the delivery since.
+/// The attempt has lost its transaction, and another attempt has taken the delivery since.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_discard_has_an_effect_only_by_the_attempt_that_was_the_last_to_take_it() {
     let (mut gate, way) = gate();
@@ -538,7 +542,7 @@ async fn k4_a_discard_has_an_effect_only_by_the_attempt_that_was_the_last_to_tak
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its delivery was discarded, and came and was kept again.
+/// The delivery was discarded, and came and was kept again.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
     let (mut gate, handler) = failing_behind_gate();
@@ -552,7 +556,7 @@ async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
              delete from idempotent_webhook.kept_deliveries",
         )
         .await;
-    // The later attempt has taken the delivery, and waits for its claim: it holds no lock yet.
+    // The later attempt has taken the delivery, and waits for its claim. It holds no lock yet.
     let pool = app.database.another_pool(1).await;
     let mut claiming = pool.begin().await.unwrap();
     let claim =
@@ -617,7 +621,8 @@ async fn k4_a_result_that_is_written_again_counts_once() {
                 .fetch_optional(&database.pool)
                 .await
                 .unwrap();
-            // The process that writes it again must log and count that it is dead: nobody has.
+            // The process that writes the result again must log and count the death, because
+            // nothing has done so yet.
             let died = written.map(|row| row.get::<bool, _>("died"));
             match state {
                 "dead" => assert_eq!(died, Some(true), "{time}"),
@@ -632,7 +637,7 @@ async fn k4_a_result_that_is_written_again_counts_once() {
     database.until(once).await;
 }
 
-/// An attempt of before may still write to it.
+/// An earlier attempt may still write to the row.
 #[tokio::test]
 async fn k4_a_failure_that_makes_a_recorded_delivery_due_counts_as_a_take() {
     let app = TestApp::keeping(|keep| keep, Failing::times(1).handler()).await;

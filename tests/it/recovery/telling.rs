@@ -1,5 +1,5 @@
-//! Q4, R12: dead deliveries and changes of endpoints are reported at least once, by a process that has a hook, and the
-//! last report is the true one.
+//! Q4, R12: dead deliveries and changes of endpoints are reported at least once, by a process that has a hook. The last
+//! report is true.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -20,13 +20,13 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// No hook must get anything.
+/// No report to a hook is outstanding.
 const ALL_TOLD: &str = "not exists (select from idempotent_webhook.problems where is_there <> is_told)
     and not exists (
         select from idempotent_webhook.kept_deliveries where state = 'dead' and untold_at is not null
     )";
 
-/// The reports to hooks, in words.
+/// The reports that hooks got, in words.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -69,8 +69,8 @@ impl Told {
     }
 }
 
-/// Processes that call a hook have been silent for so long that another one may report instead of them, and the next
-/// look is due.
+/// As if the processes that call a hook had been silent for so long that another process may report in their place. The
+/// next look is due.
 async fn pass_on(database: &Database) {
     database
         .run(
@@ -100,13 +100,13 @@ struct Watching {
     task: RecoveryTask,
 }
 
-/// Looks now, as each process does every half a minute.
+/// Looks for problems now, as each process does every half minute.
 async fn look(database: &Database, told: Option<&Told>) {
     let watching = watches(database, |recovery| match told {
         Some(told) => recovery.on_change(told.change()),
         None => recovery,
     });
-    // It ends after its first look.
+    // The task stops after its first look.
     watching.await.task.stop().await;
 }
 
@@ -120,7 +120,8 @@ async fn insert_failing(database: &Database, endpoint: &str) {
         .await;
 }
 
-/// Relays a connection, and closes it instead of passing on the answer to a commit, if that is the one.
+/// Relays a connection. At the commit with the number `dropped`, closes the connection instead of passing on the
+/// answer.
 async fn relay(
     mut client: TcpStream,
     mut server: UnixStream,
@@ -137,7 +138,7 @@ async fn relay(
                 let is_commit = sent.windows(commit.len()).any(|part| part == commit);
                 server.write_all(sent).await.unwrap();
                 if is_commit && commits.fetch_add(1, Ordering::Relaxed) == dropped {
-                    // It is committed.
+                    // The transaction is committed.
                     let _ = server.read(&mut answered).await;
                     return;
                 }
@@ -152,7 +153,7 @@ async fn relay(
     }
 }
 
-/// One that recovery makes dead, one that a request makes dead, and the problem of both.
+/// One delivery dies in recovery, one dies in a request, and both cause a problem.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
     let mut lost = 0;
@@ -178,7 +179,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
         let task = recover();
         let request = crate::support::send(&process.router, github("sent", "{}")).await;
         assert_eq!(request.status, 500);
-        // If the answer to a take is lost, another one follows in ten seconds.
+        // If the answer to a take is lost, another take follows within ten seconds.
         let is_dead = "select count(*) from idempotent_webhook.kept_deliveries
             where state = 'dead' and delivery_id = 'due-1'";
         tokio::time::timeout(Duration::from_secs(60), async {
@@ -189,7 +190,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
         .await
         .unwrap();
         task.stop().await;
-        // The second time, nothing is lost.
+        // The second time, no answer is lost.
         for _ in 0..2 {
             pass_on(&database).await;
             recover().stop().await;
@@ -225,7 +226,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
         let last = changes.iter().rfind(|told| told.starts_with("test:"));
         assert_eq!(last.unwrap(), "test: failing over", "{lost}: {changes:?}");
         if commits.load(Ordering::Relaxed) <= lost {
-            // No answer was lost, so each was reported once.
+            // No answer was lost, so each report was made once.
             assert_eq!(changes.len(), 4, "{changes:?}");
             return;
         }
@@ -233,7 +234,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
     }
 }
 
-/// The connections are notified of the death, which sqlx takes for an error of the commit: its answer is lost.
+/// The connections get a notification of the death. sqlx takes it for an error of the commit, whose answer is lost.
 #[tokio::test]
 async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
     let database = Database::new().await;
@@ -278,7 +279,7 @@ async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// As if each process that makes something dead were killed before it calls its hook.
+/// As if each process in which a delivery dies were killed before it calls its hook.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_a_dead_delivery_is_told_by_another_process_only_if_that_has_the_hook() {
     let told = Told::default();
@@ -364,7 +365,7 @@ async fn q4_a_process_without_a_hook_leaves_a_change_to_those_that_have_one() {
         .until("not exists (select from idempotent_webhook.problems)")
         .await;
 
-    // A change that no hook has heard of has not happened for hooks.
+    // For hooks, a change that no hook was called for has not happened.
     insert_failing(&database, "test").await;
     look(&database, None).await;
     database
@@ -408,7 +409,7 @@ async fn q4_six_processes_tell_a_change_once() {
     assert_eq!(told.all(), ["test: failing begun", "test: failing over"]);
 }
 
-/// Its hook has sent the message, and nobody has noted that.
+/// The hook has sent the message, and the process was killed before it noted that.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     let database = Database::new().await;
@@ -428,7 +429,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
                 .await;
         }
     };
-    // It has reported the begin, and nothing fails any more.
+    // The killed process has reported the start of the problem, and now nothing fails.
     call_and_die(true, false).await;
     look(&database, None).await;
     look(&database, Some(&told)).await;
@@ -436,7 +437,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     database
         .until("not exists (select from idempotent_webhook.problems)")
         .await;
-    // It has reported the end, and something fails again.
+    // The killed process has reported the end of the problem, and now a delivery fails again.
     call_and_die(false, true).await;
     insert_failing(&database, "test").await;
     look(&database, None).await;
@@ -447,7 +448,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     database.until(ALL_TOLD).await;
 }
 
-/// A process is frozen in the call of its hook. Meanwhile another one reports everything.
+/// A process is frozen while it calls its hook. In the meantime, another process reports everything.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
     let database = Database::new().await;
@@ -475,7 +476,7 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
 
     let told = Told::default();
     look(&database, Some(&told)).await;
-    // It waits for the report of the other one.
+    // The process waits for the report of the other process.
     assert_eq!(told.all(), ["test: unreached begun"]);
     pass_on(&database).await;
     look(&database, Some(&told)).await;
@@ -494,7 +495,7 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
     assert_eq!(all, expected);
     insert_failing(&database, "test").await;
     look(&database, None).await;
-    // A third process takes the change of the new row, and is killed before it calls its hook.
+    // A third process takes over the report about the new row, and is killed before it calls its hook.
     database
         .run(
             "update idempotent_webhook.problems
@@ -503,7 +504,7 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
         .await;
 
     wake.send(()).unwrap();
-    // Its report does not count: the problem was over since, and has begun again.
+    // The report of the frozen process does not count, because the problem has ended and started again since.
     soon(is_reached.recv()).await.unwrap();
     wake.send(()).unwrap();
     database.until(ALL_TOLD).await;
@@ -533,7 +534,7 @@ async fn q4_a_removed_endpoint_is_over_and_begins_again_if_it_returns() {
     look(&database, Some(&told)).await;
     assert_eq!(told.all().len(), 1);
     serve("11 minutes").await;
-    // The one that runs has looked a second time, five seconds after its start.
+    // The running process has looked a second time, five seconds after its start.
     told.until(&["removed: failing begun", "removed: failing over"])
         .await;
     watching.task.stop().await;
@@ -569,7 +570,7 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     let begun = [
         "test: silent begun",
         "test: unreached begun",
-        // It has waited for five seconds.
+        // The process waits for five seconds before it reports this.
         "renamed: unserved begun",
     ];
     told.until(&begun).await;
@@ -595,7 +596,7 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     assert_eq!(over, expected);
 }
 
-/// A job that runs now and then, beside processes that leave it to that job.
+/// A job runs now and then, next to processes that leave this work to the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_job_with_run_due_says_what_it_serves_and_tells_its_hooks() {
     let told = Told::default();
@@ -622,7 +623,7 @@ async fn q4_a_job_with_run_due_says_what_it_serves_and_tells_its_hooks() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Its page says so: a message is sent before the hook returns, and not by a task that a deploy may cut off.
+/// As documented, a message is sent before the hook returns, and not by a task that a deploy may interrupt.
 #[tokio::test]
 async fn q4_a_hook_may_block_and_is_waited_for() {
     let told = Told::default();
@@ -650,7 +651,7 @@ pub(super) const NO_OTHERS: &str = "not exists (
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
 )";
 
-/// The blocks of the tables of kept deliveries that a look reads, for this number of deliveries.
+/// How many blocks of the kept deliveries' tables a look reads, for this number of failing deliveries.
 async fn blocks_of_a_look(failing: u32) -> i64 {
     let database = Database::new().await;
     let filling = database.another_pool(1).await;
@@ -677,7 +678,7 @@ async fn blocks_of_a_look(failing: u32) -> i64 {
         )
         .await
         .unwrap();
-    // What a connection has read is counted when it ends.
+    // Postgres counts what a connection has read when the connection ends.
     filling.close().await;
     database.until(NO_OTHERS).await;
     let read = "select (
@@ -700,7 +701,10 @@ async fn blocks_of_a_look(failing: u32) -> i64 {
 async fn q4_a_look_costs_the_same_however_many_are_failing() {
     let few = blocks_of_a_look(10).await;
     let many = blocks_of_a_look(20_000).await;
-    assert!(many < few + 50, "{few} blocks, and {many} for many");
+    assert!(
+        many < few + 50,
+        "{few} blocks for few deliveries, and {many} for many"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -725,7 +729,7 @@ async fn q4_ten_thousand_endpoints_are_looked_at_and_written_once() {
     assert_eq!(database.count(written_by).await, first);
 }
 
-/// The blocks that a statement reads, and its time, with these arguments.
+/// The blocks that a statement reads with these arguments, and its time.
 async fn cost(database: &Database, statement: &str, types: &str, arguments: &str) -> String {
     let mut tx = database.pool.begin().await.unwrap();
     let prepare = format!("prepare measured ({types}) as {statement}");
@@ -750,7 +754,7 @@ async fn cost(database: &Database, statement: &str, types: &str, arguments: &str
         .join(", ")
 }
 
-/// Beside as many rows of processes as a large installation has. What a look costs is printed, and not asserted.
+/// There are as many rows of processes as in a large installation. The cost of a look is printed, and not asserted.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_of_ten_thousand_endpoints_each_change_is_told_once() {
     const ENDPOINTS: usize = 10_000;
@@ -870,7 +874,7 @@ async fn q4_a_breaker_that_opens_is_logged_once_over_all_processes() {
     assert!(log.contains("problem=\"probing\""), "{log}");
 }
 
-/// As after a restore that has left out a table, and in tables that were emptied for a test.
+/// For example after a restore without one of the tables, or in tables that were emptied for a test.
 #[tokio::test]
 async fn q4_problems_are_found_whatever_rows_are_gone() {
     let database = Database::new().await;
@@ -890,7 +894,7 @@ async fn q4_problems_are_found_whatever_rows_are_gone() {
         let told = Told::default();
         look(&database, Some(&told)).await;
         told.until(&["test: failing begun"]).await;
-        // The next look has its row.
+        // The next look has created its row.
         assert_eq!(
             database
                 .count("select count(*) from idempotent_webhook.turns where task = 'problems'")

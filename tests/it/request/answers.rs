@@ -1,5 +1,5 @@
-//! The table of answers, row by row: status, outcome, what the sender sees, what is left
-//! in the database.
+//! The table of answers, row by row: the status, the outcome, what the sender sees, and what is
+//! left in the database.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! G9: bodies are bounded in bytes and in time, and reach axum's extractors whole.
+//! G9: bodies are limited in bytes and in time, and reach axum's extractors completely.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -55,7 +55,7 @@ async fn g9_a_body_over_the_limit_is_a_413() {
     let too_large = answer(413, "rejected", "the body is too large");
     assert_eq!(app.send(github("a", json(1001))).await, too_large);
 
-    // Without a length, and in pieces.
+    // Sent without a length, and in pieces.
     let body = json(1001);
     let pieces: Vec<_> = body
         .as_bytes()
@@ -87,7 +87,7 @@ async fn a_limit_of_tower_http_is_a_413_as_well() {
         .clone()
         .layer(tower_http::limit::RequestBodyLimitLayer::new(1000));
     let (head, body) = github("a", json(1001)).into_parts();
-    // Without a length, so that tower-http itself does not refuse it from the head.
+    // Sent without a length, so that tower-http does not refuse the request because of its head.
     let body = Body::from_stream(stream_of(vec![
         axum::body::to_bytes(body, usize::MAX).await,
     ]));
@@ -96,7 +96,7 @@ async fn a_limit_of_tower_http_is_a_413_as_well() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Sends a head, and pieces of a body with a pause before each, and reads the response.
+/// Sends a head and then pieces of a body, with a pause before each piece. Returns the response.
 async fn talk(address: SocketAddr, head: &str, pieces: &[&str], pause: Duration) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -108,7 +108,7 @@ async fn talk(address: SocketAddr, head: &str, pieces: &[&str], pause: Duration)
     }
     let mut response = Vec::new();
     let mut buffer = [0; 1024];
-    // Until the end of the head and a little body, which come in one piece.
+    // Reads until the response has its head and a short body, which come in one piece.
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {
         response.extend_from_slice(&buffer[..length]);
         if String::from_utf8_lossy(&response).contains("\r\n\r\n") {
@@ -146,7 +146,7 @@ async fn g9_a_body_that_trickles_is_a_408() {
     )
     .await;
     let address = app.serve().await;
-    // Each byte comes soon after the one before, so only a limit on the whole helps.
+    // Each byte comes soon after the previous one, so only a limit on the whole body helps.
     let pieces = ["a"; 100];
     let pause = Duration::from_millis(20);
     let response = talk(address, &wire("a", "", pieces.len()), &pieces, pause).await;
@@ -172,7 +172,7 @@ async fn a_body_that_breaks_off_is_a_400() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// SNS, Brevo and Event Grid give up after such a 4xx.
+/// SNS, Brevo and Event Grid do not retry after the usual 4xx.
 #[tokio::test]
 async fn p7_a_request_that_cannot_be_read_gets_the_status_after_which_the_provider_retries() {
     let provider = presets::github(secret()).failure_status(StatusCode::TOO_MANY_REQUESTS);
@@ -197,7 +197,8 @@ async fn p7_a_request_that_cannot_be_read_gets_the_status_after_which_the_provid
         );
         assert!(sent.retry_after);
     }
-    // A limit can be raised, and an id be found in another place.
+    // The operator can raise the limit or change the source of the id, so the provider should also
+    // retry these requests.
     let large = app.send(github("a", vec![b'a'; 26 * 1024 * 1024])).await;
     assert_eq!((large.status, &*large.outcome), (429, "rejected"));
     let nameless = app.send(github(" ", "{}")).await;

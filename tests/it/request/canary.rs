@@ -1,4 +1,4 @@
-//! A canary reaches the layer, the secret and Postgres, and nothing else: it leaves no row, and no handler is called.
+//! A canary checks the layer, the secret and Postgres. It leaves no row, and calls no handler.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -26,7 +26,7 @@ fn reached() -> Answer {
     answer(200, "canary", CLAIMED)
 }
 
-/// A layer with settings.
+/// Adds settings to a layer.
 type Set = fn(IdempotentWebhook, &Recovery) -> IdempotentWebhook;
 
 /// Settings for deliveries, which have no effect on a canary.
@@ -57,7 +57,7 @@ async fn deploy_3_a_canary_is_claimed_and_rolled_back_and_leaves_nothing() {
         let mut layer = None;
         let set = |new, recovery: &Recovery| layer.insert(set(new, recovery)).clone();
         let app = TestApp::recovered(presets::github(secret()), set, handler).await;
-        // What the layer writes of itself, such as its settings.
+        // The layer writes rows of its own, such as its settings. This request makes it write them first.
         assert_eq!(
             app.send(github("forged", "{}").map(|_| Body::empty()))
                 .await
@@ -68,7 +68,7 @@ async fn deploy_3_a_canary_is_claimed_and_rolled_back_and_leaves_nothing() {
         let layer = layer.unwrap();
         layer.drained().await;
         let before = app.database.snapshot().await;
-        // A replay is as harmless.
+        // A replayed canary is just as harmless.
         let replayed: Request<Bytes> = canary().request();
         for _ in 0..2 {
             let request = replayed.clone().map(Body::from);
@@ -94,7 +94,7 @@ async fn deploy_3_a_canary_passes_a_table_that_ignores_others() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// Nobody waits for it, and it waits for nobody: not for a replay of it either.
+/// Nothing waits for a canary, and a canary waits for nothing, not even for a replay of itself.
 #[tokio::test]
 async fn deploy_3_many_replays_of_a_canary_do_not_wait_for_each_other() {
     let app = TestApp::github(write_effect).await;
@@ -116,7 +116,7 @@ async fn deploy_3_a_canary_says_if_postgres_refuses_the_claim() {
         assert_eq!(refused, answer(503, "canary", text));
     })
     .await;
-    // The reason is only for the operator.
+    // Only the operator sees the reason.
     assert!(log.contains("WARN") && log.contains("migrate"), "{log}");
 }
 
@@ -187,12 +187,12 @@ async fn deploy_3_no_canary_is_had_without_the_secret() {
     assert_eq!(app.runs(), 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 
-    // Too old is too old.
+    // A canary is refused if its signature is too old.
     let stripe = presets::stripe(secret());
     let app = TestApp::of(stripe.clone(), write_effect).await;
     let expired = TestDelivery::canary(&stripe).unwrap().expired();
     assert_eq!(app.send(expired.request()).await.status, 401);
-    // A token does not cover the body: whoever has it can send deliveries, and no canary.
+    // A token does not cover the body. Somebody who knows it could send deliveries, but no canary.
     let telegram = presets::telegram(secret());
     let app = TestApp::of(telegram.clone(), write_effect).await;
     let marked = TestDelivery::new(&telegram).body(MARK).request();
@@ -207,7 +207,7 @@ async fn deploy_3_no_canary_is_had_without_the_secret() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Headers do not matter: the mark is the body.
+/// The headers do not matter, because the body is the mark.
 #[tokio::test]
 async fn deploy_3_a_delivery_with_each_header_of_a_canary_is_processed() {
     let app = TestApp::github(write_effect).await;
@@ -227,7 +227,7 @@ async fn deploy_3_a_delivery_with_each_header_of_a_canary_is_processed() {
         delivery = delivery.header(HeaderName::from_static(name), "canary");
     }
     assert_eq!(app.send(delivery.request()).await.outcome, "processed");
-    // Nor does a body that has the mark in it.
+    // A body that only contains the mark is not a canary either.
     for (id, body) in [
         ("b", format!(" {MARK}")),
         ("c", format!("[{MARK}]")),

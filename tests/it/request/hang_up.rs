@@ -1,4 +1,4 @@
-//! G8: the client's hang-up changes nothing.
+//! G8: if the client hangs up, nothing changes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{
     TestApp, answer, assert_rows, gated, github, send, spawn_send, wire, write_effect,
 };
 
-/// A client that sends so much and then hangs up.
+/// A client that sends this text and then hangs up.
 async fn hang_up_after(app: &TestApp, sent: &str, until: impl Future<Output = ()>) {
     let mut client = TcpStream::connect(app.serve().await).await.unwrap();
     client.write_all(sent.as_bytes()).await.unwrap();
@@ -121,7 +121,7 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Hangs up after ever more time, so that every await between BEGIN and COMMIT is hit.
+/// Hangs up after more and more time, so that every await between BEGIN and COMMIT is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_leaves_all_or_nothing() {
     let app = TestApp::github(write_effect).await;

@@ -1,4 +1,5 @@
-//! One request: how it is read, what the sender gets, and that it goes on without its client.
+//! A single request: how it is read, what the sender gets, and that it continues without its
+//! client.
 
 mod answers;
 mod bodies;

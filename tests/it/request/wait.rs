@@ -1,4 +1,4 @@
-//! Y4: the wait as the sender sees it, from the time that it has signed.
+//! Y4: how long the sender waits, measured from the time of its signature.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::support::{
 const WAIT: &str = "idempotent_webhook_sender_wait_seconds";
 const DEADLINE: &str = "idempotent_webhook_response_deadline_seconds";
 
-/// How many waits were measured of an endpoint, and how many of them took up to a minute.
+/// How many waits were measured for an endpoint, and how many of them took up to a minute.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Waits {
     all: u64,
@@ -39,7 +39,7 @@ fn waits(exporter: &PrometheusHandle, endpoint: &str) -> Waits {
     }
 }
 
-/// With a bucket of a minute, which is far from all that is signed here.
+/// An exporter with a bucket of one minute. All signing times in this file are far from that limit.
 fn exporter() -> (
     PrometheusHandle,
     metrics_exporter_prometheus::PrometheusRecorder,
@@ -78,7 +78,7 @@ async fn y4_the_wait_is_from_the_signed_time_to_the_answer() {
     assert_eq!(waits(&exporter, "waited"), Waits { all: 3, short: 1 });
     assert_rows!(database, claims: 2, effects: 2);
 
-    // Nobody waits for what is done with these.
+    // Nobody waits for the result of these requests.
     assert_eq!(outcome(&event("c"), now() - 10_000).await, "rejected");
     let ignored = r#"{"id":"d","type":"charge.failed"}"#;
     assert_eq!(outcome(ignored, now() - 200).await, "ignored");
@@ -144,7 +144,7 @@ async fn y4_nothing_is_measured_that_the_signature_does_not_tell() {
         ))
     };
     let router = Router::new()
-        // A retry may have the time of the first attempt.
+        // A retry may be signed with the time of the first attempt.
         .route("/", layer("patient", patient))
         .route("/github", layer("untimed", presets::github(secret())));
     let sent = send(&router, stripe(event("a"), now() - 200)).await;

@@ -1,4 +1,4 @@
-//! Answers of the APIs: pages, and failures that say nothing.
+//! Answers of the APIs: pages, and failures that say nothing about the subscription.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn y2_an_api_that_fails_says_nothing_of_the_subscription() {
             (Refusal::Unprocessable, "422"),
             (Refusal::Echo, "502"),
         ] {
-            // A later page is as good as the first one.
+            // The subscription is also found on a later page.
             let others =
                 (1..450).map(|number| Hook::new(number, "https://other.example/a", &["A"]));
             api.set_hooks(others);
@@ -69,7 +69,7 @@ async fn y2_an_api_that_fails_says_nothing_of_the_subscription() {
         let slow = error().await;
         assert!(slow.contains("timed out"), "{provider}: {slow}");
         api.delay(Duration::ZERO);
-        // It answers again.
+        // The API answers again.
         assert!(asked.compare().await.unwrap().has_errors());
 
         let source = subscriptions(provider, http(), "sk_test_of_somebody_else");
@@ -97,7 +97,9 @@ async fn y2_paddle_sends_no_webhook_to_an_email_address() {
     )];
     let report = found(&database.pool, "paddle", &[], hooks).await;
     assert!(
-        report.to_string().contains("and there is no other one"),
+        report
+            .to_string()
+            .contains("and there is no other subscription"),
         "{report}"
     );
 }

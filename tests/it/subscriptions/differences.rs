@@ -1,4 +1,4 @@
-//! Each kind of difference, and subscriptions without one.
+//! Each kind of difference, and subscriptions without a difference.
 
 use axum::Router;
 use axum::routing::post;
@@ -23,7 +23,7 @@ fn with_version(hook: Hook, version: &'static str) -> Hook {
     }
 }
 
-/// A line for each: `error: ` or `hint: `, and what differs.
+/// Each line consists of `error: ` or `hint: `, and the difference.
 #[tokio::test]
 async fn y2_each_difference_is_told_and_nothing_else() {
     let database = Database::new().await;
@@ -36,8 +36,9 @@ async fn y2_each_difference_is_told_and_nothing_else() {
             "nothing at all",
             &paid,
             vec![],
-            "error: no subscription has the address https://example.com/webhooks, and there is no other one (not listed \
-             are event destinations of version 2, and endpoints of the other mode or of another account)\n",
+            "error: no subscription has the address https://example.com/webhooks, and there is no other subscription \
+             (the API does not list event destinations of version 2, and endpoints of the other mode or of another \
+             account)\n",
         ),
         (
             "others only, of which a foreign path may be a secret",
@@ -47,8 +48,8 @@ async fn y2_each_difference_is_told_and_nothing_else() {
                 hook(2, "https://chat.example/services/secret"),
             ],
             "error: no subscription has the address https://example.com/webhooks; there are others at \
-             https://chat.example, https://example.com/webhook (not listed are event destinations of version 2, and \
-             endpoints of the other mode or of another account)\n",
+             https://chat.example, https://example.com/webhook (the API does not list event destinations of version 2, \
+             and endpoints of the other mode or of another account)\n",
         ),
         (
             "the path at another host",
@@ -57,7 +58,7 @@ async fn y2_each_difference_is_told_and_nothing_else() {
                 hook(1, "https://old.example/webhooks"),
                 hook(2, "https://chat.example/a"),
             ],
-            "error: no subscription has the address https://example.com/webhooks; its path is called at \
+            "error: no subscription has the address https://example.com/webhooks; the same path is subscribed at \
              https://old.example/webhooks\n",
         ),
         (
@@ -67,7 +68,7 @@ async fn y2_each_difference_is_told_and_nothing_else() {
                 hook(1, "http://example.com/webhooks"),
                 hook(2, "https://example.com/webhooks/"),
             ],
-            "error: no subscription has the address https://example.com/webhooks; its path is called at \
+            "error: no subscription has the address https://example.com/webhooks; the same path is subscribed at \
              http://example.com/webhooks, https://example.com/webhooks/\n",
         ),
         (
@@ -113,7 +114,7 @@ async fn y2_each_difference_is_told_and_nothing_else() {
             "a type of a group",
             &["invoice.*"],
             vec![hook(1, URL), Hook::new(2, URL, &["invoice.item.*"])],
-            "hint: invoice.* has a handler, and only types of it are subscribed: invoice.item.*, invoice.paid\n",
+            "hint: invoice.* has a handler, but only some of its types are subscribed: invoice.item.*, invoice.paid\n",
         ),
         (
             "a group",
@@ -209,13 +210,14 @@ async fn y2_another_version_is_told_where_the_provider_has_one() {
         assert_eq!(expected.compare().await.unwrap().to_string(), told);
     }
     api.set_hooks([with_version(Hook::new(1, URL, &["*"]), "2019-02-19")]);
-    // Any version is right where none is expected, and each of several that are.
+    // If no version is expected, any version is right. If several are expected, each of them is
+    // right.
     let any = Subscriptions::new(&layer(preset("stripe")), source.clone(), URL).unwrap();
     assert!(!any.compare().await.unwrap().has_errors());
     let both = provider.expect_version("2019-02-19");
     let both = Subscriptions::new(&layer(both), source, URL).unwrap();
     assert!(!both.compare().await.unwrap().has_errors());
-    // The expected version of the subscription counts before the provider's.
+    // The subscription's own expected version takes precedence over the provider's.
     let told = both.api_version("1").compare().await.unwrap().to_string();
     assert_eq!(
         told,
@@ -275,7 +277,7 @@ async fn y2_the_topics_of_shopify_are_found_in_capitals() {
     let report = found(&database.pool, "shopify", &handled, hooks(&topics)).await;
     assert_eq!(
         report.to_string(),
-        "hint: products/* has a handler, and only types of it are subscribed: PRODUCTS_DELETE\n"
+        "hint: products/* has a handler, but only some of its types are subscribed: PRODUCTS_DELETE\n"
     );
 
     let report = found(
@@ -297,11 +299,11 @@ async fn y2_the_topics_of_shopify_are_found_in_capitals() {
     assert!(
         report
             .to_string()
-            .contains("and there is no other one (not listed are subscriptions in")
+            .contains("and there is no other subscription (the API does not list subscriptions in")
     );
 }
 
-/// They are configured in the app, and its other topics in the API.
+/// The mandatory topics are configured in the app, and the other topics in the API.
 #[tokio::test]
 async fn y2_the_mandatory_topics_of_shopify_are_no_error() {
     let database = Database::new().await;
@@ -326,7 +328,7 @@ async fn y2_the_mandatory_topics_of_shopify_are_no_error() {
     );
 }
 
-/// A team deploys with `Events::layer` after the comparison was set up.
+/// The application builds its layer with `Events::layer` after the comparison was set up.
 #[tokio::test]
 async fn y2_the_table_of_the_layer_is_the_expectation() {
     let database = Database::new().await;
@@ -338,14 +340,14 @@ async fn y2_the_table_of_the_layer_is_the_expectation() {
     let told = async || subscriptions.compare().await.unwrap().to_string();
     assert_eq!(told().await, "The subscription is as expected.\n");
 
-    // Each other type has a handler, so none is without one.
+    // `otherwise` handles all other types, so no type is without a handler.
     let events = Events::new().on("invoice.paid", handle).otherwise(handle);
     let _: Router = Router::new().route("/", post(events.layer(layer)));
     assert_eq!(
         told().await,
         "error: invoice.paid has a handler and is not subscribed\n"
     );
-    // It only reads.
+    // The comparison only reads.
     assert_eq!(
         api.requests(),
         [
@@ -374,8 +376,8 @@ async fn y2_an_address_that_is_none_is_refused() {
         let refused = Subscriptions::new(&layer, source, address).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "the address is not an HTTP URL: it begins with https:// or http://, and a name with other letters than a to \
-             z is written in ASCII, such as xn--bcher-kva.example"
+            "the address is not an HTTP URL: it must start with https:// or http://, and a host name with letters other \
+             than a to z must be written in ASCII, such as xn--bcher-kva.example"
         );
     }
 }

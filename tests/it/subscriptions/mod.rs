@@ -1,4 +1,4 @@
-//! Y2: the provider's subscription of an endpoint, compared with the table of the layer.
+//! Y2: the provider's subscription for an endpoint, compared with the layer's table of types.
 
 mod answers;
 mod differences;

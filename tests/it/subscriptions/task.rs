@@ -1,4 +1,4 @@
-//! The background task: one process compares for all, and its findings are reported once.
+//! The background task: one process compares for all processes, and each finding is reported once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const NOT_SUBSCRIBED: &str = "charge.refunded has a handler and is not subscribed";
 
-/// A report: the problem, and whether it is over.
+/// Each report consists of the problem, and whether it is over.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(Problem, bool)>>>);
 
@@ -38,7 +38,7 @@ impl Told {
     }
 }
 
-/// A process of a version of the application.
+/// A process that runs one version of the application.
 struct Process {
     layer: IdempotentWebhook,
     router: Router,
@@ -47,7 +47,7 @@ struct Process {
 }
 
 impl Process {
-    /// It handles `charge.refunded`.
+    /// This version handles `charge.refunded`.
     fn new(pool: PgPool, api: std::net::SocketAddr, told: &Told) -> Self {
         Self::of_version(pool, api, told, "1", "charge.refunded")
     }
@@ -84,7 +84,7 @@ impl Process {
     }
 }
 
-/// It is time to compare, and to look for problems.
+/// Makes the comparison and the look for problems due.
 async fn let_an_hour_pass(database: &Database) {
     database
         .run(
@@ -110,7 +110,7 @@ async fn look(database: &Database, processes: &[Process]) {
     }
 }
 
-/// It compares while the API fails, and looks for problems.
+/// Makes the process compare while the API fails, and look for problems.
 async fn ask_in_vain(database: &Database, process: &Process) {
     let task = process.spawn();
     database
@@ -159,7 +159,7 @@ async fn y2_one_process_compares_for_all_and_a_difference_is_told_once() {
     let begun = (Problem::SubscriptionDiffers, false);
     assert_eq!(told.all(), [begun]);
 
-    // It is not time yet, and then it is still there.
+    // It is not time to compare yet. Later, the difference still exists.
     look(&database, &processes).await;
     assert_eq!(api.requests().len(), 1);
     let_an_hour_pass(&database).await;
@@ -167,7 +167,7 @@ async fn y2_one_process_compares_for_all_and_a_difference_is_told_once() {
     assert_eq!(api.requests().len(), 2);
     assert_eq!(told.all(), [begun]);
 
-    // A team subscribes to it, and forgets to switch the old one off.
+    // The team subscribes to the type, and forgets to switch the old subscription off.
     let_an_hour_pass(&database).await;
     api.set_hooks([Hook::new(2, URL, &["charge.refunded"])]);
     look(&database, &processes).await;
@@ -196,7 +196,7 @@ async fn y2_a_hint_is_no_problem() {
     assert_eq!(told.all(), []);
 }
 
-/// Neither a problem begins nor one ends.
+/// No problem starts, and none ends.
 #[tokio::test]
 async fn y2_an_api_that_fails_changes_nothing() {
     let database = Database::new().await;
@@ -226,7 +226,7 @@ async fn y2_an_api_that_fails_changes_nothing() {
             Refusal::Malformed,
             Refusal::Echo,
         ] {
-            // Whatever it would have said.
+            // The hooks do not matter, because the API refuses the request.
             api.set_hooks([]);
             api.refuse(refusal);
             let_an_hour_pass(&database).await;
@@ -244,7 +244,7 @@ async fn y2_an_api_that_fails_changes_nothing() {
     }
 }
 
-/// As with a wrong key.
+/// This happens with a wrong key.
 #[tokio::test]
 async fn y2_a_provider_that_cannot_be_asked_for_a_day_is_a_problem() {
     let database = Database::new().await;
@@ -282,7 +282,7 @@ async fn y2_a_provider_that_cannot_be_asked_for_a_day_is_a_problem() {
     assert_eq!(told.all(), both);
 }
 
-/// A deploy has the address of another host, and the next one corrects it.
+/// A deploy sets the address of another host, and the next deploy corrects it.
 #[tokio::test]
 async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
     let database = Database::new().await;
@@ -296,7 +296,7 @@ async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
     let_an_hour_pass(&database).await;
     look(&database, &processes).await;
     let begun = (Problem::SubscriptionDiffers, false);
-    // A process may still be there that compares the other one.
+    // Another process may still be running that compares the wrong address.
     assert_eq!(told.all(), [begun]);
     assert_eq!(rows(&database).await.len(), 2);
 
@@ -348,7 +348,7 @@ async fn y2_what_was_found_of_a_list_ends_once_it_has_another_name() {
     assert_eq!(told.all(), changes);
 }
 
-/// A version that expects other events than the one before it.
+/// The new version expects other events than the old one.
 #[tokio::test]
 async fn y2_the_newer_of_two_versions_compares_until_it_is_rolled_back() {
     let database = Database::new().await;
@@ -366,7 +366,7 @@ async fn y2_the_newer_of_two_versions_compares_until_it_is_rolled_back() {
     let over = (Problem::SubscriptionDiffers, true);
     assert_eq!(told.all(), [begun]);
 
-    // The new one takes some of the traffic.
+    // The new version takes some of the traffic.
     processes.push(process("2", "invoice.paid").await);
     let_an_hour_pass(&database).await;
     look(&database, &processes[1..]).await;
@@ -396,7 +396,7 @@ async fn y2_the_newer_of_two_versions_compares_until_it_is_rolled_back() {
     assert_eq!(versions, (one.clone(), vec![two, one]));
 }
 
-/// It was set back, or another process compares once a year.
+/// The clock was set back, or another process compares only once a year.
 #[tokio::test]
 async fn y2_a_turn_that_is_further_away_than_the_interval_is_now() {
     let database = Database::new().await;
@@ -461,7 +461,7 @@ async fn y2_each_difference_is_logged_when_it_begins_and_when_it_is_over() {
     }
 }
 
-/// Its turn ends by itself.
+/// The turn of the killed process ends by itself.
 #[tokio::test]
 async fn y2_another_process_compares_where_one_was_killed() {
     let database = Database::new().await;
@@ -490,7 +490,7 @@ async fn y2_another_process_compares_where_one_was_killed() {
     assert_eq!(rows(&database).await, [row(&[])]);
 }
 
-/// Until a process has set the gauge to this number.
+/// Waits until a process has set the gauge to this number.
 async fn until_gauge(exporter: &PrometheusHandle, number: u32) {
     let gauge = format!(
         "idempotent_webhook_subscription_differences{{endpoint=\"test\",provider=\"stripe\"}} {number}\n"
@@ -503,7 +503,7 @@ async fn until_gauge(exporter: &PrometheusHandle, number: u32) {
     .await;
 }
 
-/// The findings of a process that was frozen for longer than its turn are out of date.
+/// The process was frozen for longer than its turn, so its findings are out of date.
 #[tokio::test]
 async fn y2_a_process_that_lost_its_turn_writes_nothing() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -519,7 +519,7 @@ async fn y2_a_process_that_lost_its_turn_writes_nothing() {
     database
         .until("exists (select from idempotent_webhook.turns where task = 'subscription' and process is not null)")
         .await;
-    // Another one has compared meanwhile.
+    // Another process has compared in the meantime.
     database
         .run(
             "update idempotent_webhook.subscriptions set differences = '{a,b,c}';
@@ -528,13 +528,14 @@ async fn y2_a_process_that_lost_its_turn_writes_nothing() {
         )
         .await;
     frozen.0.notify_one();
-    // It looks again once it has ended its comparison.
+    // The process looks again after it has finished its comparison.
     until_gauge(&exporter, 3).await;
     soon(task.stop()).await;
     assert_eq!(rows(&database).await, [row(&["a", "b", "c"])]);
 }
 
-/// Answers that there is nothing, once the test says so.
+/// A source that hangs until the test continues it, and then answers that there are no
+/// subscriptions.
 #[derive(Clone)]
 struct Frozen(Arc<Notify>);
 

@@ -1,4 +1,5 @@
-//! Deliveries that are kept before their handler runs: ways to keep them so, and groups of them.
+//! Deliveries that are kept before their handler runs: the ways to keep them, and groups of
+//! deliveries.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use super::recovery::{Answered, ONE_WAITS_FOR_A_LOCK, Process, SOON};
 use super::request::{github_delivery, secret};
 use super::test_app::{Answer, TestApp, insert_effect, soon, spawn_send, until_all_wait};
 
-/// Keeps all, for four attempts.
+/// Keeps all deliveries, for four attempts.
 pub fn keep_all(recovery: &Recovery) -> Keep {
     Keep::all(recovery).retry_delays([SOON, SOON, SOON])
 }
@@ -25,7 +26,7 @@ pub fn keep_accepted(recovery: &Recovery) -> Keep {
     Keep::accepted(recovery).retry_delays([SOON, SOON, SOON])
 }
 
-/// For deliveries of GitHub, which are kept in one of these ways.
+/// An application for GitHub's deliveries, which are kept in this way.
 pub async fn keeping_by<H, T>(way: impl FnOnce(&Recovery) -> Keep, handler: H) -> TestApp
 where
     H: Handler<T, ()> + Sync,
@@ -34,7 +35,7 @@ where
     keeping_of(presets::github(secret()), way, handler).await
 }
 
-/// For deliveries of any provider.
+/// The same for deliveries of any provider.
 pub async fn keeping_of<H, T>(
     provider: Provider,
     way: impl FnOnce(&Recovery) -> Keep,
@@ -45,14 +46,14 @@ where
     T: 'static,
 {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
-        // Far more than it takes, however busy the machine is.
+        // Far more than it takes, no matter how busy the machine is.
         let layer = layer.database_timeout(Duration::from_secs(20));
         layer.keep(way(recovery))
     };
     TestApp::recovered(provider, set, handler).await
 }
 
-/// How often the handler has run, by tenant and delivery id.
+/// How many times the handler has run, by tenant and delivery id.
 #[derive(Clone, Default)]
 pub struct Runs(Arc<Mutex<BTreeMap<(String, String), u32>>>);
 
@@ -72,12 +73,12 @@ impl Runs {
         }
     }
 
-    /// An application that accepts deliveries of GitHub.
+    /// An application that accepts GitHub's deliveries.
     pub async fn app(&self) -> TestApp {
         keeping_by(keep_accepted, self.handler()).await
     }
 
-    /// Another process, with so many connections.
+    /// Another process, with a pool of this many connections.
     pub async fn elsewhere(&self, app: &TestApp, connections: u32) -> Process {
         let pool = app.database.another_pool(connections).await;
         Process::new(pool, keep_accepted, self.handler())
@@ -94,7 +95,8 @@ impl Runs {
     }
 }
 
-/// Sends, and waits until one transaction waits for a lock and all other deliveries for it.
+/// Sends the requests, and waits until one transaction waits for a lock and all other deliveries
+/// wait for that transaction.
 pub async fn send_in_one_group(
     app: &TestApp,
     requests: Vec<Request<Body>>,

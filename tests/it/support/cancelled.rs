@@ -1,9 +1,9 @@
-//! A future that is dropped half-way.
+//! A future that is dropped before it is complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Polls a future so many times at most, and drops it.
+/// Polls a future at most this many times, and drops it.
 pub async fn cancelled_after<F: Future>(polls: u32, future: F) -> Option<F::Output> {
     struct Cancelled<F>(Pin<Box<F>>, u32);
     impl<F: Future> Future for Cancelled<F> {

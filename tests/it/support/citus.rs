@@ -1,4 +1,4 @@
-//! A Citus that a variable points to: `CITUS_URL`, a database on its coordinator that may be emptied.
+//! The Citus database at `CITUS_URL`: it is on the coordinator, and the tests may empty it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Executor, PgPool};
 use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard};
 
-/// `None` without a `CITUS_URL`.
+/// `None` if `CITUS_URL` is not set.
 pub fn options() -> Option<PgConnectOptions> {
     let url = std::env::var("CITUS_URL").ok()?;
     Some(url.parse().expect("CITUS_URL is a URL of Postgres"))
 }
 
-/// The database is one. A test that needs two fails.
+/// There is only one database, so tests take turns. A test that needs two databases fails.
 pub async fn turn() -> OwnedMutexGuard<()> {
     static TURNS: OnceCell<Arc<Mutex<()>>> = OnceCell::const_new();
     let turns = TURNS.get_or_init(async || Arc::default()).await.clone();
@@ -21,7 +21,7 @@ pub async fn turn() -> OwnedMutexGuard<()> {
     turn.await.expect("a test can use one database only")
 }
 
-/// Drops what the test before has left, with its connections and settings.
+/// Drops what the previous test has left, including its connections and settings.
 pub async fn empty(options: &PgConnectOptions) {
     let mut connection = options.connect().await.unwrap();
     connection
@@ -59,8 +59,8 @@ pub async fn empty(options: &PgConnectOptions) {
         .unwrap();
 }
 
-/// The crate's tables are distributed as its documentation has it, and `effects` as a table of the
-/// application's may be: on other workers than the claims.
+/// Distributes the crate's tables as documented, and `effects` like a table of an application: on other workers than
+/// the claims.
 pub async fn distribute(pool: &PgPool) {
     pool.execute(sqlx::raw_sql(include_str!(
         "../../../src/documentation/citus.sql"

@@ -18,18 +18,17 @@ pub struct Database {
     pub name: String,
     pub pool: PgPool,
     options: PgConnectOptions,
-    /// One connection for a look at what is left behind. Not the test's pool, which may be
-    /// exhausted on purpose, and not one for all tests, each of which has a runtime of its own.
+    /// One connection to look at what is left behind. It is not from the test's pool, which may be exhausted on
+    /// purpose, and tests cannot share it, because each test has its own runtime.
     observer: PgPool,
-    /// On a Citus.
+    /// The lock that a test holds while it uses the Citus.
     turn: Option<OwnedMutexGuard<()>>,
 }
 
 static SERVER: OnceCell<ThrowawayPostgres> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
-/// The template of most tests' databases: one with the crate's tables, and `effects`
-/// for the handlers to write to.
+/// The template of most tests' databases, with the crate's tables, and `effects` for the handlers to write to.
 const TEMPLATE: &str = "migrated";
 
 async fn server() -> &'static ThrowawayPostgres {
@@ -48,7 +47,7 @@ async fn make_template(server: &ThrowawayPostgres) {
     create(server, TEMPLATE, "template1").await;
     let pool = PgPool::connect_lazy_with(server.options(TEMPLATE));
     fill(&pool).await;
-    // Postgres copies only a database that nobody is connected to.
+    // Postgres copies a database only while nobody is connected to it.
     pool.close().await;
 }
 
@@ -69,13 +68,13 @@ async fn create(server: &ThrowawayPostgres, name: &str, template: &str) {
         .unwrap();
 }
 
-/// Removes databases whose tests are over, which a drop cannot wait for.
+/// Removes the databases of finished tests. `drop` cannot wait for that.
 static REMOVER: OnceLock<Sender<String>> = OnceLock::new();
 
-/// Then only the running tests have databases: each has 8 MB.
+/// Drops the database, so that only running tests have one: each takes 8 MB.
 impl Drop for Database {
     fn drop(&mut self) {
-        // All tests share it.
+        // All tests share the Citus database.
         if self.turn.is_some() {
             return;
         }
@@ -85,7 +84,7 @@ impl Drop for Database {
             std::thread::spawn(move || remove(&options, names));
             remover
         });
-        // Without a remover, the database ends with the server.
+        // If there is no remover, the database ends with the server.
         let _ = remover.send(self.name.clone());
     }
 }
@@ -95,7 +94,7 @@ fn remove(options: &PgConnectOptions, names: Receiver<String>) {
     let runtime = runtime.enable_all().build().unwrap();
     for name in names {
         runtime.block_on(async {
-            // A server that is busy keeps it to its own end.
+            // If the server is busy, the database stays until the server ends.
             if let Ok(mut admin) = options.connect().await {
                 let sql = format!("drop database if exists {name} with (force)");
                 admin.execute(AssertSqlSafe(sql)).await.ok();
@@ -105,12 +104,12 @@ fn remove(options: &PgConnectOptions, names: Receiver<String>) {
 }
 
 impl Database {
-    /// One with the crate's tables, and `effects` for the handlers to write to.
+    /// A database with the crate's tables, and `effects` for the handlers to write to.
     pub async fn new() -> Self {
         Self::copied_from(TEMPLATE).await
     }
 
-    /// An empty one.
+    /// An empty database.
     pub async fn empty() -> Self {
         Self::copied_from("template1").await
     }
@@ -132,7 +131,7 @@ impl Database {
         Self::with(server.options(&name), None)
     }
 
-    /// A copy by `pg_dump` and `pg_restore`.
+    /// A copy made by `pg_dump` and `pg_restore`.
     pub async fn restored(&self) -> Self {
         let bin = throwaway_postgres::find_or_install().unwrap();
         let copy = Self::copied_from("template1").await;
@@ -180,8 +179,8 @@ impl Database {
         Self::pool(self.options(), connections)
     }
 
-    /// The server over TCP: what it says before it hangs up is read by a client that writes to it
-    /// later, which over a Unix socket fails.
+    /// Options to connect over TCP. A client that writes to a closed connection can still read what the server said
+    /// before it hung up. Over a Unix socket, that fails.
     pub async fn options_over_tcp(&self) -> PgConnectOptions {
         self.options_through(async |mut client, mut server| {
             copy_bidirectional(&mut client, &mut server).await.ok();
@@ -189,7 +188,7 @@ impl Database {
         .await
     }
 
-    /// The server over TCP, on connections that are relayed like this. On a Citus, the server itself.
+    /// Options to connect over TCP, through this relay. On a Citus, they connect to the server itself.
     pub async fn options_through<R>(
         &self,
         relay: impl Fn(TcpStream, UnixStream) -> R + Send + 'static,
@@ -226,7 +225,7 @@ impl Database {
             .unwrap();
     }
 
-    /// All deliveries were claimed so long ago, such as `9 days`.
+    /// Makes all claims this old, such as `9 days`.
     pub async fn age_claims(&self, age: &str) {
         self.run(&format!(
             "update idempotent_webhook.deliveries set received_at = now() - interval '{age}'"
@@ -234,8 +233,7 @@ impl Database {
         .await;
     }
 
-    /// Registers how long an endpoint's provider delivers again, as a process does that claims
-    /// its deliveries.
+    /// Registers for how long an endpoint's provider retries, as a process does that claims the endpoint's deliveries.
     pub async fn has_window(&self, endpoint: &str, window: &str) {
         self.run(&format!(
             "insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
@@ -244,7 +242,7 @@ impl Database {
         .await;
     }
 
-    /// What a query of one number returns.
+    /// The result of a query that returns one number.
     pub async fn count(&self, sql: &str) -> i64 {
         sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
             .fetch_one(&self.observer)
@@ -267,8 +265,8 @@ impl Database {
         .await
     }
 
-    /// How many connections to this database are in a transaction that has written something,
-    /// as a claim does. Not those that are on their way back to the pool after a rollback.
+    /// How many connections to this database are in a transaction that has written something, as a claim does.
+    /// Connections that are on their way back to the pool after a rollback do not count.
     pub async fn writing(&self) -> i64 {
         self.count(
             "select count(*) from pg_stat_activity
@@ -277,7 +275,7 @@ impl Database {
         .await
     }
 
-    /// Waits until a condition in SQL holds.
+    /// Waits until a SQL condition holds.
     pub async fn until(&self, condition: &str) {
         for _ in 0..1000 {
             if self
@@ -289,11 +287,11 @@ impl Database {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("waited in vain until {condition}");
+        panic!("timed out waiting until {condition}");
     }
 }
 
-/// A transaction of another session that has done this, and stays open.
+/// Starts a transaction in another session that runs this SQL and stays open.
 pub async fn another(database: &Database, sql: &str) -> Transaction<'static, Postgres> {
     let mut tx = database.another_pool(1).await.begin().await.unwrap();
     tx.execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned())))
@@ -302,8 +300,8 @@ pub async fn another(database: &Database, sql: &str) -> Transaction<'static, Pos
     tx
 }
 
-/// Asserts how many deliveries are claimed, and how many effects the handlers have left. A macro, so a failure is
-/// reported where the test asserts it.
+/// Asserts how many deliveries are claimed, and how many effects the handlers have left. It is a macro, so that a
+/// failure is reported at the line of the test.
 macro_rules! assert_rows {
     ($database:expr, claims: $claims:expr, effects: $effects:expr $(, $($message:tt)+)?) => {
         assert_eq!(

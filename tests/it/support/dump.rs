@@ -7,7 +7,7 @@ use super::database::Database;
 pub struct Dump(String);
 
 impl Database {
-    /// All rows of all tables, as [`throwaway_postgres::snapshot`] has them.
+    /// All rows of all tables, in the form of [`throwaway_postgres::snapshot`].
     pub async fn snapshot(&self) -> String {
         let mut connection = self.pool.acquire().await.unwrap();
         snapshot(&mut connection, &["idempotent_webhook", "public"])
@@ -15,7 +15,7 @@ impl Database {
             .unwrap()
     }
 
-    /// All rows of the crate's tables, except some tables.
+    /// All rows of the crate's tables, except for the tables in `without`.
     pub async fn dump(&self, without: &[&str]) -> Dump {
         let tables: Vec<String> = sqlx::query_scalar(
             "select format('%I.%I', table_schema, table_name) from information_schema.tables
@@ -41,7 +41,7 @@ impl Database {
 
 /// The columns of the crate's tables.
 impl Database {
-    /// Such as `deliveries.delivery_id`.
+    /// The name of each column, such as `deliveries.delivery_id`.
     pub async fn columns(&self) -> Vec<String> {
         sqlx::query_scalar(
             "select table_name || '.' || column_name
@@ -54,7 +54,7 @@ impl Database {
         .unwrap()
     }
 
-    /// The columns that contain a text of lower case, as a text or in bytes.
+    /// The columns that contain a lower-case text, as text or in bytes.
     pub async fn columns_with(&self, text: &str) -> Vec<String> {
         let hex = hex_of(text);
         let mut all = Vec::new();
@@ -82,7 +82,7 @@ fn hex_of(text: &str) -> String {
 }
 
 impl Dump {
-    /// Whether a text of lower case is there, as a text or in bytes.
+    /// Whether the dump contains a lower-case text, as text or in bytes.
     pub fn has(&self, text: &str) -> bool {
         self.0.contains(text) || self.0.contains(&hex_of(text))
     }

@@ -1,4 +1,4 @@
-//! Handlers and requests that wait until the test lets them go on.
+//! Handlers and requests that wait until the test lets them continue.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Gate {
     open: Arc<Semaphore>,
 }
 
-/// A way through a gate.
+/// The handler's end of a gate.
 #[derive(Clone)]
 pub struct Way {
     reaching: mpsc::Sender<()>,
@@ -78,12 +78,12 @@ pub fn failing_behind_gate() -> (
 }
 
 impl Gate {
-    /// Waits until somebody is there, such as a handler that has done its work.
+    /// Waits until somebody is at the gate, such as a handler that has done its work.
     pub async fn reached(&mut self) {
         self.reached.recv().await.unwrap();
     }
 
-    /// Lets one of them pass.
+    /// Lets one of those at the gate pass.
     pub fn open(&self) {
         self.open.add_permits(1);
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many of something there are at once, and were at most.
+/// Counts how many of something exist now, and the most that existed at once.
 #[derive(Clone, Default)]
 pub struct Gauge {
     now: Arc<AtomicUsize>,

@@ -30,34 +30,34 @@ impl io::Write for Log {
 }
 
 thread_local! {
-    /// Where this thread's log goes.
+    /// The log that the events of this thread are written to.
     static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
-/// One subscriber for all tests. With one for each, an event that another test is just
-/// logging for the first time may be taken for one that nobody wants.
+/// One subscriber for all tests. If each test set its own, an event that another test logs for the
+/// first time just then could be marked as unwanted.
 static SUBSCRIBER: Once = Once::new();
 
-/// What is logged, at any level, by this crate while `work` runs.
+/// Everything that this crate logs, at any level, while `work` runs.
 pub async fn logged(work: impl Future<Output = ()>) -> String {
     SUBSCRIBER.call_once(|| {
         tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)
-            // A test could look for the same digits.
+            // Times could contain the digits that a test looks for.
             .without_time()
             .with_writer(|| LOG.with_borrow(|log| log.clone().unwrap_or_default()))
             .init();
     });
     let log = Log::default();
-    // For this thread, which is all that the test's runtime has.
+    // The log is set for this thread, which is the only thread of the test's runtime.
     LOG.set(Some(log.clone()));
     work.await;
     LOG.set(None);
     log.of_this_crate()
 }
 
-/// Waits until something is logged, within `logged`.
+/// Waits until this text is logged. Works only within `logged`.
 pub async fn until_logged(text: &str) {
     let log = LOG.with_borrow(|log| log.clone().unwrap());
     soon(async {

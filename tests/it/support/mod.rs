@@ -1,5 +1,5 @@
-//! A database for each test, requests signed as providers sign them, and a look at what
-//! is left behind.
+//! A database for each test, requests signed as providers sign them, and ways to look at what is
+//! left behind.
 
 mod accept;
 mod cancelled;

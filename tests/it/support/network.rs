@@ -7,20 +7,20 @@ use tokio::sync::watch;
 
 use super::database::Database;
 
-/// How it is.
+/// The state of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     Up,
-    /// Nothing arrives any more, and neither side learns of it until the network is in another state.
+    /// Nothing arrives any more, and neither side notices until the state changes.
     Silent,
-    /// Each connection is closed, also those to come.
+    /// Each connection is closed, and so are new ones.
     Refusing,
 }
 
 pub struct Network(watch::Sender<Link>);
 
 impl Network {
-    /// One that is up, and the options of a pool on it.
+    /// A network that is up, and options for a pool that uses it.
     pub async fn of(database: &Database) -> (Self, PgConnectOptions) {
         let (sender, link) = watch::channel(Link::Up);
         let relay = move |client, server| relay(client, server, link.clone());

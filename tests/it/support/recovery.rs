@@ -1,4 +1,4 @@
-//! Kept deliveries: the tests' names for what they say about them.
+//! Kept deliveries, and names for conditions on them.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +33,7 @@ pub const ONE_WAITS_FOR_A_LOCK: &str = "exists (
     where datname = current_database() and wait_event_type = 'Lock'
 )";
 
-/// Nobody holds a claim or an object, nor waits for one.
+/// No session holds a claim or an object, or waits for one.
 pub const NO_ADVISORY_LOCK: &str = "not exists (
     select from pg_locks
     where locktype = 'advisory'
@@ -45,7 +45,7 @@ pub const NONE_TAKEN: &str = "not exists (
     select from idempotent_webhook.kept_deliveries where taken_by is not null
 )";
 
-/// No attempt at the only delivery is under way, and the next one is due later than in this time.
+/// No attempt at the only delivery is under way, and the next one is due later than after this time.
 pub fn due_after(time: &str) -> String {
     format!(
         "exists (
@@ -55,18 +55,18 @@ pub fn due_after(time: &str) -> String {
     )
 }
 
-/// Longer than a process may be silent before another one takes over its deliveries.
+/// Longer than a process may go without a heartbeat before another process takes over its deliveries.
 pub fn longer_than_silence() -> Duration {
-    // With the heartbeat by which it is noticed.
+    // Includes the heartbeat at which the silence is noticed.
     seconds_of("SILENCE") + seconds_of("INTERVAL")
 }
 
-/// The same for an attempt, with the time until its number is replaced.
+/// The same for an attempt, plus the time until the process replaces its number.
 pub fn longer_than_a_term_and_silence() -> Duration {
     seconds_of("TERM") + longer_than_silence()
 }
 
-/// A constant of the heartbeats.
+/// The value of a constant of the heartbeats.
 fn seconds_of(name: &str) -> Duration {
     let source = include_str!("../../../src/recovery/liveness/mod.rs");
     let begin = format!("const {name}: Duration = Duration::from_secs(");
@@ -75,7 +75,7 @@ fn seconds_of(name: &str) -> Duration {
     Duration::from_secs(seconds.parse().unwrap())
 }
 
-/// A recovery that looks for work of other processes often.
+/// A recovery that often looks for work of other processes.
 pub fn recovery(pool: &PgPool) -> Recovery {
     Recovery::new(pool.clone())
         .concurrency(2)
@@ -97,7 +97,7 @@ pub fn recover(app: &TestApp) -> RecoveryTask {
     app.recovery.clone().spawn(app.router.clone())
 }
 
-/// The same, until nothing is kept.
+/// Runs kept deliveries until none is left.
 pub async fn recover_all(app: &TestApp) {
     let recovery = recover(app);
     app.database.until(NOTHING_KEPT).await;
@@ -108,8 +108,8 @@ pub fn endpoint(app: &TestApp) -> Endpoint {
     Endpoint::new(app.database.pool.clone(), "test")
 }
 
-/// Deliveries of an endpoint with this route that are due, as if the provider's attempt at each had
-/// failed: `due-1` and so on.
+/// Inserts due deliveries for an endpoint with this route, as if the provider's attempt at each had failed: `due-1` and
+/// so on.
 pub async fn insert_due_of(database: &Database, endpoint: &str, uri: &str, count: u32) {
     database
         .run(&format!(
@@ -125,7 +125,7 @@ pub async fn insert_due_of(database: &Database, endpoint: &str, uri: &str, count
         .await;
 }
 
-/// Locks a table against writes, for as long as the transaction is there.
+/// Locks a table against writes, for as long as the transaction is open.
 pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Postgres> {
     let mut tx = database.another_pool(1).await.begin().await.unwrap();
     let lock = format!("lock table idempotent_webhook.{table} in share mode");
@@ -138,7 +138,7 @@ pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Post
 /// Ends connections that wait for a lock, one after the other.
 pub async fn lose_connections(database: &Database, connections: u32) {
     for _ in 0..connections {
-        // One that is seen to wait may have got its lock by now.
+        // A connection that was seen waiting may have got its lock by now.
         let ended: i32 = loop {
             database.until(ONE_WAITS_FOR_A_LOCK).await;
             let ended: Option<(i32, bool)> = sqlx::query_as(
@@ -157,14 +157,14 @@ pub async fn lose_connections(database: &Database, connections: u32) {
     }
 }
 
-/// A process with the endpoint of [`TestApp`], and nothing shared but the database.
+/// A process with the endpoint of [`TestApp`], which shares nothing with it but the database.
 pub struct Process {
     pub router: Router,
     pub recovery: Recovery,
 }
 
 impl Process {
-    /// For deliveries of GitHub.
+    /// A process for GitHub's deliveries.
     pub fn new<H, T>(pool: PgPool, way: impl FnOnce(&Recovery) -> Keep, handler: H) -> Self
     where
         H: Handler<T, ()>,
@@ -184,7 +184,7 @@ impl Process {
         T: 'static,
     {
         let recovery = recovery(&pool);
-        // Far more than it takes, however busy the machine is.
+        // Far more than it takes, no matter how busy the machine is.
         let layer = IdempotentWebhook::new(pool, "test", provider)
             .database_timeout(Duration::from_secs(20))
             .keep(way(&recovery));
@@ -200,18 +200,18 @@ impl Process {
     }
 }
 
-/// What is kept of one delivery.
+/// The row of a kept delivery.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Kept {
     pub state: String,
     pub attempts: i32,
-    /// Attempts of the schedule.
+    /// Scheduled attempts so far.
     pub retries: i32,
 }
 
 /// The rows of kept deliveries.
 impl Database {
-    /// The only one that is kept.
+    /// The only kept delivery.
     pub async fn kept(&self) -> Kept {
         sqlx::query_as("select state, attempts, retries from idempotent_webhook.kept_deliveries")
             .fetch_one(&self.pool)
@@ -219,13 +219,13 @@ impl Database {
             .unwrap()
     }
 
-    /// Has all of them due now.
+    /// Makes all kept deliveries due now.
     pub async fn make_due(&self) {
         self.run("update idempotent_webhook.kept_deliveries set next_attempt_at = now()")
             .await;
     }
 
-    /// The processes of the attempts that are under way are gone, as far as other processes know.
+    /// Makes other processes believe that the processes of all running attempts are gone.
     pub async fn lose_takers(&self) {
         self.run(
             "update idempotent_webhook.kept_deliveries set taken_by = 0 where taken_by is not null",
@@ -233,13 +233,13 @@ impl Database {
         .await;
     }
 
-    /// A process that lives, until another one has seen for six seconds that it has no heartbeat: 1.
+    /// Inserts the process 1. It counts as alive until another process has seen no heartbeat of it for six seconds.
     pub async fn insert_process(&self) {
         self.run("insert into idempotent_webhook.processes values (1, 1)")
             .await;
     }
 
-    /// Deliveries of the endpoint of [`TestApp`] that are due.
+    /// Inserts due deliveries of the endpoint of [`TestApp`].
     pub async fn insert_due(&self, count: u32) {
         insert_due_of(self, "test", "/", count).await;
     }
@@ -262,8 +262,8 @@ pub(crate) use assert_kept;
 
 pub type Answered = Pin<Box<dyn Future<Output = Result<StatusCode, HandlerError>> + Send>>;
 
-/// A handler that writes one effect and fails a number of times, at whatever delivery. It notes the
-/// attempt of each run.
+/// A handler that writes one effect and fails a number of times, regardless of the delivery. It notes the attempt
+/// number of each run.
 #[derive(Clone, Default)]
 pub struct Failing {
     left: Arc<AtomicU32>,
@@ -299,7 +299,7 @@ impl Failing {
         }
     }
 
-    /// So many times from now on.
+    /// Fails this many more times.
     pub fn fail_again(&self, times: u32) {
         self.left.store(times, Ordering::Relaxed);
     }

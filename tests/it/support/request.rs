@@ -20,22 +20,22 @@ pub fn now() -> u64 {
         .as_secs()
 }
 
-/// A Stripe event as small as can be.
+/// A minimal Stripe event.
 pub fn stripe_event(id: &str) -> String {
     format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
 }
 
-/// A delivery of GitHub, to be described further.
+/// A GitHub delivery that the test can describe further.
 pub fn github_delivery() -> TestDelivery {
     TestDelivery::new(&presets::github(secret()))
 }
 
-/// A delivery of Stripe whose body has the id.
+/// A Stripe delivery whose body contains the id.
 pub fn stripe_delivery(body: impl Into<Vec<u8>>) -> TestDelivery {
     TestDelivery::new(&presets::stripe(secret())).body(body.into())
 }
 
-/// A request signed as Stripe signs at `time`, with a body that has the id.
+/// A request signed as Stripe signs at `time`, whose body contains the id.
 pub fn stripe(body: impl Into<Vec<u8>>, time: u64) -> Request<Body> {
     let time = UNIX_EPOCH + Duration::from_secs(time);
     stripe_delivery(body).at(time).request()
@@ -50,7 +50,7 @@ pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
         .request()
 }
 
-/// A request signed as GitHub signs, as it goes over the wire, with a length that may differ from the body's.
+/// A request signed as GitHub signs, as the bytes on the wire. Its length header may differ from the body's length.
 pub fn wire(id: &str, body: &str, content_length: usize) -> String {
     let mut wire = "POST / HTTP/1.1\r\nHost: localhost\r\n".to_owned();
     for (name, value) in github(id, body).headers() {
@@ -68,7 +68,7 @@ pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
         .request()
 }
 
-/// A provider whose delivery id is where the test says, signed as GitHub signs.
+/// A provider whose delivery id comes from this source. It signs as GitHub signs.
 pub fn acme(delivery_id: Source) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("acme")

@@ -8,7 +8,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Both in one statement, so they are from one moment.
+    /// Counts both in one statement, so that they are from the same moment.
     pub async fn count(executor: impl Executor<'_, Database = Postgres>) -> sqlx::Result<Self> {
         sqlx::query_as(
             "select

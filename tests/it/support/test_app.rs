@@ -22,7 +22,7 @@ use super::request::secret;
 pub struct TestApp {
     pub database: Database,
     pub router: Router,
-    /// It runs the layer's kept deliveries, once it is spawned.
+    /// Runs the layer's kept deliveries once it is spawned.
     pub recovery: Recovery,
     provider: Provider,
     runs: Arc<AtomicU32>,
@@ -32,13 +32,13 @@ pub struct TestApp {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
-    /// What the header `x-webhook-outcome` says.
+    /// The value of the header `x-webhook-outcome`.
     pub outcome: String,
     pub body: String,
     pub retry_after: bool,
 }
 
-/// An answer of the layer's own, or of a handler that answers with a text.
+/// An answer of the layer itself, or of a handler that answers with a text.
 pub fn answer(status: u16, outcome: &str, body: &str) -> Answer {
     Answer {
         status,
@@ -69,7 +69,7 @@ pub async fn write_effect(
 }
 
 impl TestApp {
-    /// For deliveries of GitHub.
+    /// An application for GitHub's deliveries.
     pub async fn github<H, T>(handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -78,7 +78,7 @@ impl TestApp {
         Self::of(presets::github(secret()), handler).await
     }
 
-    /// For deliveries of GitHub, with settings of the layer.
+    /// An application for GitHub's deliveries, with settings of the layer.
     pub async fn github_with<H, T>(
         set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
         handler: H,
@@ -90,7 +90,7 @@ impl TestApp {
         Self::with(presets::github(secret()), set, handler).await
     }
 
-    /// For deliveries of any provider.
+    /// An application for deliveries of any provider.
     pub async fn of<H, T>(provider: Provider, handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -99,7 +99,7 @@ impl TestApp {
         Self::with(provider, |layer| layer, handler).await
     }
 
-    /// For deliveries of any provider, with settings of the layer.
+    /// An application for deliveries of any provider, with settings of the layer.
     pub async fn with<H, T>(
         provider: Provider,
         set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
@@ -112,8 +112,8 @@ impl TestApp {
         Self::recovered(provider, |layer, _| set(layer), handler).await
     }
 
-    /// For deliveries of GitHub, which are kept if they fail, or as `set` says. There are four attempts
-    /// in all, soon after each other.
+    /// An application for GitHub's deliveries, which are kept if they fail, or as `set` says. There are four attempts
+    /// in all, shortly after each other.
     pub async fn keeping<H, T>(set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -123,7 +123,7 @@ impl TestApp {
         Self::recovered(presets::github(secret()), set, handler).await
     }
 
-    /// The same, all kept before their handler runs.
+    /// The same, but all deliveries are kept before their handler runs.
     pub async fn keeping_all<H, T>(set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -135,7 +135,7 @@ impl TestApp {
         Self::recovered(presets::github(secret()), set, handler).await
     }
 
-    /// For deliveries of any provider, with settings of the layer, which may keep deliveries.
+    /// An application for deliveries of any provider, with settings of the layer, which may keep deliveries.
     pub async fn recovered<H, T>(
         provider: Provider,
         set: impl FnOnce(IdempotentWebhook, &Recovery) -> IdempotentWebhook,
@@ -174,7 +174,7 @@ impl TestApp {
         Router::new().route("/", counted.layer(layer.clone()))
     }
 
-    /// The same route in another process: nothing shared but the database.
+    /// The same route in another process, which shares nothing but the database.
     pub async fn elsewhere<H, T>(&self, handler: H) -> Router
     where
         H: Handler<T, ()> + Sync,
@@ -198,7 +198,7 @@ impl TestApp {
         Self::route(&set(layer), handler, self.runs.clone())
     }
 
-    /// The same route in another process that keeps deliveries, and its recovery.
+    /// The same route in another process that keeps deliveries, and the recovery of that process.
     pub async fn elsewhere_keeping<H, T>(
         &self,
         set: impl FnOnce(Keep) -> Keep,
@@ -215,7 +215,7 @@ impl TestApp {
         (Self::route(&layer, handler, self.runs.clone()), recovery)
     }
 
-    /// The same route in another process, which has another description of the provider.
+    /// The same route in another process, which describes the provider differently.
     pub async fn elsewhere_of<H, T>(&self, provider: Provider, handler: H) -> Router
     where
         H: Handler<T, ()> + Sync,
@@ -226,7 +226,7 @@ impl TestApp {
         Self::route(&layer, handler, self.runs.clone())
     }
 
-    /// How often the handler was called.
+    /// How many times the handler was called.
     pub fn runs(&self) -> u32 {
         self.runs.load(Ordering::Relaxed)
     }
@@ -270,24 +270,23 @@ pub async fn send(router: &Router, request: Request<Body>) -> Answer {
     }
 }
 
-/// A time limit: not how long it takes, but that it does not take forever.
+/// A generous time limit. It does not measure how long something takes, only that it does not take forever.
 pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), answer)
         .await
-        .expect("an answer within the time that was set, by far")
+        .expect("an answer well within the time limit")
 }
 
-/// Lets the other tasks of this thread, which is all that the test's runtime has, run until each
-/// waits for something from outside: more rounds than any of them has steps.
+/// Lets the other tasks of this thread run until each waits for something from outside. This thread is the only one of
+/// the test's runtime, and the rounds are more than any of the tasks has steps.
 pub async fn until_all_wait() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Moves the clock on, for memories that end and intervals that are over. Nothing may be on its
-/// way to Postgres, whose answers a clock that jumps would overtake: the clock runs again before
-/// the next request.
+/// Advances the clock, for caches that expire and intervals that pass. Nothing may be on its way to Postgres at that
+/// time, because a clock that jumps would overtake the answer. The clock runs again before the next request.
 pub async fn let_pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

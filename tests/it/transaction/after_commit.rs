@@ -1,4 +1,4 @@
-//! Work after the commit: only after it, in order, and without influence on anything.
+//! Work after the commit: it runs only after the commit, in order, and influences nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::{
 
 type Notes = mpsc::UnboundedSender<String>;
 
-/// Notes what it is, and how many deliveries are committed at that time.
+/// Notes the name of the work, and how many deliveries are committed at that time.
 async fn note(notes: Notes, pool: sqlx::PgPool, what: &str) -> Result<(), sqlx::Error> {
     let committed: i64 = sqlx::query_scalar("select count(*) from idempotent_webhook.deliveries")
         .fetch_one(&pool)
@@ -49,7 +49,7 @@ async fn work_after_the_commit_is_done_in_order_and_none_of_it_disturbs_the_rest
         send(&router, github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    // It waits for the work as well.
+    // The drain also waits for the work.
     soon(drained).await;
     for expected in ["answered", "first 1", "last 1"] {
         assert_eq!(noted.try_recv().unwrap(), expected);
@@ -95,14 +95,14 @@ async fn what_is_not_committed_has_no_work_after_it() {
         })
         .await;
         assert_eq!(app.send(github("a", "{}")).await.outcome, "failed");
-        // The work is dropped, and with it all senders of notes except the handler's own.
+        // The work was dropped, and with it all senders of notes except the handler's own.
         tokio::task::yield_now().await;
         assert!(noted.try_recv().is_err());
         assert_rows!(app.database, claims: 0, effects: 0);
     }
 }
 
-/// Panics when it is dropped: at its end, or when its time is over.
+/// Panics when it is dropped, which is when the work ends or its time is over.
 struct PanicsInDrop;
 
 impl Drop for PanicsInDrop {

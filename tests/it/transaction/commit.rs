@@ -1,5 +1,4 @@
-//! G4 to G6: one transaction, acknowledged after its commit, rolled back before any other
-//! answer.
+//! G4 to G6: one transaction, acknowledged after its commit, and rolled back before any other answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -72,7 +71,7 @@ async fn g4_a_nested_begin_is_a_savepoint() {
     assert_eq!(effects, ["a", "kept"]);
 }
 
-/// A handler that answers 200 gets a 500 instead, and nothing of it is left.
+/// A handler that answers 200 gets a 500 instead, and none of its writes are left.
 async fn assert_not_acknowledged<H, T>(handler: H)
 where
     H: Handler<T, ()> + Sync,
@@ -97,7 +96,7 @@ async fn g5_swallowed_sql_error_is_not_acknowledged() {
     assert_not_acknowledged(swallow).await;
 }
 
-/// Keeps what a handler leaves behind, beyond the handler.
+/// Keeps the handler's transaction after the handler has returned.
 type Kept = Arc<Mutex<Option<DedupeTx>>>;
 
 #[tokio::test]
@@ -116,7 +115,7 @@ async fn g5_a_transaction_moved_into_a_task_is_not_acknowledged() {
         app.send(github("a", "{}")).await,
         answer(500, "failed", INTERNAL_ERROR)
     );
-    // It can still be written to, and none of it will ever be committed.
+    // The transaction can still be written to, but will never be committed.
     let mut tx = kept.lock().unwrap().take().unwrap();
     tx.execute("insert into effects values ('late')")
         .await
@@ -204,8 +203,8 @@ async fn g5_a_savepoint_left_open_is_not_acknowledged() {
     assert_not_acknowledged(forget).await;
 }
 
-/// sqlx gives the whole transaction up when it cannot make a savepoint; later statements
-/// would then be committed one by one.
+/// If sqlx cannot make a savepoint, it gives up the whole transaction. Later statements would then be committed one by
+/// one.
 #[tokio::test]
 async fn g4_nothing_is_written_after_a_savepoint_that_could_not_be_made() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -218,8 +217,7 @@ async fn g4_nothing_is_written_after_a_savepoint_that_could_not_be_made() {
     assert_not_acknowledged(swallow).await;
 }
 
-/// Past `DedupeTx::begin`, sqlx does give the transaction up, and its `commit` then does
-/// nothing and succeeds.
+/// Without `DedupeTx::begin`, sqlx does give up the transaction. Its `commit` then does nothing and succeeds.
 #[tokio::test]
 async fn g5_a_transaction_that_sqlx_gave_up_is_not_acknowledged() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -246,8 +244,7 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
         fail,
     )
     .await;
-    // In another process, which cannot know but from Postgres, and which has no patience
-    // with a claim that is still there.
+    // Another process can learn only from Postgres whether the claim still exists, and does not wait for it.
     let impatient = IdempotentWebhook::new(
         app.database.another_pool(1).await,
         "test",
@@ -266,7 +263,7 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
     assert_rows!(app.database, claims: 30, effects: 30);
 }
 
-/// The rollback has been awaited, not left to a connection that is being closed.
+/// The rollback has been awaited, and was not left to a connection that is being closed.
 #[tokio::test]
 async fn g6_a_panic_does_not_cost_the_connection() {
     async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -289,7 +286,7 @@ async fn g6_a_panic_does_not_cost_the_connection() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// It is still deduplicated, but its writes are not.
+/// Such a delivery is still deduplicated, but its writes are not part of the transaction.
 #[tokio::test]
 async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
     const WARNING: &str = "its handler has not taken DedupeTx";
@@ -368,8 +365,8 @@ async fn the_layers_settings_do_not_reach_the_handler() {
     }
 }
 
-/// A statement may fail without the handler's noticing: cancelled on the way, or in a stream
-/// that was not read to its end.
+/// A statement may fail without the handler noticing, because the statement was cancelled on the way, or because a
+/// stream was not read to its end.
 #[tokio::test]
 async fn g5_a_statement_that_failed_unseen_is_not_acknowledged() {
     async fn cancelled(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -411,7 +408,7 @@ async fn a_statement_that_failed_unseen_in_a_savepoint_is_undone_with_it() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A statement is cancelled on its way and fails there; `rollback` undoes that as well.
+/// A statement is cancelled on its way and fails in Postgres. `rollback` undoes this as well.
 #[tokio::test]
 async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() {
     async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -420,7 +417,7 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         savepoint.rollback().await.unwrap();
         insert_effect(&mut tx, &delivery).await.unwrap();
 
-        // Nor does a `begin` after one that was dropped.
+        // The same applies to a `begin` after a dropped one.
         let mut savepoint = tx.begin().await.unwrap();
         cancel_a_statement_that_fails(&mut savepoint).await;
         drop(savepoint);
@@ -473,7 +470,7 @@ async fn a_handler_may_notify() {
     assert_rows!(app.database, claims: 3, effects: 3);
 }
 
-/// Outside of a transaction, sqlx takes a notification for an error of the statement, which is the commit here.
+/// Outside of a transaction, sqlx takes a notification for an error of the statement, which here is the commit.
 #[tokio::test]
 async fn g5_a_commit_on_a_connection_that_listens_is_in_doubt_and_its_retry_a_duplicate() {
     async fn listen_and_notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -495,7 +492,7 @@ async fn g5_a_commit_on_a_connection_that_listens_is_in_doubt_and_its_retry_a_du
     assert_rows!(app.database, claims: 3, effects: 3);
 }
 
-/// The inner one would wait for the claim of the outer one, which waits for the inner one.
+/// The inner layer would wait for the claim of the outer layer, which waits for the inner layer.
 #[tokio::test]
 async fn a_layer_around_a_layer_is_a_500_at_once() {
     let app = TestApp::github(write_effect).await;

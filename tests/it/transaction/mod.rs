@@ -1,4 +1,4 @@
-//! A handler's work in its transaction, and when that is committed.
+//! A handler's work in its transaction, and when the transaction is committed.
 
 mod after_commit;
 mod commit;

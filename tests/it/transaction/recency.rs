@@ -1,4 +1,4 @@
-//! Stale events: `advance` says which version of a subject is the newest.
+//! Stale events: `advance` reports which version of a subject is the newest.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Event {
     version: i64,
 }
 
-/// Applies an event unless it is stale, and answers what it is.
+/// Applies an event unless it is stale, and returns whether it was.
 async fn apply(tx: &mut DedupeTx, event: &Event) -> sqlx::Result<Recency> {
     let recency = tx.advance(&event.subject, event.version).await?;
     if recency == Recency::Newer {
@@ -75,7 +75,7 @@ async fn every_order_of_three_events_ends_with_the_newest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
-    // All are in their transactions before any of them advances.
+    // All handlers are in their transactions before any of them calls `advance`.
     let barrier = Arc::new(Barrier::new(5));
     let applied = Arc::new(Mutex::new(Vec::new()));
     let racing = {
@@ -84,7 +84,7 @@ async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
             barrier.wait().await;
             let recency = apply(&mut tx, &event).await;
             if let Ok(Recency::Newer) = recency {
-                // Still under the lock of the subject.
+                // The subject is still locked here.
                 applied.lock().await.push(event.version);
             }
             match recency {
@@ -171,13 +171,13 @@ async fn what_is_stale_can_be_skipped_and_acknowledged() {
     let send = async |id: &str, version| app.send(github(id, event("s", version))).await;
     assert_eq!(send("new", 2).await.status, 200);
     assert_eq!(send("old", 1).await.status, 202);
-    // It is a delivery like any other, and not processed again.
+    // A stale event is a delivery like any other, and is not processed again.
     assert_eq!(send("old", 1).await.outcome, "duplicate");
     assert_rows!(app.database, claims: 2, effects: 1);
 }
 
-/// As Stripe's `created`: two updates of one second have the same version, and the second one
-/// is the last word.
+/// With Stripe's `created`, for example, two updates in one second have the same version, and the
+/// one that is applied second wins.
 #[tokio::test]
 async fn of_two_events_of_one_second_neither_is_skipped() {
     #[derive(Deserialize)]

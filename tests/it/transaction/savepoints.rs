@@ -1,4 +1,4 @@
-//! G4: whatever a handler does with savepoints, nothing commits outside of the claim's
+//! G4: regardless of what a handler does with savepoints, nothing commits outside of the claim's
 //! transaction.
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use crate::support::{
     TestApp, answer, assert_rows, cancelled_after, github, insert_effect, spawn_send,
 };
 
-/// Sends a delivery four times to a handler that never answers success, or should not: none
+/// Sends a delivery four times to a handler that never succeeds, or should not. Asserts that none
 /// of the attempts leaves anything.
 async fn assert_leaves_nothing(app: TestApp) {
     for _ in 0..4 {
@@ -73,7 +73,7 @@ async fn g4_nothing_is_written_after_a_second_level_that_was_cancelled_behind_a_
     }
 }
 
-/// sqlx's own methods on `&mut *tx` give the transaction up; further statements are refused.
+/// sqlx's own methods on `&mut *tx` give up the transaction, and further statements are refused.
 #[tokio::test]
 async fn g4_nothing_is_written_after_sqlxs_own_begin_has_failed() {
     type Failing = for<'t> fn(&'t mut DedupeTx) -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
@@ -128,7 +128,7 @@ async fn g4_dropping_a_savepoint_that_is_gone_does_not_roll_back_the_transaction
     async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
         insert_effect(&mut tx, &delivery).await.unwrap();
         let mut savepoint = tx.begin().await.unwrap();
-        // Rolls the savepoint back, and gives up its level.
+        // Rolls back the savepoint, and gives up its level.
         assert!(
             Connection::begin_with(&mut *savepoint, "begin")
                 .await
@@ -197,7 +197,7 @@ async fn work_in_a_savepoint_is_kept_or_undone_by_what_it_returns() {
     assert_eq!(effects, ["kept", "last"]);
 }
 
-/// Something that statements run in and savepoints are made in.
+/// Something that runs statements and in which savepoints can be made.
 trait Level: Send {
     fn connection(&mut self) -> &mut PgConnection;
     fn begin(&mut self) -> impl Future<Output = sqlx::Result<Savepoint<'_>>> + Send;
@@ -221,10 +221,10 @@ impl Level for Savepoint<'_> {
     }
 }
 
-/// The writes of a random handler, as far as it can know.
+/// The writes of a random handler, as far as the handler can know.
 #[derive(Default)]
 struct Written {
-    /// Kept if the delivery is.
+    /// Kept if the delivery is processed.
     surely: Vec<String>,
     /// Cancelled on the way.
     perhaps: Vec<String>,
@@ -237,7 +237,7 @@ struct Program {
 }
 
 impl Program {
-    /// Cancels a future at one of its first polls, every third time.
+    /// Cancels a future at one of its first polls, in a third of the cases.
     async fn perhaps<F: Future>(&mut self, future: F) -> Option<F::Output> {
         match self.random.u32(..3) {
             0 => cancelled_after(self.random.u32(0..5), future).await,
@@ -256,7 +256,7 @@ impl Program {
         }
     }
 
-    /// Random work in a level, and in levels within.
+    /// Does random work in a level, and in levels within it.
     fn run<'p>(
         &'p mut self,
         level: &'p mut impl Level,
@@ -301,8 +301,8 @@ impl Program {
         })
     }
 
-    /// A savepoint of sqlx's, as a function may make one that takes a connection, and that
-    /// passes on that it could not.
+    /// Makes a savepoint with sqlx's own method, as a function may do that takes a connection.
+    /// Passes on a failure to make it.
     async fn sqlxs_own(&mut self, connection: &mut PgConnection, written: &mut Written) {
         let begun: Option<sqlx::Result<Transaction<'_, Postgres>>> =
             self.perhaps(Connection::begin(connection)).await;
@@ -318,7 +318,8 @@ impl Program {
     }
 }
 
-/// Random savepoints, failures and cancellations at any poll. `SAVEPOINT_CASES` says how many.
+/// Random savepoints, failures, and cancellations at any poll. `SAVEPOINT_CASES` sets the number of
+/// cases.
 #[tokio::test]
 async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
     let cases = std::env::var("SAVEPOINT_CASES").map_or(500, |cases| cases.parse().unwrap());
@@ -383,15 +384,15 @@ async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
         }
         app.database.run("truncate effects").await;
     }
-    // Both happen often enough to mean something.
+    // Both outcomes occur often enough to be meaningful.
     assert!(
         (cases / 10..cases).contains(&processed),
         "{processed} of {cases}"
     );
 }
 
-/// How a handler may lose step with Postgres: sqlx does not read all that Postgres answers to a
-/// COPY that fails or is broken off.
+/// How a handler may lose step with Postgres: sqlx does not read everything that Postgres answers
+/// to a COPY that fails or is interrupted.
 #[derive(Clone, Copy)]
 enum Copy {
     BrokenOff,
@@ -414,7 +415,8 @@ async fn lose_step(tx: &mut DedupeTx, how: Copy) {
     }
 }
 
-/// No connection of the pool takes the answers to one statement for those to another.
+/// Asserts that no connection of the pool takes the answers to one statement for the answers to
+/// another.
 async fn assert_in_step(app: &TestApp) {
     let mut connections = Vec::new();
     for _ in 0..5 {
@@ -431,12 +433,12 @@ async fn assert_in_step(app: &TestApp) {
     }
 }
 
-/// For requests that wait for the pool on a busy machine.
+/// Allows for requests that wait for the pool on a busy machine.
 fn patient(layer: IdempotentWebhook) -> IdempotentWebhook {
     layer.database_timeout(Duration::from_secs(20))
 }
 
-/// Has each connection of the pool prepare what the handler and the layer send.
+/// Makes each connection of the pool prepare the statements of the handler and the layer.
 async fn warm(app: &TestApp) {
     let sent: Vec<_> = (0..40)
         .map(|n| spawn_send(&app.router, github(&format!("warm-{n}"), "{}")))
@@ -459,7 +461,8 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
                 } else {
                     lose_step(&mut tx, how).await;
                 }
-                // A row each, which the layer must not take for the answer to its own question.
+                // Each of these returns a row, which the layer must not take for the answer to its
+                // own question.
                 let prepared = sqlx::query("select current_user::text");
                 let _ = prepared.fetch_optional(&mut *tx).await;
                 let simple = sqlx::raw_sql("select current_user::text");

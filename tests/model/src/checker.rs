@@ -1,4 +1,4 @@
-//! A breadth-first search through all states, so that a counterexample is a shortest one.
+//! A breadth-first search through all states, so that the counterexample found is a shortest one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,32 +8,32 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use crate::properties::Property;
 use crate::steps::{Actor, Step};
 
-/// More states than this are a configuration that is too large.
+/// A configuration with more states than this is too large.
 const MAX_STATES: usize = 4_000_000;
 
-/// What is checked: states, and the steps between them.
+/// What is checked: a set of states, and the steps between them.
 pub trait Model {
-    /// A moment.
+    /// One state of the model.
     type State: Copy + Eq + Hash;
 
-    /// Nothing has happened yet.
+    /// The state before anything has happened.
     fn first(&self) -> Self::State;
 
     /// All steps from a state.
     fn steps(&self, state: &Self::State, into: &mut dyn FnMut(Step, Self::State));
 
-    /// The property that does not hold in a state, of those of a single state.
+    /// The property that this state alone violates, if any. Properties of whole runs are checked elsewhere.
     fn broken(&self, state: &Self::State) -> Option<Property>;
 
-    /// Whether something has to happen yet, if nothing more goes wrong.
+    /// Whether something still has to happen, if nothing else goes wrong.
     fn is_due(&self, state: &Self::State) -> bool;
 }
 
-/// All states that a model reaches, and how.
+/// All states that a model reaches, and how it reaches them.
 pub struct Reached<M: Model> {
     model: M,
     states: Vec<M::State>,
-    /// The state before each, by its place. The first is its own.
+    /// The index of the state before each state. The first state has itself.
     before: Vec<u32>,
     places: HashMap<M::State, u32, BuildHasherDefault<Mix>>,
 }
@@ -41,18 +41,18 @@ pub struct Reached<M: Model> {
 /// The steps to a state in which a property does not hold.
 #[derive(Clone)]
 pub struct Trace {
-    /// What is broken in the end.
+    /// The property that does not hold in the last state.
     pub broken: Property,
-    /// The steps, in their order.
+    /// The steps in order.
     pub steps: Vec<Step>,
 }
 
-/// A state of the search in depth: its place, its next ones, and how many of them are done.
+/// A state of the depth-first search: its index, its successors, and how many of them have been visited.
 type Call = (u32, Vec<(Actor, u32)>, usize);
 
 /// The result of a search.
 pub enum Found {
-    /// Each property holds in each of so many states.
+    /// Every property holds in every state.
     Nothing {
         /// How many states there are.
         states: usize,
@@ -61,8 +61,8 @@ pub enum Found {
     Counterexample(Trace),
 }
 
-/// Searches for a state in which a property does not hold: first the properties of states, then those of what comes
-/// after them.
+/// Searches for a state in which a property does not hold. It checks the properties of single states first, and then
+/// the properties of what follows a state.
 pub fn check(model: impl Model) -> Found {
     let mut reached = Reached {
         model,
@@ -79,7 +79,7 @@ pub fn check(model: impl Model) -> Found {
 }
 
 impl<M: Model> Reached<M> {
-    /// Finds all states. Ends at the first one in which a property of states does not hold.
+    /// Finds all states. Stops at the first state that violates a property by itself.
     fn explore(&mut self) -> Option<Trace> {
         let mut next = Vec::new();
         self.add(self.model.first(), 0);
@@ -129,7 +129,7 @@ impl<M: Model> Reached<M> {
         }
     }
 
-    /// The steps of a state if nothing more goes wrong, as places.
+    /// The steps from a state if nothing else goes wrong, with the indexes of the states that they lead to.
     fn undisturbed(&self, place: u32, into: &mut Vec<(Actor, u32)>) {
         into.clear();
         let state = &self.states[place as usize];
@@ -144,10 +144,10 @@ impl<M: Model> Reached<M> {
         self.model.is_due(&self.states[place as usize])
     }
 
-    /// Finds a state in which something is due, and is for ever, although nothing more goes wrong: there is no step
-    /// (`Stuck`), or a circle that is fair to each actor that has a step (`Livelock`).
+    /// Finds a state in which something is due and stays due forever, although nothing else goes wrong: either there is
+    /// no step (`Stuck`), or there is a cycle that is fair to each actor that has a step (`Livelock`).
     ///
-    /// Tarjan's algorithm, over the states in which something is due.
+    /// This is Tarjan's algorithm, over the states in which something is due.
     fn without_end(&self) -> Option<Trace> {
         const NEW: u32 = u32::MAX;
         let size = self.states.len();
@@ -210,7 +210,7 @@ impl<M: Model> Reached<M> {
         worst.map(|(place, broken)| self.trace(place, broken))
     }
 
-    /// Whether no actor waits for ever if the circle never ends: each actor takes a step in it, or has none in
+    /// Whether no actor waits forever if the cycle never ends: each actor takes a step in the cycle, or has no step in
     /// one of its states.
     fn is_fair(&self, circle: &[u32]) -> bool {
         let inside: std::collections::HashSet<u32> = circle.iter().copied().collect();

@@ -11,25 +11,25 @@ use crate::steps::{Step, steps};
 pub struct Configuration {
     /// Which deliveries are kept.
     pub keep: Keep,
-    /// `IdempotentWebhook::late_claim`.
+    /// Whether the layer uses `IdempotentWebhook::late_claim`.
     pub claims_late: bool,
-    /// The handler claims by the function `idempotent_webhook.claim`, in a transaction of another driver.
+    /// Whether the handler claims with the function `idempotent_webhook.claim`, in a transaction of another driver.
     pub other_driver: bool,
-    /// The second process has another version of the application at first, which ignores the type.
+    /// Whether the second process starts with another version of the application, which ignores the event type.
     pub versions: bool,
-    /// How many attempts are under way at once, at most.
+    /// How many attempts may run at once.
     pub slots: usize,
-    /// How many attempts of recovery the schedule has.
+    /// How many recovery attempts the schedule has.
     pub schedule: u8,
-    /// `Keep::processed_for`: the request stays once it is processed.
+    /// Whether the request stays once it is processed (`Keep::processed_for`).
     pub archives: bool,
-    /// The action of operators that takes part.
+    /// The operator action that takes part.
     pub action: Option<Action>,
     /// Whether retention takes part.
     pub retention: bool,
-    /// How often what goes wrong may happen.
+    /// How often each fault or event may happen.
     pub budget: Budget,
-    /// Which guards there are.
+    /// The guards that are in place.
     pub guards: Guards,
 }
 
@@ -44,23 +44,23 @@ pub enum Keep {
     AcceptFirst,
 }
 
-/// What an operator does.
+/// An action of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the methods of `Endpoint`")]
 pub enum Action {
     Retry,
     Discard,
-    /// Of many, this one among them.
+    /// A discard of many deliveries, this one among them.
     DiscardAll,
     Forget,
     Reprocess,
     Erase,
     Pause,
-    /// Each of them, but for `DiscardAll`.
+    /// Any of the actions except `DiscardAll`.
     Any,
 }
 
-/// All that is checked, with a name each.
+/// All configurations that are checked, each with a name.
 pub fn all() -> Vec<(String, Configuration)> {
     let mut all = Vec::new();
     for keep in [Keep::Failed, Keep::All, Keep::AcceptFirst] {
@@ -144,7 +144,7 @@ pub fn all() -> Vec<(String, Configuration)> {
 }
 
 impl Action {
-    /// Each of them alone.
+    /// Each action by itself.
     const EACH: [Self; 7] = [
         Self::Retry,
         Self::Discard,
@@ -157,7 +157,7 @@ impl Action {
 }
 
 impl Configuration {
-    /// Two requests, over two processes in which nothing goes wrong but the handler, once.
+    /// Two requests and two processes. The only fault is that the handler fails once.
     pub const fn of(keep: Keep) -> Self {
         Self {
             keep,
@@ -184,13 +184,13 @@ impl Configuration {
         }
     }
 
-    /// The same with other numbers.
+    /// The same configuration with another budget.
     pub fn budget(mut self, change: impl FnOnce(&mut Budget)) -> Self {
         change(&mut self.budget);
         self
     }
 
-    /// With so many actions of operators.
+    /// With this many operator actions.
     pub fn operator(mut self, action: Action, times: u8) -> Self {
         self.action = Some(action);
         self.budget.actions = times;
@@ -203,13 +203,13 @@ impl Configuration {
         self
     }
 
-    /// With requests that stay once they are processed.
+    /// With requests that stay once they are processed (`Keep::processed_for`).
     pub fn archives(mut self) -> Self {
         self.archives = true;
         self
     }
 
-    /// With the claim after the first part of the handler.
+    /// With a late claim: the handler claims after the first part of its work.
     pub fn claims_late(mut self) -> Self {
         self.claims_late = true;
         self
@@ -221,13 +221,13 @@ impl Configuration {
         self.claims_late()
     }
 
-    /// With a process of another version, which ignores the type.
+    /// With a process of another version, which ignores the event type.
     pub fn versions(mut self) -> Self {
         self.versions = true;
         self
     }
 
-    /// With so many attempts at once.
+    /// With this many attempts at once.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots;
         self
@@ -239,7 +239,7 @@ impl Configuration {
         self
     }
 
-    /// Whether a guard is there.
+    /// Whether a guard is in place.
     pub fn has(&self, guard: Guard) -> bool {
         self.guards.has(guard)
     }

@@ -1,4 +1,4 @@
-//! What keeps the properties. Each guard can be taken away, to see what it is for.
+//! The guards that make the properties hold. Each guard can be removed, to see what it is for.
 
 /// A guard in SQL or Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,21 +8,21 @@ pub enum Guard {
     OneClaim,
     /// `claim.sql`: `pg_advisory_xact_lock`.
     LockOfClaim,
-    /// `0004_claim.sql`, `end_kept`: the number of the take.
+    /// `0004_claim.sql`, `end_kept`: the take number.
     FenceOfClaim,
     /// `0004_claim.sql`, `end_kept`: `state = 'due'`.
     OnlyDueIsClaimed,
-    /// `attempt.rs`: an attempt in a process that has no handler for the type fails. It claims nothing.
+    /// `attempt.rs`: an attempt fails in a process that has no handler for the event type, and claims nothing.
     HandlerIsThere,
-    /// `late_claim.rs`: `begin` refuses if the claim finds another `reprocessed` than the look-up.
+    /// `late_claim.rs`: `begin` refuses if the claim finds another value of `reprocessed` than the look-up did.
     SameReprocessed,
-    /// `0004_claim.sql`: the number of the take, as the last argument.
+    /// `0004_claim.sql`: the take number, as the last argument.
     FenceOfFunction,
-    /// `claim.rs`: `NotClaimed::Superseded` if the row of a take is not there.
+    /// `claim.rs`: `NotClaimed::Superseded` if the row that was taken is no longer there.
     Superseded,
-    /// `claim.rs`: what is kept ends in the transaction of the claim.
+    /// `claim.rs`: the kept row ends in the transaction of the claim.
     EndInTheTransaction,
-    /// `claim.rs`: an attempt that has waited looks again at what is kept.
+    /// `claim.rs`: an attempt that has waited looks at the kept row again.
     LookAgain,
     /// `fail.sql`: `takes = $9`.
     FenceOfFail,
@@ -32,24 +32,25 @@ pub enum Guard {
     FenceOfGiveBack,
     /// `give_back_ahead.sql`: `kept.takes = key.takes`.
     FenceOfGiveBackAhead,
-    /// `drop.sql`: the fence of the handler's discard.
+    /// `drop.sql`: the fence of a discard by the handler.
     FenceOfDrop,
-    /// `record_result.rs`: it is kept only if `fail.sql` or `give_back.sql` has hit its row.
+    /// `record_result.rs`: the delivery counts as kept only if `fail.sql` or `give_back.sql` has changed its row.
     KeptAsWritten,
     /// `take.sql`: `taken_by is null or not exists (select from idempotent_webhook.processes where number = taken_by)`.
     TakeOnlyFree,
     /// `take.sql`: `paused_at is not null`.
     TakeNotPaused,
-    /// `migrations/0002_kept.sql`: `takes` of a new row begins anywhere, so that no attempt at an earlier row has it.
+    /// `migrations/0002_kept.sql`: `takes` of a new row starts at a number made from the current time, so that no
+    /// attempt at an earlier row has the same number.
     NewNumbers,
-    /// `liveness/other_processes.rs`: a number is deleted after a silence of six seconds.
+    /// `liveness/other_processes.rs`: the number of a process is deleted after six seconds of silence.
     GraceOfSilent,
-    /// `liveness/other_processes.rs`: each process measures the silence of another one by its own clock, and not by that of
-    /// Postgres.
+    /// `liveness/other_processes.rs`: each process measures the silence of another process by its own clock, and not by
+    /// the clock of Postgres.
     OwnClock,
     /// `liveness/mod.rs`: a process that is not fresh does not take.
     StopOfSilent,
-    /// `liveness/mod.rs`: a process deletes the numbers of processes that are silent.
+    /// `liveness/mod.rs`: a process deletes the numbers of silent processes.
     Expire,
     /// `liveness/numbers.rs`: a process gives up the numbers that no attempt holds.
     GiveUp,
@@ -63,7 +64,7 @@ pub enum Guard {
     ResendLooks,
     /// `resend.sql`: `known.takes + (known.state <> 'due')::int`.
     FenceOfResend,
-    /// `resend.sql`: not one whose attempt runs.
+    /// `resend.sql`: it leaves a row alone whose attempt is running.
     ResendLeavesRunning,
     /// `keeper.rs`: `resolve` after a resend.
     ResolveResent,
@@ -73,7 +74,7 @@ pub enum Guard {
     FenceOfKeepFailed,
     /// `kept/result.rs`: `lock.sql` before `keep_failed.sql`.
     KeepFailedWaits,
-    /// `record_result.rs`: a duplicate ends what is kept (`resolve.sql`).
+    /// `record_result.rs`: a duplicate ends the kept row (`resolve.sql`).
     ResolveDuplicate,
     /// `resolve.sql`: `exists (select from processed)`.
     ResolveLooks,
@@ -81,59 +82,61 @@ pub enum Guard {
     DoubtIsNo,
     /// `commit.rs`: an aborted transaction is detected.
     AbortedIsNo,
-    /// `keep_first.rs`: the answer leaves after the delivery is kept.
+    /// `keep_first.rs`: the answer is sent only after the delivery is kept.
     AcceptedIsKept,
     /// `retry.sql`: `takes + 1`.
     FenceOfRetry,
-    /// `operation.rs`: a retry leaves one alone whose attempt runs (`is_taken`).
+    /// `operation.rs`: a retry leaves a delivery alone whose attempt is running (`is_taken`).
     RetryLeavesRunning,
     /// `operation.rs`: `await_attempt.sql` before `discard.sql`.
     DiscardWaits,
-    /// `operation.rs`: the states of what a discard can change.
+    /// `operation.rs`: the states that a discard can change.
     DiscardLeavesProcessed,
-    /// `operation.rs`: `not_running.sql` before `discard.sql`, for many.
+    /// `operation.rs`: `not_running.sql` before `discard.sql`, for an action on many deliveries.
     ManyLeaveRunning,
     /// `operator/filter.rs`: `last_received_at < to_timestamp($13)`. `operation.rs`: `again.received_at >= to_timestamp($4)`.
     ManyLeaveLater,
-    /// `operator/mod.rs`: a forget deletes what is kept.
+    /// `operator/mod.rs`: a forget deletes the kept row.
     ForgetDeletesKept,
     /// `reprocess.sql`: `takes + 1`.
     FenceOfReprocess,
     /// `erase.sql`: `takes + 1`.
     FenceOfErase,
-    /// `set_aside.sql`: what is discarded or forgotten is remembered.
+    /// `set_aside.sql`: a discarded or forgotten delivery is remembered.
     SetAside,
-    /// `accept.sql`: what reconciliation found is kept only if nobody has set it aside since.
+    /// `accept.sql`: a delivery that reconciliation found is kept only if nobody has set it aside since.
     ListedIsNotSetAside,
     /// `retention/delete.rs`: `remember.sql` in the transaction of the delete.
     RememberPruned,
     /// `redelivery_window.rs`: `age.max(self.length)`.
     RedeliveryWindow,
-    /// `retention/delete.rs`: `still_kept.sql`, whose rows are left.
+    /// `retention/delete.rs`: `still_kept.sql`, whose rows are not deleted.
     StillKept,
     /// `row_keys.rs`: `received_at < now() - $4`.
     StillOld,
     /// `lock_resolved.sql`: `for update of kept`.
     ResolvedIsLocked,
-    /// `problems.sql`, `fail.sql`: what is to be told is written by the statement that has found it or made it so.
+    /// `problems.sql`, `fail.sql`: the statement that finds or makes something reportable also writes down that it is
+    /// to be reported.
     ToTellIsWritten,
-    /// `told_change.sql`, `told_death.sql`: it counts as told after the call of the hook, and not before.
+    /// `told_change.sql`, `told_death.sql`: it counts as reported only after the hook was called.
     ToldAfterTheCall,
-    /// `problems.rs`, `dead.rs`: a process without a hook takes nothing that is to be told.
+    /// `problems.rs`, `dead.rs`: a process without a hook takes nothing that is to be reported.
     OnlyWithHook,
-    /// `tell_change.sql`, `tell_death.sql`: nobody else takes what a process is telling.
+    /// `tell_change.sql`, `tell_death.sql`: while a process reports something, no other process takes it.
     OneTells,
-    /// `tell_change.sql`, `tell_death.sql`: but for a time only.
+    /// `tell_change.sql`, `tell_death.sql`: a process may take only limited time for a report.
     TellingEnds,
-    /// `tell_change.sql`, `problems.sql`: a call that may have been made and was not written is followed by another one.
+    /// `tell_change.sql`, `problems.sql`: if a call may have been made but was not written down, another call follows.
     DoubtIsToldAgain,
     /// `problems.rs`: a process that was frozen before its call takes the change again.
     NotToldLate,
     /// `told_change.sql`: `tellings = $4`.
     FenceOfToldChange,
-    /// `migrations/0002_kept.sql`: `tellings` of a new row begins anywhere, so that no call for an earlier row has it.
+    /// `migrations/0002_kept.sql`: `tellings` of a new row starts at a number made from the current time, so that no
+    /// call for an earlier row has the same number.
     NewTellings,
-    /// `problems.sql`: an endpoint that no process serves has no such problem any more.
+    /// `problems.sql`: the problem of an endpoint that no process serves any more is over.
     RemovedIsOver,
     /// `told_death.sql`: `takes = $4`.
     FenceOfToldDeath,
@@ -149,7 +152,7 @@ pub enum Guard {
     RunningIsNotClosed,
     /// `take_turn.sql`: `where turn.process = excluded.process or turn.next_at not between now() and now() + $7`.
     TurnOfOne,
-    /// `take_turn.sql`: `turn.next_at not between now()`, also if a process has the turn.
+    /// `take_turn.sql`: `turn.next_at not between now()`, even if a process has the turn.
     TurnEnds,
     /// `take_turn.sql`: `and now() + $7`.
     LongestTurn,
@@ -161,20 +164,20 @@ pub enum Guard {
     TurnIsExtended,
 }
 
-/// The guards that there are.
+/// The guards that are in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guards(u128);
 
 impl Guards {
-    /// All of them: the library as it is.
+    /// All guards: the library as it is.
     pub const ALL: Self = Self(u128::MAX);
 
-    /// All but one more.
+    /// The same without one more guard.
     pub const fn without(self, guard: Guard) -> Self {
         Self(self.0 & !(1 << guard as u8))
     }
 
-    /// Whether a guard is there.
+    /// Whether a guard is in place.
     pub const fn has(self, guard: Guard) -> bool {
         self.0 & (1 << guard as u8) != 0
     }

@@ -1,56 +1,63 @@
-//! The life of one delivery, and what is told of it and of its endpoint, checked by machine in every order of the steps.
+//! The life of one delivery, and what hooks report about it and about its endpoint, checked by machine in every order
+//! of the steps.
 //!
-//! A delivery of one endpoint is sent up to three times to two processes, which keep it in one of three ways, recover
-//! it, die or fall silent. Postgres loses answers. Operators, retention and reconciliation act on it. Each step of the
-//! model is a statement of the library, or what happens between two of them; each names its file. All states that a
-//! configuration reaches are looked at, so a property that holds has no exception within these bounds. A
-//! counterexample is a shortest one: `cargo test -p model --test guards -- --nocapture` prints one for each guard.
+//! In the model, one endpoint has one delivery. It is sent up to three times, to two processes. The processes keep it
+//! in one of three ways, recover it, die or fall silent. Postgres loses answers. Operators, retention and
+//! reconciliation act on the delivery. Each step of the model is a statement of the library, or something that happens
+//! between two statements; each step names its file. The search visits all states that a configuration reaches, so a
+//! property that holds has no exception within these bounds. A counterexample is always a shortest one:
+//! `cargo test -p model --test guards -- --nocapture` prints one for each guard.
 //!
-//! - `state.rs` has what Postgres, the processes and the attempts know.
-//! - `steps/` has the steps: of an attempt, of processes, of operators, of upkeep.
-//! - `properties.rs` has what must hold, and `guards.rs` what keeps it.
-//! - `configuration.rs` has what takes part in a check, and how often each thing may go wrong.
-//! - `telling/` has two small models beside this one, of two processes with or without a hook: of a problem of an endpoint,
-//!   and of a dead delivery. Both share the steps, the guards and the properties.
-//! - `places.rs` is a third one, of the places of a pool and the backends behind them.
-//! - `turns.rs` is a fourth one, of two processes that share a task such as a round over a provider's list.
-//! - `checker.rs` searches. It knows nothing of deliveries.
+//! - `state.rs`: what Postgres, the processes and the attempts know.
+//! - `steps/`: the steps of an attempt, of processes, of operators, and of upkeep.
+//! - `properties.rs`: what must hold. `guards.rs`: the code that makes it hold.
+//! - `configuration.rs`: what takes part in a check, and how often each thing may go wrong.
+//! - `telling/`: two small models of two processes with or without a hook. One is about a problem of an endpoint, and
+//!   the other about a dead delivery. They share the steps, the guards and the properties with this model.
+//! - `places.rs`: a third small model, of the connections of a pool and the backends behind them.
+//! - `turns.rs`: a fourth small model, of two processes that share a task such as a round over a provider's list.
+//! - `checker.rs`: the search. It knows nothing about deliveries.
 //!
 //! # Guards that no property needs
 //!
-//! Each other guard breaks a property once it is taken away (`tests/guards.rs`).
+//! Each other guard breaks a property if it is removed (`tests/guards.rs`).
 //!
 //! | guard | what it is for |
 //! |---|---|
-//! | `claim.sql`, an attempt that has waited looks again | the row would stay, and end as a duplicate: it saves an attempt |
-//! | `accept.sql`, `resend.sql`, `keep_failed.sql` look at `deliveries` | the same. The sender also hears the truth: `duplicate`, and not `kept` |
-//! | `lock.sql` before `keep_failed.sql` | the same: the attempt that commits meanwhile would not end the row |
-//! | `resend.sql` leaves alone what runs | it does not wait for that attempt |
-//! | `resolve.sql` after `resend.sql` | the row would stay, and end as a duplicate |
-//! | `discard.sql` leaves alone what is processed | a request that stays in the archive would be lost, and nothing else |
-//! | `takes + 1` in `erase.sql` | what is only recorded is counted again once it becomes due. Each of both is enough |
-//! | `take_turn.sql`, `turn.process = excluded.process` | a process that could not end its turn would wait until it is over |
-//! | `received_at < now() - $4` in the deletion of a claim | one that is new again is deleted too early, which matters only if the provider sends it again after its redelivery window |
+//! | `claim.sql`, an attempt that has waited looks again | without it, the row would stay and end as a duplicate. It saves an attempt |
+//! | `accept.sql`, `resend.sql`, `keep_failed.sql` look at `deliveries` | the same. The sender also gets the correct answer: `duplicate`, and not `kept` |
+//! | `lock.sql` before `keep_failed.sql` | the same. Without it, an attempt that commits in the meantime would not end the row |
+//! | `resend.sql` leaves a running attempt alone | so it does not wait for that attempt |
+//! | `resolve.sql` after `resend.sql` | without it, the row would stay and end as a duplicate |
+//! | `discard.sql` leaves processed deliveries alone | without it, a request that stays in the archive would be lost, but nothing else |
+//! | `takes + 1` in `erase.sql` | a recorded delivery gets a new take number when it becomes due. Either of the two is enough |
+//! | `take_turn.sql`, `turn.process = excluded.process` | without it, a process that could not end its turn would wait until the turn is over |
+//! | `received_at < now() - $4` in the deletion of a claim | without it, a claim that is new again is deleted too early. This matters only if the provider sends the delivery again after its redelivery window |
 //!
 //! # What is left out
 //!
-//! - Time. A redelivery window, a schedule, a grace time are over at any moment after what they wait for: that they are
-//!   long enough is an assumption. So is that a process which is silent for six seconds has no heartbeat every two. The clock
-//!   of Postgres is set forward or back for what is said of processes alone, and not for what is due. A silence of Postgres
-//!   itself (`FRESH` in `liveness/mod.rs`) and a number that is not announced yet are left out.
-//! - Statements. Each is one step, or two where its snapshot and its write see different things (`accept.sql`,
-//!   `resend.sql`, `keep_failed.sql`), as `read committed` is documented. That Postgres does what it documents is
-//!   assumed. Locks are taken and waited for, but a wait in a circle is not modelled: `tests/it/recovery/locks.rs` has it.
-//! - One delivery of one endpoint: no batches, nor what is counted of those that are taken together, quota, breaker, object locks, replay guard, tenants or formats of
-//!   requests, no second row that shares a process. Attempts that did not end (`unfinished`) are not counted.
-//! - What is waited for in one process (`src/transaction/in_flight/`): its attempts meet at the claim, as those of two
-//!   processes do.
-//! - What a process ignores before it looks at what is kept: that 200 acknowledges nothing, and the provider does not send
-//!   the delivery again. A process begins anew with another version once its attempts have ended.
-//! - What another driver does with its transaction: it commits as that of the layer does, and has a limit when idle.
-//! - What a hook does with what it is told after its process has called it: a message that it sends late may come after
-//!   the next one. So the page of `on_change` says. A delivery that dies in a process without a hook is told by nobody.
-//! - Citus, where the claim and what is kept do not commit together.
+//! - Time. A redelivery window, a schedule or a grace period may end at any moment after the events that it waits for.
+//!   That these times are long enough is an assumption. So is that a process that seems silent for six seconds really
+//!   does not send its heartbeat every two seconds. The clock of Postgres is set forward or back only for the silence
+//!   of processes, and not for the times at which deliveries are due. A silence of Postgres itself (`FRESH` in
+//!   `liveness/mod.rs`) and a process number that is not announced yet are left out.
+//! - The inside of statements. Each statement is one step, or two steps if its snapshot and its write see different
+//!   things (`accept.sql`, `resend.sql`, `keep_failed.sql`), as `read committed` is documented. That Postgres does what
+//!   it documents is assumed. Locks are taken and waited for, but deadlocks are not modelled:
+//!   `tests/it/recovery/locks.rs` tests them.
+//! - Everything beyond one delivery of one endpoint: batches, and the attempt count of deliveries that are taken
+//!   together; quota, breaker, object locks, replay guard, tenants, request formats, and a second row that shares a
+//!   process. Attempts that did not finish (`unfinished`) are not counted.
+//! - Waiting inside one process (`src/transaction/in_flight/`): attempts of the same process meet at the claim, as
+//!   attempts of two processes do.
+//! - Event types that a process ignores before it looks at the kept row: its 200 acknowledges nothing, and the provider
+//!   does not send the delivery again. A process restarts with another version only after its attempts have finished.
+//! - What another driver does with its transaction: the model assumes that it commits as the layer's transaction does,
+//!   and that it has an idle timeout.
+//! - What a hook does with a report after its process has called it: a message that the hook sends late may arrive
+//!   after the next message. The documentation of `on_change` says so. If a delivery dies in a process without a hook,
+//!   nobody reports it.
+//! - Citus, where the claim and the kept row do not commit together.
 
 pub mod checker;
 pub mod configuration;

@@ -1,23 +1,24 @@
-//! The places of a pool, and the backends behind them: what goes on in Postgres after a connection was given up.
+//! The connections of a pool, and the backends behind them: what goes on in Postgres after the layer has given up a
+//! connection.
 
 use crate::checker::Model;
 use crate::guards::{Guard, Guards};
 use crate::properties::Property;
 use crate::steps::{Actor, Step, Steps};
 
-/// The places of the pool.
+/// How many connections the pool may have. Each one uses a *place* of the pool.
 const PLACES: usize = 2;
 
-/// A check of the places. There is one connection more than there may be.
+/// A check of the pool. There is room for one connection more than the pool may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
-    /// How many connections may fall silent: neither side learns of it.
+    /// How many connections may fall silent. Neither side notices that.
     pub silences: u8,
-    /// Which guards there are.
+    /// The guards that are in place.
     pub guards: Guards,
 }
 
-/// A moment.
+/// One state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     connections: [Option<Connection>; PLACES + 1],
@@ -25,19 +26,19 @@ pub struct State {
     broke: Option<Property>,
 }
 
-/// A connection of the pool, or a backend that has none any more.
+/// A connection of the pool, or a backend whose connection is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Connection {
-    /// Whether it has a place of the pool.
+    /// Whether it uses a place of the pool.
     has_place: bool,
-    /// Its delivery was given up.
+    /// Whether the layer has given up its delivery.
     is_given_up: bool,
-    /// Nothing gets there, and nothing comes from there.
+    /// Whether nothing gets through, in either direction.
     is_silent: bool,
     backend: Backend,
 }
 
-/// What Postgres does for a connection. It ends a session by itself that is idle in a transaction, after a limit.
+/// What Postgres does for a connection. After a limit, Postgres itself ends a session that is idle in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Backend {
     /// It waits for a statement.
@@ -46,7 +47,7 @@ enum Backend {
     Handler,
     /// The commit waits for a standby.
     Commit,
-    /// It has ended.
+    /// The session has ended.
     Gone,
 }
 
@@ -111,7 +112,7 @@ impl Model for Places {
         }
     }
 
-    /// A place that was given up comes back, but for that of a commit: it waits for its standby.
+    /// A connection that was given up frees its place, except while its commit waits for a standby.
     fn is_due(&self, state: &State) -> bool {
         let mut connections = state.connections.iter().flatten();
         connections.any(|one| one.is_given_up && one.backend != Backend::Commit)
@@ -168,7 +169,7 @@ impl Steps<'_, Places> {
         });
     }
 
-    /// `given_up.rs`.
+    /// What `given_up.rs` does.
     fn given_up(&mut self, at: usize, connection: &Connection) {
         let actor = Actor::Attempt(at as u8);
         let frees = |state: &mut State| state.connections[at] = None;
@@ -180,7 +181,7 @@ impl Steps<'_, Places> {
             }
             Backend::Handler => {}
             Backend::Commit => {
-                self.may(Actor::Postgres, "hears of the standby", |state| {
+                self.may(Actor::Postgres, "gets the answer of the standby", |state| {
                     of(state, at).backend = Backend::Idle;
                 });
                 if !self.has(Guard::CommitIsNotCancelled) {
@@ -210,7 +211,7 @@ impl Steps<'_, Places> {
         if connection.is_silent && !is_closed && !runs && self.has(Guard::SilentIsClosed) {
             self.step(
                 actor,
-                "hears that nothing runs, and closes it",
+                "learns that nothing runs, and closes it",
                 |state| match connection.backend {
                     Backend::Gone => state.connections[at] = None,
                     _ => of(state, at).has_place = false,

@@ -5,47 +5,50 @@ use crate::state::{Is, State};
 /// A property of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
-    /// G3: at most one transaction with an effect commits for a delivery id. One more for each reprocess. One more for
-    /// a forget, if a request was under way then or comes after it.
+    /// G3: for each delivery id, at most one transaction with an effect commits. Each reprocess allows one more. So
+    /// does a forget, if a request was under way at that time or comes afterwards.
     OneEffect,
-    /// G5, R14, R15: a 2xx leaves only after the effect is committed, or while the delivery is kept, or after it has
-    /// ended as a handler or an operator wanted.
+    /// G5, R14, R15: the provider gets a 2xx only after the effect is committed, or while the delivery is kept, or
+    /// after the delivery has ended as a handler or an operator wanted.
     AcknowledgedIsSafe,
-    /// R1, R5: what is kept goes only with its effect, or as a handler, an operator or retention of what is dead wants.
+    /// R1, R5: a kept delivery disappears only with its effect, or because a handler or an operator wants that, or
+    /// because retention deletes dead deliveries.
     KeptIsNotLost,
-    /// What is kept ends as processed only with the effect of its handler: not since a process has no handler for its
-    /// type.
+    /// A kept delivery ends as processed only with the effect of its handler. It does not end because a process has no
+    /// handler for its event type.
     ProcessedByItsHandler,
     /// R14: `kept` is answered only while the delivery is kept, or after it was discarded.
     KeptIsTrue,
-    /// K3: what the handler is told is what the claim has found: whether an operator has it processed again.
+    /// K3: the handler gets the value that the claim has found for whether an operator has the delivery reprocessed.
     TheToldIsTrue,
     /// What an attempt writes to a row has no effect once somebody has taken or changed the row.
     TheOvertakenWriteNothing,
-    /// R6: nobody overtakes an attempt whose process was heard of all the time.
+    /// R6: no other attempt overtakes an attempt whose process has sent its heartbeat all the time.
     TheLivingAreNotOvertaken,
-    /// R13: after a discard that has found something, no attempt commits that had taken or claimed it before.
+    /// R13: after a discard that has found something, no attempt commits that had taken or claimed the delivery before.
     DiscardedDoesNotCommit,
-    /// N2: what was discarded or forgotten is not taken for missing.
+    /// N2: a discarded or forgotten delivery does not count as missing.
     SetAsideIsNotMissing,
-    /// R10: no attempt of recovery begins while the endpoint is paused. One whose delivery was taken before may: within a
-    /// quarter of a second.
+    /// R10: no recovery attempt starts while the endpoint is paused. An attempt whose delivery was taken before the
+    /// pause may still start, within a quarter of a second.
     PausedDoesNotBegin,
-    /// Q4: if nothing goes wrong, a hook is told the same once.
+    /// Q4: if nothing goes wrong, a hook is called once for the same report.
     ToldOnce,
-    /// Growth 3: the pool has no more connections than places, with those for which Postgres works on.
+    /// Growth 3: the pool never has more connections than places, including connections whose backend is still working.
     BackendsAreBounded,
-    /// Growth 3: what is committed is not visible before it is replicated, where the commit waits for that.
+    /// Growth 3: if the commit waits for replication, nothing is visible before it is replicated.
     VisibleIsReplicated,
-    /// What is due has a next step, if nothing more goes wrong. So has what is to be told (Q4, R12): the last word of the hook
-    /// becomes the true one. So has a connection that was given up (G10): its place comes back.
+    /// If nothing else goes wrong, everything that is due has a next step. The same holds for reports (Q4, R12): the
+    /// last call of the hook reports the true state. It also holds for a connection that was given up (G10): its place
+    /// is freed.
     Stuck,
-    /// What is due ends, if nothing more goes wrong: it does not run in a circle. So does what is to be told.
+    /// If nothing else goes wrong, everything that is due finishes: it does not run in a cycle. The same holds for
+    /// reports.
     Livelock,
 }
 
 impl State {
-    /// The property that does not hold here, of those of a single state.
+    /// The property that this state alone violates, if any.
     pub fn broken(&self) -> Option<Property> {
         let is_kept = self.row.is_some_and(|row| row.is != Is::Recorded);
         if self.broke.is_some() {

@@ -1,4 +1,4 @@
-//! What Postgres, the processes and the attempts know at a moment.
+//! What Postgres, the processes and the attempts know at one moment.
 
 use crate::configuration::Configuration;
 use crate::properties::Property;
@@ -6,10 +6,11 @@ use crate::properties::Property;
 /// The most attempts that are under way at once.
 pub const SLOTS: usize = 3;
 
-/// Takes are counted up to this number, and then from 0 again. An attempt that is so far behind never matches again.
+/// Take numbers count up to this number, and then start at 0 again. An attempt that is this far behind never matches
+/// again.
 pub const TAKES: u8 = 4;
 
-/// A moment.
+/// One state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The row of `deliveries`.
@@ -22,7 +23,7 @@ pub struct State {
     pub pruned: bool,
     /// `kept_endpoints.paused_at`.
     pub paused: bool,
-    /// The clock of Postgres, beside those of the processes.
+    /// The clock of Postgres. The processes have their own clocks.
     pub clock: Clock,
     /// The processes that serve the endpoint.
     pub processes: [Process; 2],
@@ -30,8 +31,8 @@ pub struct State {
     pub attempts: [Option<Attempt>; SLOTS],
     /// Retention has selected the row, or the claim, and has not deleted it yet.
     pub retention: Option<Selected>,
-    /// An operator discards many, and has not come to this one yet: whether it came again since that began
-    /// (`last_received_at`).
+    /// Set while an operator discards many deliveries and has not reached this one yet. The value is whether a request
+    /// for it came again since then (`last_received_at`).
     pub many: Option<bool>,
     /// Reconciliation has found that the delivery is missing, and has not kept it yet.
     pub missing: bool,
@@ -39,22 +40,23 @@ pub struct State {
     pub left: Budget,
     /// How many transactions with the handler's effect are committed.
     pub effects: u8,
-    /// How many may be: one, and one more for each reprocess, and for each forget that a request comes after.
+    /// How many may be committed: one, and one more for each reprocess, and for each forget that a request follows.
     pub allowed: u8,
     /// The sender has got a 2xx.
     pub acknowledged: bool,
-    /// It has ended without an effect, as a handler or an operator wanted, or dead for longer than the retention.
+    /// The delivery has ended without an effect, because a handler or an operator wanted that, or because it was dead
+    /// for longer than the retention.
     pub ended: bool,
-    /// An operator has forgotten it, and no request came after that.
+    /// An operator has forgotten the delivery, and no request came after that.
     pub forgotten: bool,
-    /// What a step has broken.
+    /// The property that a step has violated.
     pub broke: Option<Property>,
 }
 
 /// The row of `deliveries`, once it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Claim {
-    /// There is none.
+    /// There is no claim.
     None,
     /// Its provider may deliver again.
     Young,
@@ -75,7 +77,7 @@ pub struct Row {
     pub reprocessed: bool,
     /// `taken_by`.
     pub taken_by: TakenBy,
-    /// The attempt that has taken it last, if nobody has freed it since. It is not in the table.
+    /// The attempt that has taken the row last, unless the row was freed since. This is not a column of the table.
     pub owner: Option<u8>,
 }
 
@@ -103,24 +105,24 @@ pub enum TakenBy {
 /// The clock of Postgres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// It runs as those of the processes.
+    /// It agrees with the clocks of the processes.
     Right,
-    /// It was set forward. By it, each time of a process was long ago.
+    /// It was set forward. By this clock, each heartbeat of a process was long ago.
     Ahead,
-    /// It was set back. By it, the last time of a process is still to come.
+    /// It was set back. By this clock, the last heartbeat of a process lies in the future.
     Behind,
 }
 
 /// A process with the layer and `Recovery`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// It was not killed.
+    /// Whether it is running. It may have been killed.
     pub lives: bool,
-    /// It has not been heard of for a while.
+    /// Whether it has sent no heartbeat for a while.
     pub silent: bool,
     /// Its number is in `processes`.
     pub registered: bool,
-    /// Its version has a handler for the type of the delivery. Otherwise it ignores that type.
+    /// Whether its version has a handler for the event type of the delivery. Otherwise it ignores that type.
     pub handles: bool,
 }
 
@@ -131,11 +133,11 @@ pub struct Attempt {
     pub process: u8,
     /// Whether a sender waits for the answer.
     pub is_request: bool,
-    /// `Take::number`, if it has one.
+    /// `Take::number`, if the attempt has taken the delivery.
     pub take: Take,
-    /// Whether the take was one of the schedule.
+    /// Whether the take counts as a retry of the schedule.
     pub is_retry: bool,
-    /// Where it is.
+    /// Its next step.
     pub phase: Phase,
     /// The transaction of its claim.
     pub tx: Tx,
@@ -143,7 +145,7 @@ pub struct Attempt {
     pub has_row: bool,
     /// A statement of the handler has failed in the transaction.
     pub aborted: bool,
-    /// Its process was silent since the take.
+    /// Its process was silent at some time since the take.
     pub was_silent: bool,
     /// An operator has discarded the delivery since the attempt has taken or claimed it.
     pub discarded: bool,
@@ -154,28 +156,28 @@ pub struct Attempt {
 /// `Take::number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Take {
-    /// It has taken nothing.
+    /// The attempt has taken nothing.
     None,
     /// The number.
     Number(u8),
-    /// One that no row has any more.
+    /// A number that no row has any more.
     Past,
 }
 
 /// The transaction of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tx {
-    /// There is none.
+    /// There is no transaction.
     None,
     /// The attempt works in it.
     Open,
-    /// Its commit is sent, and nobody hears what becomes of it.
+    /// The commit was sent, and nobody learns whether it succeeded.
     InDoubt,
-    /// Its process was lost, and Postgres does not know.
+    /// Its process was lost, but Postgres does not know that.
     Abandoned,
 }
 
-/// Where an attempt is: before the step of this name.
+/// How far an attempt has come: it is before the step of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the steps say what they are")]
 pub enum Phase {
@@ -184,17 +186,17 @@ pub enum Phase {
     Resend,
     WriteResent,
     ResolveResent,
-    /// Its delivery is taken, and it waits for a slot.
+    /// Its delivery is taken, and waits for a slot.
     Ahead,
     LookUp,
-    /// It is decided whether the process has a handler for the type.
+    /// The attempt checks whether the process has a handler for the event type.
     FindHandler,
     /// The handler runs, and the delivery is not claimed yet.
     BeforeClaim,
     Claim,
     Handler,
     Commit,
-    /// Without the guard `EndInTheTransaction`.
+    /// Only if the guard `EndInTheTransaction` is removed.
     EndLater,
     Record(Outcome),
     WriteFailed(Outcome),
@@ -203,20 +205,20 @@ pub enum Phase {
     Over,
 }
 
-/// What `Admitted::record` of `src/layer/request/record_result.rs` makes of the end of an attempt.
+/// The result of an attempt, as `Admitted::record` of `src/layer/request/record_result.rs` classifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It was processed before.
+    /// The delivery was processed before.
     Duplicate,
-    /// It is tried again, as the schedule says.
+    /// The delivery is tried again, according to the schedule.
     Failed,
-    /// The handler says that it is not to be tried again.
+    /// The handler reports that the delivery must not be tried again.
     Dead,
-    /// The handler says that it is not to be processed.
+    /// The handler reports that the delivery must not be processed.
     Discarded,
-    /// It was not processed, and the handler was not called: somebody else was working on it.
+    /// The delivery was not processed and the handler was not called, because somebody else was working on it.
     NotBegun,
-    /// The same: somebody else has taken or ended it since.
+    /// The same, because somebody else has taken or ended the delivery since.
     Superseded,
 }
 
@@ -238,22 +240,22 @@ pub struct Budget {
     pub failures: u8,
     /// Processes that are killed.
     pub crashes: u8,
-    /// Processes that are not heard of for a while.
+    /// Processes that send no heartbeat for a while.
     pub silences: u8,
     /// Answers of Postgres that are lost, and results that cannot be written.
     pub losses: u8,
     /// Actions of operators.
     pub actions: u8,
-    /// Rounds of reconciliation that find the event in the list.
+    /// Reconciliation rounds that find the event in the list.
     pub lists: u8,
-    /// Processes that are started anew with the other version of the application.
+    /// Processes that are restarted with the other version of the application.
     pub deploys: u8,
-    /// Steps of the clock of Postgres.
+    /// Jumps of the clock of Postgres.
     pub clock_steps: u8,
 }
 
 impl State {
-    /// Nothing has come yet.
+    /// The state before the first request.
     pub fn first(configuration: &Configuration) -> Self {
         Self {
             claim: Claim::None,
@@ -295,7 +297,7 @@ impl State {
         attempts.any(|attempt| attempt.tx != Tx::None && attempt.has_row)
     }
 
-    /// Whether no process that lives has taken the row.
+    /// Whether no living process has taken the row.
     pub fn is_free(&self, row: &Row) -> bool {
         match row.taken_by {
             TakenBy::Nobody | TakenBy::GivenUp => true,
@@ -309,22 +311,22 @@ impl State {
         attempts.any(|attempt| attempt.is_request && attempt.phase != Phase::Over)
     }
 
-    /// A request of it came, and is written down (`last_received_at`, `sent_again`).
+    /// A request for the delivery came, and is written down (`last_received_at`, `sent_again`).
     pub fn came(&mut self) {
         self.many = self.many.map(|_| true);
     }
 
-    /// Whether something is to be run.
+    /// Whether an attempt is due.
     pub fn is_due(&self) -> bool {
         self.row.is_some_and(|row| row.is == Is::Due)
     }
 
-    /// Notes the first thing that a step breaks.
+    /// Records the first property that a step violates.
     pub fn breaks(&mut self, property: Property) {
         self.broke.get_or_insert(property);
     }
 
-    /// Another attempt has the row from now on: the one that had it is overtaken.
+    /// Another attempt has the row from now on: the previous attempt is overtaken.
     pub fn overtake(&mut self) {
         let Some(row) = &mut self.row else { return };
         let Some(owner) = row.owner.take() else {
@@ -348,7 +350,7 @@ impl State {
         }
     }
 
-    /// The attempt in a slot is over. A transaction in doubt is not.
+    /// The attempt in a slot is over. A transaction in doubt stays.
     pub fn end(&mut self, slot: usize) {
         let Some(attempt) = &mut self.attempts[slot] else {
             return;

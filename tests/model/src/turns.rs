@@ -1,5 +1,5 @@
-//! Whose turn it is in a task that one process does for all, such as a round over a provider's list: two processes and one
-//! round, whose position is a row beside the turn.
+//! The *turn* of a task that one process does for all processes, such as a round over a provider's list. The model has
+//! two processes and one round. The position of the round is a row next to the turn.
 
 use crate::checker::Model;
 use crate::guards::{Guard, Guards};
@@ -11,7 +11,7 @@ const PROCESSES: usize = 2;
 /// A check of the turns: how often each thing may go wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Turns {
-    /// How many processes may be killed. At most one, so that another one is left.
+    /// How many processes may be killed. At most one, so that the other one survives.
     pub crashes: u8,
     /// How often a process may be frozen in its round.
     pub silences: u8,
@@ -19,13 +19,13 @@ pub struct Turns {
     pub losses: u8,
     /// How often the clock of Postgres may be set back.
     pub clock_steps: u8,
-    /// Whether somebody asks for a round before it is due.
+    /// Whether somebody requests a round before it is due.
     pub on_request: bool,
-    /// Which guards there are.
+    /// The guards that are in place.
     pub guards: Guards,
 }
 
-/// A moment.
+/// One state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     turn: Turn,
@@ -46,36 +46,36 @@ struct Turn {
     next: Next,
 }
 
-/// When the next turn may begin.
+/// When the next turn may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Next {
     Now,
-    /// After the time that a turn lasts, or after that from one to the next.
+    /// After the longest time of a turn, or after the interval between two turns.
     Later,
-    /// The clock was set back, by days.
+    /// After the clock was set back by days.
     MuchLater,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Process {
     Rests,
-    /// It has begun the round, and knows of no other process that has its turn.
+    /// It has started the round, and does not know of another process that has the turn.
     InRound(Heard),
     Killed,
 }
 
-/// Whether a process was heard of since it has taken or extended its turn.
+/// Whether a process was running all the time since it has taken or extended its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Heard {
     InTime,
     /// It is frozen.
     Not,
-    /// It was, and another process may have its turn.
+    /// It was frozen, and another process may have the turn.
     Late,
 }
 
 impl Turns {
-    /// The library as it is. Nothing goes wrong.
+    /// The library as it is, if nothing goes wrong.
     pub const fn new() -> Self {
         Self {
             crashes: 0,
@@ -146,7 +146,7 @@ impl Model for Turns {
         state.broke
     }
 
-    /// The round is to be completed.
+    /// Whether the round is still to be completed.
     fn is_due(&self, state: &State) -> bool {
         !state.is_done
     }
@@ -157,7 +157,7 @@ impl Steps<'_, Turns> {
         self.model.guards.has(guard)
     }
 
-    /// `take_turn.sql`, in one transaction with what begins the round.
+    /// `take_turn.sql`, in one transaction with the start of the round.
     fn takes(&mut self, number: usize) {
         let turn = self.state.turn;
         let is_own = turn.process == Some(number);
@@ -212,7 +212,7 @@ impl Steps<'_, Turns> {
                 state.processes[number] = Process::Rests;
             });
         }
-        // It is asked to stop.
+        // The process is asked to stop.
         self.may(actor, "gives up the turn", |state| {
             if is_own {
                 state.turn = Turn {
@@ -239,7 +239,7 @@ impl Steps<'_, Turns> {
         }
     }
 
-    /// A process in its round extends its turn, so that it does not end by itself.
+    /// A process in its round extends its turn, so that the turn does not run out.
     fn time(&mut self) {
         let turn = self.state.turn;
         let is_extended = turn.process.is_some_and(|process| {
@@ -275,7 +275,7 @@ impl State {
         };
     }
 
-    /// The process writes to the position, or learns that it has lost the turn.
+    /// The process writes the position, or learns that it has lost the turn.
     fn write(&mut self, number: usize, writes: bool) {
         if !writes {
             self.processes[number] = Process::Rests;

@@ -1,4 +1,4 @@
-//! Each guard that is taken away breaks a property, by a trace of this length and no shorter one. `Configuration::of`
+//! Each guard breaks a property if it is removed, by a trace of this length and by no shorter one. `Configuration::of`
 //! has two requests and one handler that fails, and `Telling::of` has two changes.
 
 use model::checker::{Found, Model, Trace, check};
@@ -13,7 +13,7 @@ const FAILED: Configuration = Configuration::of(Keep::Failed);
 const ALL: Configuration = Configuration::of(Keep::All);
 const ACCEPT_FIRST: Configuration = Configuration::of(Keep::AcceptFirst);
 
-/// One that reconciliation finds, too.
+/// A delivery that reconciliation finds in the provider's list.
 fn listed(of: Configuration) -> Configuration {
     of.budget(|left| left.lists = 1)
 }
@@ -23,12 +23,12 @@ fn killed(of: Configuration) -> Configuration {
     of.budget(|left| left.crashes = 1)
 }
 
-/// With a process that is not heard of for a while.
+/// With a process that sends no heartbeat for a while.
 fn silent(of: Configuration) -> Configuration {
     of.budget(|left| left.silences = 1)
 }
 
-/// With an answer of Postgres that is lost.
+/// With an answer of Postgres that gets lost.
 fn lost(of: Configuration) -> Configuration {
     of.budget(|left| left.losses = 1)
 }
@@ -42,7 +42,7 @@ fn breaks(guard: Guard, of: Configuration, property: Property, steps: usize) {
 fn breaks_in(guard: Guard, without: impl Model, property: Property, steps: usize) {
     let trace = match check(without) {
         Found::Counterexample(trace) => trace,
-        Found::Nothing { states } => panic!("{guard:?} is for nothing, in {states} states"),
+        Found::Nothing { states } => panic!("{guard:?} protects nothing, in {states} states"),
     };
     println!("without {guard:?}:\n{trace}");
     let Trace {
@@ -273,7 +273,7 @@ fn turns() {
     breaks(TurnIsExtended, well, TheLivingAreNotOvertaken, 3);
 }
 
-/// What these are for is said in the documentation of the crate: no property needs them.
+/// No property needs these guards. The documentation of the crate says what they are for.
 #[test]
 fn some_only_save_work() {
     for guard in [
@@ -292,7 +292,7 @@ fn some_only_save_work() {
             let operated = of.archives().retention().operator(Action::Any, 1);
             for of in [lost(of), operated] {
                 if let Found::Counterexample(trace) = check(of.without(guard)) {
-                    panic!("{guard:?} is for something:\n{trace}");
+                    panic!("{guard:?} protects something:\n{trace}");
                 }
             }
         }

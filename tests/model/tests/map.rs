@@ -1,12 +1,12 @@
-//! The map from the guards to what they are in the library: each file that it names is there, and so is each piece of its
-//! code that it quotes.
+//! Checks the map from the guards to their code in the library: each file that it names exists, and contains each piece
+//! of code that the map quotes from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const GUARDS: &str = include_str!("../src/guards.rs");
 
-/// The files of the library, by their paths.
+/// The paths of the library's files.
 fn files() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders = vec![root.join("src"), root.join("migrations")];
@@ -23,7 +23,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The docs of each guard, with its name.
+/// Each guard's documentation and name.
 fn guards() -> Vec<(String, &'static str)> {
     let (_, list) = GUARDS.split_once("pub enum Guard {").unwrap();
     let (list, _) = list.split_once("\n}").unwrap();

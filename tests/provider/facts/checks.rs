@@ -1,4 +1,4 @@
-//! The settings that a preset must have because of the facts.
+//! The settings that a preset must have because of the facts about its provider.
 
 use super::{Basis, Deadline, entries};
 use crate::support::{Case, Expect, cases_of};
@@ -10,7 +10,7 @@ fn p7_a_provider_delivers_again_after_each_answer_that_is_no_success() {
         let description = entry.provider.description();
         let after = &entry.facts.redelivered_after;
         let is_final = |status: u16| after.contains(status) == Some(false);
-        // Whatever we answer: none is delivered again.
+        // Nothing is delivered again after any of our answers.
         if is_final(500) && is_final(503) && is_final(429) {
             continue;
         }
@@ -31,7 +31,7 @@ fn p7_a_provider_delivers_again_after_each_answer_that_is_no_success() {
     }
 }
 
-/// P6: otherwise a retry is refused for its age.
+/// P6: otherwise, a retry would be refused for its age.
 #[test]
 fn no_preset_with_a_signed_id_refuses_what_its_provider_may_deliver_again() {
     for entry in entries() {
@@ -59,7 +59,7 @@ fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
     }
 }
 
-/// An alert is about it.
+/// An alert uses whether the deadline is known.
 #[test]
 fn y4_a_preset_says_truly_whether_the_deadline_is_known() {
     for entry in entries() {
@@ -93,7 +93,7 @@ fn each_entry_has_the_month_of_its_last_check() {
     }
 }
 
-/// `checked` alone does not say what somebody has looked at.
+/// The month in `checked` alone does not show what somebody has looked at.
 #[test]
 fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
     for entry in entries() {
@@ -113,7 +113,7 @@ fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
     }
 }
 
-/// An outage of the handler is worse if the provider gives up first.
+/// If the provider gives up first, an outage of the handler does more harm.
 #[test]
 fn a_deadline_that_nobody_publishes_is_assumed_to_be_short() {
     for entry in entries() {
@@ -133,7 +133,7 @@ fn a_handshake_is_described_where_one_is_answered() {
     }
 }
 
-/// In either direction. That the cases are accepted is what `vectors` asserts.
+/// This holds in both directions. The `vectors` tests check that the cases are accepted.
 #[test]
 fn the_basis_is_the_best_case_that_verifies() {
     for entry in entries() {

@@ -1,4 +1,4 @@
-//! The facts in the documentation of each preset: `src/presets/facts/NAME.md`, which it includes.
+//! The facts in the documentation of each preset. The documentation includes them from `src/presets/facts/NAME.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,7 +30,7 @@ fn each_file_of_facts_is_of_a_preset() {
     }
 }
 
-/// What the dashboard shows of an endpoint.
+/// The dashboard shows this text for an endpoint.
 #[test]
 fn the_dashboard_says_what_switches_an_endpoint_off() {
     let mut file = "//! Written by `tests/provider/facts` from `src/presets/facts`.\n\n\
@@ -49,8 +49,8 @@ fn the_dashboard_says_what_switches_an_endpoint_off() {
     compare_or_write("src/presets/switched_off.rs", &file);
 }
 
-/// What the dashboard says of a delivery that has failed. Where only some answers make a provider deliver again, the
-/// preset answers with one of these.
+/// The dashboard shows this for a failed delivery. If only some answers make a provider deliver again, the preset
+/// answers with one of them.
 #[test]
 fn the_dashboard_says_which_providers_deliver_again() {
     let mut file = "//! Written by `tests/provider/facts` from `src/presets/facts`.\n\n\
@@ -73,7 +73,7 @@ fn the_dashboard_says_which_providers_deliver_again() {
     compare_or_write("src/presets/redelivers.rs", &file);
 }
 
-/// A list in Markdown.
+/// The facts as a list in Markdown.
 fn lines(entry: &Entry) -> Vec<String> {
     let Entry { facts, .. } = entry;
     let description = entry.provider.description();

@@ -1,5 +1,6 @@
-//! Facts about each provider beyond the settings of its preset: `src/presets/facts/NAME.json`. The facts in the
-//! documentation of the presets, beside it, and the tables of `PROVIDERS.md` are written from both.
+//! Facts about each provider beyond the settings of its preset: `src/presets/facts/NAME.json`. The facts and the
+//! settings together generate the facts in the documentation of the presets (`src/presets/facts/NAME.md`) and the
+//! tables of `PROVIDERS.md`.
 //!
 //!     UPDATE_PROVIDERS=1 cargo test --all-features --test provider facts::
 
@@ -20,35 +21,35 @@ use serde::Deserialize;
 use retry::Retry;
 use statuses::RedeliveredAfter;
 
-/// The folder of the facts about each provider, and of the pages made from them.
+/// The folder of the facts about each provider, and of the pages that are generated from them.
 const FACTS: &str = "src/presets/facts";
 
-/// The provider's statement, or an assumption.
+/// Whether the provider states something, or whether we assume it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Facts {
-    /// Where it says so.
+    /// The page on which the provider documents its webhooks.
     source: String,
     basis: Basis,
-    /// The answers that it counts as delivered.
+    /// The answers that the provider counts as delivered.
     success: String,
     redelivered_after: RedeliveredAfter,
-    /// How often and for how long.
+    /// How often and for how long the provider retries.
     schedule: Option<String>,
     retry: Retry,
     switched_off: SwitchedOff,
-    /// The answers that have another effect on that than the others.
+    /// The answers that count differently towards that.
     counts: Option<String>,
     deadline: Deadline,
-    /// The month in which it was last compared with a source, such as `2026-11`.
+    /// The month in which the facts were last compared with a source, such as `2026-11`.
     checked: String,
-    /// With what it was compared, as far as somebody has noted it.
+    /// The sources that the facts were compared with, as far as somebody has written them down.
     #[serde(default)]
     compared: Vec<Compared>,
     #[serde(default)]
     body_limit_is_published: bool,
     handshake: Option<String>,
-    /// The unconfirmed parts.
+    /// The facts that are not confirmed.
     #[serde(default)]
     likely: Vec<Likely>,
     /// Further sentences.
@@ -60,7 +61,7 @@ struct Facts {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Compared {
-    /// Its address, or the name and the version of a package.
+    /// The address of the source, or the name and the version of a package.
     source: String,
     kind: Kind,
     /// Such as `2026-11`.
@@ -73,11 +74,11 @@ struct Compared {
 enum Kind {
     /// The provider's own pages.
     Documentation,
-    /// A copy or a quotation of them.
+    /// A copy of the provider's pages, or a quotation from them.
     Copy,
-    /// The source of the sender, where it is public, or of the provider's SDK.
+    /// The source code of the sender, if it is public, or of the provider's SDK.
     Code,
-    /// Code or pages of somebody else.
+    /// Code or pages of a third party.
     SecondHand,
 }
 
@@ -92,13 +93,13 @@ impl Kind {
     }
 }
 
-/// The source for the signature that the preset verifies.
+/// What confirms the signature that the preset verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Basis {
-    /// A case of the provider's own suite, or a delivery that it has sent.
+    /// A case of the provider's own test suite, or a delivery that the provider has sent.
     Suite,
-    /// An example in its documents.
+    /// An example in the provider's documentation.
     Example,
     Documented,
     SecondHand,
@@ -121,7 +122,7 @@ impl Basis {
 enum SwitchedOff {
     /// Nothing does.
     Never,
-    /// It does not say.
+    /// The provider does not say.
     Unknown,
     When(String),
 }
@@ -137,7 +138,7 @@ impl From<String> for SwitchedOff {
 }
 
 impl Facts {
-    /// What makes the provider stop sending, and which answers count otherwise.
+    /// What makes the provider stop sending, and which answers count differently.
     fn switched_off(&self) -> String {
         let when = match &self.switched_off {
             SwitchedOff::Never => "never",
@@ -171,7 +172,7 @@ impl Facts {
         self.likely.contains(&what)
     }
 
-    /// " (likely)", if it is.
+    /// " (likely)", if the fact is only likely.
     fn doubt(&self, what: Likely) -> &'static str {
         if self.is_likely(what) {
             " (likely)"
@@ -194,7 +195,7 @@ impl Entry {
     }
 }
 
-/// All presets, in their order.
+/// All presets, in order.
 fn entries() -> Vec<Entry> {
     let entries = presets::ALL.iter().map(|preset| Entry {
         preset,
@@ -214,7 +215,7 @@ fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
 
-/// Compares what is in the file with what is expected there, or writes it.
+/// Compares the content of the file with the expected content, or writes the file.
 fn compare_or_write(relative: &str, expected: &str) {
     let found = fs::read_to_string(path(relative)).unwrap_or_default();
     if std::env::var_os("UPDATE_PROVIDERS").is_some() {
@@ -236,7 +237,7 @@ fn compare_or_write(relative: &str, expected: &str) {
     );
 }
 
-/// In whole days from two on, or else in hours.
+/// The time in whole days if it is two days or more, and otherwise in hours.
 fn in_days(time: std::time::Duration) -> String {
     let hours = time.as_secs() / 3600;
     match hours {
@@ -246,7 +247,7 @@ fn in_days(time: std::time::Duration) -> String {
     }
 }
 
-/// With a fraction, if there is one.
+/// The time in seconds, with a fraction if there is one.
 fn in_seconds(time: std::time::Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! What may differ between a provider's retry and the attempt before.
+//! What may differ between a provider's retry and the previous attempt.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     request: Request,
-    /// Neither documented nor seen.
+    /// Whether this is neither documented nor observed.
     #[serde(default)]
     likely: bool,
     #[serde(default)]
@@ -17,18 +17,18 @@ pub struct Retry {
     changes: Option<String>,
 }
 
-/// What is sent again.
+/// What the provider sends again.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 enum Request {
     #[serde(rename = "unknown")]
     Unknown,
-    /// It never retries by itself.
+    /// The provider never retries by itself.
     #[serde(rename = "none")]
     None,
-    /// The very same request, its signature and time included.
+    /// Exactly the same request, including its signature and time.
     #[serde(rename = "identical")]
     Identical,
-    /// The same delivery, signed at a new time.
+    /// The same delivery, signed again at a new time.
     #[serde(rename = "signed again")]
     SignedAnew,
 }
@@ -39,18 +39,18 @@ enum Request {
 enum Id {
     #[default]
     Same,
-    /// The handler runs again.
+    /// A retry has a new id, so the handler runs again.
     New,
     Unknown,
 }
 
 impl Retry {
-    /// Whether it is documented or seen that a retry has a new time.
+    /// Whether it is documented or observed that a retry has a new time.
     pub fn is_signed_anew(&self) -> bool {
         self.request == Request::SignedAnew && !self.likely
     }
 
-    /// Whether a retry has, as far as is known, the same delivery id.
+    /// Whether, as far as is known, a retry has the same delivery id.
     pub fn has_same_id(&self) -> bool {
         self.id == Id::Same
     }

@@ -1,4 +1,4 @@
-//! The handwritten part of each preset's documentation, in its source.
+//! The handwritten part of each preset's documentation, in the preset's source file.
 
 use std::fs;
 use std::time::Duration;
@@ -82,14 +82,15 @@ fn time(text: &str) -> Option<Duration> {
     })
 }
 
-/// W10: the code decides, and people read the prose.
+/// W10: the code decides, but people read the prose.
 #[test]
 fn the_tolerance_in_prose_is_that_of_the_code() {
     let mut compared = 0;
     for entry in entries() {
         let name = entry.name();
         let (_, lines) = documentation(entry.preset);
-        // Clerk's page, for one, says it; Svix's has the one of Standard Webhooks.
+        // Some pages, such as Clerk's, state the tolerance. Others, such as Svix's, refer to
+        // Standard Webhooks.
         let Some(said) = tolerance(&lines) else {
             let refers = lines
                 .iter()
@@ -106,7 +107,7 @@ fn the_tolerance_in_prose_is_that_of_the_code() {
                 said.starts_with("any age") || said.contains("the token"),
                 "{name}: {said}"
             ),
-            // Its own scheme has a leeway of the times in a token.
+            // This preset's own scheme has a leeway for the times in a token.
             Some(_) if said.contains("the token") => {}
             Some(past) => {
                 let sides = match tolerance == Tolerance::past_only(past) {

@@ -1,4 +1,4 @@
-//! Which of our answers make a provider deliver again.
+//! The answers of the layer that make a provider deliver again.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,7 +18,8 @@ pub enum RedeliveredAfter {
 }
 
 impl RedeliveredAfter {
-    /// Whether it delivers again after a failure with the status. `None` if that is not known.
+    /// Whether the provider delivers again after a failure with this status. `None` if that is not
+    /// known.
     pub fn contains(&self, status: u16) -> Option<bool> {
         let among = |ranges: &[Statuses]| ranges.iter().any(|range| range.0.contains(&status));
         match self {
@@ -31,7 +32,7 @@ impl RedeliveredAfter {
     }
 }
 
-/// Such as `429` or `500-599`.
+/// A status or a range, such as `429` or `500-599`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 pub struct Statuses(RangeInclusive<u16>);

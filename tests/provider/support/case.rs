@@ -20,24 +20,24 @@ use serde::Deserialize;
 pub struct Case {
     pub name: String,
     pub secret: String,
-    /// As the provider shows it, where the scheme has one.
+    /// The public key as the provider shows it, if the scheme has one.
     public_key: Option<String>,
-    /// What the address with the provider's keys answers, where they are fetched. Nothing usable, if it is
-    /// an error.
+    /// The answer at the address of the provider's keys, if they are fetched. If this is an error, there is no usable
+    /// answer.
     pub keys: Option<String>,
     /// Further secrets that are valid at the same time.
     #[serde(default)]
     pub extra_secrets: Vec<String>,
-    /// A name in two spellings is a header that the request has twice.
+    /// If a name occurs in two spellings, the request has the header twice.
     pub headers: BTreeMap<String, String>,
     body_base64: String,
-    /// POST, if there is none.
+    /// POST if not set.
     method: Option<String>,
-    /// What the provider calls, where the scheme needs it.
+    /// The URL that the provider calls, if the scheme needs it.
     url: Option<String>,
-    /// The clock at receipt in Unix seconds; none where the scheme has no clock.
+    /// The time of receipt in Unix seconds. Not set if the scheme has no clock.
     now: Option<u64>,
-    /// In seconds; none if the age is not checked.
+    /// In seconds. Not set if the age is not checked.
     tolerance: Option<u64>,
     pub expect: Expect,
     /// Whether the MAC itself is right.
@@ -48,20 +48,20 @@ pub struct Case {
     pub expect_event_name: Option<String>,
     /// The case of the same file that has the same delivery id.
     pub duplicate_of: Option<String>,
-    /// None, if we have signed it.
+    /// Not set if we have signed the case ourselves.
     pub origin: Option<String>,
-    /// What the case is about. It names a handshake as such.
+    /// What the case is about. A handshake is named as such.
     #[serde(default)]
     pub why: String,
-    /// Official libraries disagree.
+    /// Whether official libraries disagree about this case.
     #[serde(default)]
     pub ambiguous: Remark,
-    /// A stricter or laxer verifier may differ for a stated reason.
+    /// Whether a stricter or laxer verifier may differ, for a stated reason.
     #[serde(default)]
     pub policy: Remark,
 }
 
-/// Made by `true`, or by the reason itself.
+/// A flag that is set by `true`, or by a text with the reason.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum Remark {
@@ -93,7 +93,7 @@ pub enum Expect {
 
 impl Case {
     fn secrets(&self) -> Result<Secrets, SecretError> {
-        // Where the scheme has a public key besides a secret, the preset takes both as one.
+        // If the scheme has a public key besides a secret, the preset takes both as one value.
         let both = match &self.public_key {
             Some(key) if *key != self.secret => format!("{}:{}", self.secret, key.trim()),
             Some(_) | None => self.secret.clone(),
@@ -121,7 +121,7 @@ impl Case {
         }
         for (name, value) in &self.headers {
             let name: HeaderName = name.parse()?;
-            // From bytes, as from the wire: a value need not be ASCII.
+            // The value is made from bytes, as it comes over the network, because it need not be ASCII.
             let value = HeaderValue::from_bytes(value.as_bytes())?;
             head.headers.append(name, value);
         }
@@ -171,7 +171,7 @@ fn split_url(url: &str) -> (&str, &str) {
     }
 }
 
-/// The folder with the cases of this project, also for the crate `fuzz`, which is in a folder of it.
+/// The folder with the cases of this project. The crate `fuzz`, in a folder of this project, uses it too.
 pub fn own_folder() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut folders = crates.map(|folder| folder.join("tests/vectors"));

@@ -1,4 +1,4 @@
-//! Private keys of the tests, for presets whose keys are fetched: a test signs with them.
+//! Private keys for tests, which sign with them for presets whose keys are fetched.
 
 use idempotent_webhook::Provider;
 use idempotent_webhook::provider::keys::KeySource;

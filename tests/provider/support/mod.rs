@@ -21,7 +21,8 @@ pub fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, 
     provider.verify(&head, &body, SystemTime::now())
 }
 
-/// A secret of the preset that signs: of the case that is marked as signing, or of the first one.
+/// A secret of the preset that can sign: from the case that is marked as signing, or else from the
+/// first case.
 pub fn a_secret_of(preset: &Preset) -> Secret {
     let cases = cases_of(preset);
     let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());
@@ -30,7 +31,7 @@ pub fn a_secret_of(preset: &Preset) -> Secret {
     Secret::new(case.unwrap().secret.as_str()).unwrap()
 }
 
-/// What qualifies the event type of a request, where the preset says that it is.
+/// The action that qualifies the event type of a request, if the preset has one.
 pub fn action_of(provider: &Provider, head: &Parts, body: &[u8]) -> Option<String> {
     let source = provider.description().event_action?.to_string();
     let text = match source.strip_prefix("$.") {

@@ -1,4 +1,4 @@
-//! The kit signs the deliveries of the cases as they are signed.
+//! Signs the deliveries of the cases with the test kit, and compares the signatures.
 
 use bytes::Bytes;
 use http::Request;
@@ -11,17 +11,19 @@ use crate::support::{Case, read_folder};
 
 /// The kit's result for a case that it signs again.
 enum Resigned {
-    /// The very headers of the case.
+    /// Exactly the headers of the case.
     Same,
-    /// Other headers, which the preset accepts: one signature instead of several, for example.
+    /// Other headers, which the preset accepts. For example, there is one signature instead of
+    /// several.
     Verified(String),
     Refused(String),
-    /// It would take a private key, for example.
+    /// The kit cannot sign the case, for example because that takes a private key.
     Unable(String),
 }
 
 impl Case {
-    /// Signs the body of an authentic delivery, as the kit does. `None` if the case is none.
+    /// Signs the body of an authentic delivery with the kit. `None` if the case is not an authentic
+    /// delivery.
     fn sign(&self, preset: &Preset) -> Option<Resigned> {
         if !self.is_to_be_accepted() || self.why.contains("handshake") {
             return None;
@@ -31,7 +33,7 @@ impl Case {
         let Ok(Verified::Delivery(verified)) = provider.verify(&head, &body, self.now()) else {
             return None;
         };
-        // The right one of several, and what was signed besides it.
+        // With several secrets, this finds the one that has signed the case.
         let secrets = std::iter::once(&self.secret).chain(&self.extra_secrets);
         let mut secrets = secrets.filter_map(|secret| Secret::new(secret.as_str()).ok());
         let secret = secrets.find(|secret| {
@@ -60,7 +62,7 @@ impl Case {
     }
 }
 
-/// The kit signs what the preset verifies, and as the provider does.
+/// The kit signs what the preset verifies, and signs it as the provider does.
 #[test]
 fn the_kit_signs_as_the_cases_are_signed() {
     for folder in folders() {

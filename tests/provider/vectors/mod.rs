@@ -1,6 +1,6 @@
 //! Independent verification cases: in `tests/vectors/`, and in the folder that `WEBHOOK_VECTORS` names.
 //!
-//! A file is a JSON list of cases for the provider that it is named after.
+//! A file is a JSON list of cases for the provider whose name it has.
 
 mod kit;
 
@@ -29,7 +29,7 @@ fn preset_of(file: &str) -> Option<&'static Preset> {
 enum Judgement {
     Agrees,
     Differs(String),
-    /// It is not an HTTP request.
+    /// The case is not an HTTP request.
     NoRequest(String),
 }
 
@@ -71,17 +71,17 @@ impl Case {
         }
     }
 
-    /// What qualifies the event type, if anything does.
+    /// The action that qualifies the event type, if there is one.
     fn action(&self, preset: &Preset) -> Option<String> {
         let provider = self.provider(preset).ok()?;
         action_of(&provider, &self.head().ok()?, &self.body().ok()?)
     }
 
-    /// Why the outcome is not the expected one, if it is not.
+    /// How the outcome differs from the expected one, if it does.
     fn difference(&self, preset: &Preset, outcome: &Outcome) -> Option<String> {
         let type_differs = |event_type: Option<&str>| {
             let expected = self.expect_event_type.as_deref();
-            // Recurly's `created` of an `account` is its action.
+            // For Recurly, the action of an `account` event is `created`.
             let is_action = || self.action(preset).as_deref() == expected;
             expected.is_some() && expected != event_type && !is_action()
         };
@@ -95,7 +95,7 @@ impl Case {
                     None
                 }
             }
-            // Authentic; that it has no id is not what the case is about.
+            // The request is authentic. That it has no id is not what the case is about.
             (Expect::Accept, Outcome::Refused(VerifyError::Identity(_)))
                 if self.expect_delivery_id.is_none() && self.expect_event_type.is_none() =>
             {
@@ -132,7 +132,7 @@ enum Outcome {
     SecretRefused(SecretError),
 }
 
-/// Prints a line, also if the test succeeds.
+/// Prints a line, even if the test succeeds.
 fn say(line: std::fmt::Arguments<'_>) {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").unwrap();
@@ -217,7 +217,7 @@ fn presets_agree_with_all_cases() {
     }
 }
 
-/// Each preset is tested without any folder but the project's own.
+/// Each preset has cases in the project's own folder.
 #[test]
 fn each_preset_has_cases_of_its_own() {
     for preset in presets::ALL {
@@ -226,7 +226,7 @@ fn each_preset_has_cases_of_its_own() {
     }
 }
 
-/// Otherwise its tolerance would be taken for one without an effect.
+/// Otherwise, the tolerance would seem to have no effect.
 #[test]
 fn a_preset_says_whether_it_signs_a_time() {
     for (name, cases) in read_folder(&own_folder()) {

@@ -34,7 +34,7 @@ pub const PROVIDERS: [&str; 5] = ["chargebee", "github", "paddle", "stripe", "wo
 /// The API key of each API.
 pub const KEY: &str = "sk_test_of_the_api";
 
-/// An event: its number makes its id, such as `stripe-7`.
+/// An event. Its id contains its number, such as `stripe-7`.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     pub number: u64,
@@ -42,23 +42,23 @@ pub struct Event {
     pub time: u64,
 }
 
-/// The answers of an API instead of a page.
+/// An answer of an API instead of a page.
 #[derive(Clone, Copy, Debug)]
 pub enum Refusal {
     /// 429, with `Retry-After` or without it.
     TooMany(Option<u64>),
-    /// 403 as GitHub has it, until this Unix second.
+    /// 403, in the form of GitHub's rate limit, until this Unix second.
     Exhausted(u64),
     Broken,
     Html,
     Unprocessable,
-    /// A proxy that shows what it was sent.
+    /// The answer of a proxy that shows the request it got.
     Echo,
-    /// JSON of another form.
+    /// JSON in an unexpected form.
     Malformed,
 }
 
-/// The API of one provider. Clones are the same.
+/// The API of one provider. Clones share their state.
 #[derive(Clone)]
 pub struct Api {
     provider: &'static str,
@@ -70,16 +70,16 @@ struct Shared {
     events: Vec<Event>,
     hooks: Vec<Hook>,
     refusals: VecDeque<Option<Refusal>>,
-    /// The paths and queries.
+    /// The paths and queries of the requests.
     requests: Vec<String>,
     /// The numbers of the events that GitHub is to deliver again.
     redeliveries: Vec<u64>,
-    /// How long each answer takes.
+    /// How long each answer is delayed.
     delay: Duration,
 }
 
 impl Api {
-    /// Serves on loopback.
+    /// Serves the API on loopback.
     pub async fn start(provider: &'static str) -> (Self, SocketAddr) {
         let api = Self {
             provider,
@@ -110,7 +110,7 @@ impl Api {
         self.shared().events.push(event);
     }
 
-    /// Has these subscriptions alone.
+    /// Replaces all subscriptions by these.
     pub fn set_hooks(&self, hooks: impl IntoIterator<Item = Hook>) {
         self.shared().hooks = hooks.into_iter().collect();
     }
@@ -119,17 +119,17 @@ impl Api {
         self.shared().hooks.clone()
     }
 
-    /// Refuses the next requests so, one after the other.
+    /// Queues this refusal. Each coming request takes the next item of the queue.
     pub fn refuse(&self, refusal: Refusal) {
         self.shared().refusals.push_back(Some(refusal));
     }
 
-    /// Answers the next request that is not refused yet.
+    /// Queues a normal answer, in the same queue as refusals.
     pub fn pass(&self) {
         self.shared().refusals.push_back(None);
     }
 
-    /// Takes so long for each answer.
+    /// Delays each answer by this time.
     pub fn delay(&self, delay: Duration) {
         self.shared().delay = delay;
     }
@@ -142,7 +142,7 @@ impl Api {
         std::mem::take(&mut self.shared().redeliveries)
     }
 
-    /// Newest first.
+    /// The events, newest first.
     fn newest_first(&self) -> Vec<Event> {
         let mut events = self.shared().events.clone();
         events.sort_by_key(|event| std::cmp::Reverse((event.time, event.number)));
@@ -156,7 +156,7 @@ impl Api {
     }
 }
 
-/// Refuses a request that is not authorized, and one too many, as each of these providers does.
+/// Refuses a request that is not authorized, and a request beyond the rate limit, as each of these providers does.
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
     let authorization = match api.provider {
         "shopify" => request.headers().get("x-shopify-access-token"),
@@ -164,7 +164,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     };
     let expected = match api.provider {
         "shopify" => KEY.to_owned(),
-        // The key, and an empty password.
+        // The key as the user, with an empty password.
         "chargebee" => "Basic c2tfdGVzdF9vZl90aGVfYXBpOg==".to_owned(),
         _ => format!("Bearer {KEY}"),
     };
@@ -172,7 +172,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
         let masked = r#"{"error":{"type":"invalid_request_error","message":"Invalid API Key provided: sk_***"}}"#;
         return (StatusCode::UNAUTHORIZED, masked).into_response();
     }
-    // GitHub insists on it.
+    // GitHub requires this header.
     if !request.headers().contains_key(USER_AGENT) {
         return StatusCode::FORBIDDEN.into_response();
     }
@@ -233,7 +233,7 @@ fn bad_request(reason: &str) -> Refused {
     (StatusCode::BAD_REQUEST, reason.to_owned())
 }
 
-/// Those after the place of a cursor, which must be known.
+/// The events after the position of a cursor, which must be known.
 fn after(events: Vec<Event>, known: Option<u64>) -> Result<Vec<Event>, Refused> {
     let Some(number) = known else {
         return Ok(events);
@@ -251,7 +251,7 @@ fn rfc3339(seconds: u64) -> String {
 /// The API key, which is also the secret of providers that sign.
 const CREDENTIALS: &str = "user:under fire";
 
-/// Its own key, as the applications have it.
+/// The secret that the applications use.
 pub fn secret() -> Secret {
     Secret::new(CREDENTIALS).unwrap()
 }
@@ -267,7 +267,7 @@ pub fn preset(provider: &str) -> Provider {
     }
 }
 
-/// The event as the webhook has it.
+/// The body of the webhook of an event.
 fn body(provider: &str, event: Event) -> Value {
     let id = format!("{provider}-{}", event.number);
     match provider {
@@ -279,7 +279,7 @@ fn body(provider: &str, event: Event) -> Value {
     }
 }
 
-/// The webhook of an event, signed.
+/// The signed webhook of an event.
 pub fn webhook(provider: &str, event: Event) -> TestDelivery {
     let delivery = TestDelivery::new(&preset(provider)).body(body(provider, event).to_string());
     match provider {

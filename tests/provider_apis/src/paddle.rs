@@ -32,7 +32,7 @@ async fn list(
     if query.get("notification_setting_id") != Some("ntfset_1") {
         return Err(bad_request("no such destination"));
     }
-    // A greater number is taken for the greatest.
+    // A larger number counts as the largest allowed one.
     let limit = query.number("per_page").unwrap_or(50).min(200);
     let events = match query.get("order_by") {
         Some("id[ASC]") => api.oldest_first(),
@@ -58,7 +58,7 @@ async fn list(
         "data": data,
         "meta": {
             "request_id": "01",
-            // It is there on the last page, too.
+            // This object is also on the last page.
             "pagination": {
                 "per_page": limit,
                 "next": format!("https://api.paddle.com/notifications?after=ntf_{last}"),

@@ -28,7 +28,7 @@ async fn query(State(api): State<Api>, Json(asked): Json<Value>) -> Result<Json<
     };
     assert!(name.contains("first:"), "a connection needs a limit");
     let (hooks, has_more) = page(&api, asked["variables"]["after"].as_str(), "cursor_", 100)?;
-    // Each topic is one.
+    // Each topic is a node of its own.
     let node = |hook: &Hook| {
         assert_eq!(hook.types.len(), 1, "a subscription has one topic");
         json!({

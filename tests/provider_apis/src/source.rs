@@ -1,4 +1,4 @@
-//! The crate's own lists, each at the address of its API here.
+//! The event sources of the crate, each pointed at its API in this crate.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use idempotent_webhook::reconcile::{
     PageQuery, SourceError, StripeEvents, WorkOsEvents,
 };
 
-/// The list of any provider.
+/// The event source of any of the providers.
 pub enum AnySource {
     Chargebee(ChargebeeEvents),
     GitHub(GitHubDeliveries),
@@ -19,7 +19,7 @@ pub enum AnySource {
     WorkOs(WorkOsEvents),
 }
 
-/// The list of a provider at this address, by this API key.
+/// The event source of a provider at this address, with this API key.
 pub fn source(provider: &str, address: SocketAddr, key: &str) -> AnySource {
     let http = Http::new().base(format!("http://{address}"));
     let key = Secret::new(key).unwrap();

@@ -1,4 +1,4 @@
-//! The crate's own sources of subscriptions, each at the address of its API here.
+//! The subscription sources of the crate, each pointed at its API in this crate.
 
 use std::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use idempotent_webhook::subscriptions::{
 
 use super::{Api, Refused, bad_request};
 
-/// The providers that list subscriptions.
+/// The providers whose subscriptions can be listed.
 pub const SUBSCRIPTIONS: [&str; 5] = ["github", "paddle", "shopify", "stripe", "workos"];
 
-/// Some APIs answer with it.
+/// Some APIs include a signing secret in their answers.
 pub(super) const SIGNING_SECRET: &str = "a_signing_secret_of_the_provider";
 
 /// A subscription of a provider.
@@ -23,14 +23,14 @@ pub struct Hook {
     pub url: String,
     pub is_on: bool,
     pub types: Vec<String>,
-    /// `None` for the default.
+    /// The version of the payload. `None` is the default version.
     pub version: Option<&'static str>,
-    /// Of the last answer, for GitHub.
+    /// The status of the last answer to a delivery, for GitHub.
     pub last_status: Option<u16>,
 }
 
 impl Hook {
-    /// One that is switched on.
+    /// An active subscription.
     pub fn new(number: u64, url: &str, types: &[&str]) -> Self {
         Self {
             number,
@@ -43,7 +43,7 @@ impl Hook {
     }
 }
 
-/// Those behind a cursor, and whether there are more.
+/// The subscriptions behind a cursor, and whether there are more.
 pub(super) fn page(
     api: &Api,
     cursor: Option<&str>,
@@ -62,7 +62,7 @@ pub(super) fn page(
     Ok((hooks, has_more))
 }
 
-/// The subscriptions of any provider.
+/// The subscription source of any of the providers.
 pub enum AnySubscriptions {
     GitHub(GitHubSubscriptions),
     Paddle(PaddleSubscriptions),
@@ -71,7 +71,7 @@ pub enum AnySubscriptions {
     WorkOs(WorkOsSubscriptions),
 }
 
-/// The subscriptions of a provider at this address, by this API key.
+/// The subscription source of a provider at this address, with this API key.
 pub fn subscriptions(provider: &str, http: Http, key: &str) -> AnySubscriptions {
     let key = Secret::new(key).unwrap();
     match provider {
@@ -87,7 +87,7 @@ pub fn subscriptions(provider: &str, http: Http, key: &str) -> AnySubscriptions 
     }
 }
 
-/// How an API here is called.
+/// The HTTP client that calls an API at this address.
 pub fn at(address: SocketAddr) -> Http {
     Http::new().base(format!("http://{address}"))
 }

@@ -1,4 +1,4 @@
-//! The programs of PostgreSQL: where they are, or how they come here.
+//! Finds the programs of PostgreSQL, or installs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::{StartError, is_root};
 
-/// The folder with `initdb` and `postgres`, after installing them if this is root on a Debian-family system.
+/// The folder with `initdb` and `postgres`. If they are missing, installs them as root on a Debian-family system.
 pub fn find_or_install() -> Result<PathBuf, StartError> {
     if let Some(bin) = find() {
         return Ok(bin);
@@ -22,8 +22,7 @@ pub fn find_or_install() -> Result<PathBuf, StartError> {
         let output = Command::new("apt-get")
             .args(arguments)
             .env("DEBIAN_FRONTEND", "noninteractive")
-            // Keeps the package from starting a server of its own where it is not systemd
-            // that decides.
+            // Keeps the package from starting its own server, if services are not managed by systemd.
             .env("RUNLEVEL", "1")
             .stdin(Stdio::null())
             .output()?;
@@ -65,7 +64,7 @@ fn find() -> Option<PathBuf> {
                 .iter()
                 .all(|program| folder.join(program).is_file())
         })
-        // A link on the PATH would not find what lies beside the program.
+        // If the program is a link on the PATH, the files next to it are not next to the link.
         .map(|folder| {
             fs::canonicalize(folder.join("postgres"))
                 .ok()
@@ -74,7 +73,7 @@ fn find() -> Option<PathBuf> {
         })
 }
 
-/// The `bin` folders below `parent` of what starts with `prefix`, the newest first.
+/// The `bin` folders in those subfolders of `parent` that start with `prefix`, newest version first.
 fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut versions: Vec<(u32, PathBuf)> = fs::read_dir(parent)
         .into_iter()

@@ -1,9 +1,8 @@
-//! A PostgreSQL server for the time of a process: started from the binaries on this
-//! machine, in a temporary folder or in memory, reached through a Unix socket in that folder.
+//! A PostgreSQL server that runs as long as a process. It uses the binaries on this machine and a temporary folder on
+//! disk or in memory, and listens on a Unix socket in that folder.
 //!
-//! Nothing of it is left behind, even if the process is killed: a shell holds the server,
-//! and its standard input is a pipe from this process. When the pipe closes, it stops the
-//! server and removes the folder.
+//! Nothing is left behind, even if the process is killed: a shell runs the server, and the shell's standard input is a
+//! pipe from this process. When the pipe closes, the shell stops the server and removes the folder.
 
 mod install;
 mod snapshot;
@@ -27,14 +26,14 @@ pub use snapshot::snapshot;
 /// The superuser of the server.
 const USER: &str = "postgres";
 
-/// For a server to start or to stop, on a machine whose disk is busy.
+/// How long a server may take to start or to stop, on a machine with a busy disk.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a server may need, in bytes: its log of changes, and the databases of the tests that run at once.
+/// The memory that a server may need, in bytes: for its WAL, and for the databases of the tests that run at once.
 const ROOM_IN_MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Makes a cluster, or copies one, starts a server, and takes orders from its standard input. Once that
-/// closes, stops the server and removes the folder.
+/// Creates a cluster or copies one, starts a server, and takes commands from the standard input. When that closes,
+/// stops the server and removes the folder.
 const KEEPER: &str = r#"
     make() {
         if [ -n "$COPIED" ]; then
@@ -72,7 +71,7 @@ const KEEPER: &str = r#"
     rm -rf "$DIR"
 "#;
 
-/// A server that lives as long as this value, or the process.
+/// A server that runs as long as this value or the process lives.
 pub struct ThrowawayPostgres {
     folder: PathBuf,
     keeper: Child,
@@ -81,25 +80,25 @@ pub struct ThrowawayPostgres {
 /// What happens to commits when the machine loses power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// As PostgreSQL is delivered: a commit is on disk before it is confirmed.
+    /// As PostgreSQL is configured by default: a commit is on disk before it is confirmed.
     Durable,
-    /// Faster, for tests that do not pull the plug.
+    /// Faster, for tests that do not cut the power.
     Lossy,
 }
 
 impl ThrowawayPostgres {
-    /// Starts a server, after installing one if this is root on a Debian-family system.
+    /// Starts a server. If PostgreSQL is missing, installs it as root on a Debian-family system.
     pub async fn start(durability: Durability) -> Result<Self, StartError> {
         Self::start_with(durability, []).await
     }
 
-    /// Starts a server on a copy of the files of another one, which has [crashed](Self::crash).
+    /// Starts a server on a copy of the files of another server, which must have [crashed](Self::crash).
     pub async fn start_copy(&self, durability: Durability) -> Result<Self, StartError> {
         let data = self.folder.join("data").display().to_string();
         Self::start_with(durability, [("COPIED", data)]).await
     }
 
-    /// The same, with more in the environment of the server.
+    /// The same, with more variables in the environment of the server.
     pub async fn start_with(
         durability: Durability,
         environment: impl IntoIterator<Item = (&'static str, String)>,
@@ -118,7 +117,7 @@ impl ThrowawayPostgres {
             .env("BIN", &bin)
             .env("DIR", folder.path())
             .envs(environment)
-            // Ctrl-C in the terminal is for this process, not for the server.
+            // Ctrl-C in the terminal goes to this process, and not to the server.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -134,14 +133,14 @@ impl ThrowawayPostgres {
         }
         let server = Self {
             keeper: keeper.spawn()?,
-            // From here on the keeper removes it.
+            // From here on, the keeper removes the folder.
             folder: folder.keep(),
         };
         server.wait_until_ready().await?;
         Ok(server)
     }
 
-    /// How to connect to a database of this server as its superuser.
+    /// The options to connect to a database of this server as its superuser.
     pub fn options(&self, database: &str) -> PgConnectOptions {
         PgConnectOptions::new()
             .socket(&self.folder)
@@ -150,7 +149,7 @@ impl ThrowawayPostgres {
             .disable_statement_logging()
     }
 
-    /// The arguments with which `psql` connects.
+    /// The arguments for `psql` to connect.
     pub fn psql(&self) -> String {
         format!("psql -h {} -U {USER} postgres", self.folder.display())
     }
@@ -158,7 +157,7 @@ impl ThrowawayPostgres {
     /// Stops the server as a crash would: at once, without a checkpoint.
     pub fn crash(&self) -> io::Result<()> {
         self.order("crash")?;
-        // The last thing that it does is to remove this file.
+        // The server removes this file last.
         let running = self.folder.join("data/postmaster.pid");
         let deadline = Instant::now() + PATIENCE;
         while running.exists() {
@@ -170,7 +169,7 @@ impl ThrowawayPostgres {
         Ok(())
     }
 
-    /// Starts the server again after [`crash`](Self::crash), with what it had on disk.
+    /// Starts the server again after [`crash`](Self::crash), with the files that were on disk.
     pub async fn start_again(&self) -> Result<(), StartError> {
         self.order("start")?;
         self.wait_until_ready().await
@@ -206,12 +205,12 @@ impl ThrowawayPostgres {
 impl Drop for ThrowawayPostgres {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
-        // Nobody could get an error.
+        // Nobody would see an error here.
         let _ = self.keeper.wait();
     }
 }
 
-/// Why there is no server.
+/// Why the server could not be started.
 #[derive(Debug)]
 pub enum StartError {
     NotInstalled,
@@ -255,11 +254,11 @@ impl From<sqlx::Error> for StartError {
     }
 }
 
-/// Short, because the path of a Unix socket may have no more than 100 bytes or so, and
-/// open to other users, because the server may have to run as one.
+/// The path is short, because the path of a Unix socket may have at most about 100 bytes. The folder is open to other
+/// users, because the server may have to run as another user.
 ///
-/// What may be lost is in memory where there is room, as on Linux: a database has 300 files, and a file system on a disk
-/// takes ten times as long to make them.
+/// Files that may be lost are kept in memory if there is room, as on Linux: a database has 300 files, and a file system
+/// on a disk takes ten times as long to create them.
 fn temporary_folder(durability: Durability) -> &'static Path {
     let memory = Path::new("/dev/shm");
     let has_room = || {
@@ -276,8 +275,7 @@ fn is_root() -> io::Result<bool> {
     Ok(tempfile::tempfile()?.metadata()?.uid() == 0)
 }
 
-/// PostgreSQL does not run as root: where this is root, the folder is given to the
-/// user that is to run it.
+/// PostgreSQL does not run as root. If this process is root, the folder is given to the user that runs the server.
 fn owner_for(folder: &Path) -> Result<Option<(u32, u32)>, StartError> {
     if !is_root()? {
         return Ok(None);

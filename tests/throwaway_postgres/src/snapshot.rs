@@ -1,7 +1,7 @@
 use sqlx::{AssertSqlSafe, PgConnection};
 
-/// All rows of the tables of these schemas, with their places and the transactions that have written them: a row that
-/// was written again is another one.
+/// All rows of the tables of these schemas, with their positions and the transactions that wrote them. A row that was
+/// written again therefore counts as changed.
 pub async fn snapshot(connection: &mut PgConnection, schemas: &[&str]) -> sqlx::Result<String> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select format('%I.%I', schemaname, tablename) from pg_tables

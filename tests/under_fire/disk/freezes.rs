@@ -1,5 +1,5 @@
-//! A disk that freezes: loaded before the C library, it has each sync wait for as long as a file exists. No signal ends the
-//! wait, as none ends that for a disk.
+//! A disk that freezes. This library is loaded before the C library, and makes each sync wait while a certain file
+//! exists. No signal ends that wait, just as no signal ends the wait for a real disk.
 
 #![crate_type = "cdylib"]
 
@@ -18,7 +18,7 @@ unsafe extern "C" {
 
 /// # Safety
 ///
-/// None is needed: a file that is not open is an error.
+/// There is nothing to uphold: a file that is not open is reported as an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(file: c_int) -> c_int {
     if let Some(frozen) = std::env::var_os("DISK_IS_FROZEN") {
@@ -26,6 +26,6 @@ pub unsafe extern "C" fn fdatasync(file: c_int) -> c_int {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    // SAFETY: the system call of this name, with its only argument.
+    // SAFETY: this is the system call of this name, with its only argument.
     unsafe { syscall(FDATASYNC, file) as c_int }
 }

@@ -12,7 +12,7 @@ pub struct Disk(TempDir);
 impl Disk {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        // For the user of the server.
+        // The user that runs the server needs access.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let source = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -27,7 +27,7 @@ impl Disk {
         Self(folder)
     }
 
-    /// What a server on this disk needs in its environment.
+    /// The environment variables that a server on this disk needs.
     pub fn environment(&self) -> [(&'static str, String); 2] {
         let path = |name| self.0.path().join(name).display().to_string();
         [

@@ -1,4 +1,4 @@
-//! Small histories by hand: for each rule, some that keep it and some that break it.
+//! Small handwritten histories: for each rule, some histories that keep it and some that break it.
 
 use super::History;
 use super::check::Rule::{
@@ -6,8 +6,8 @@ use super::check::Rule::{
 };
 use super::check::check;
 
-/// What the history shows, which rules it breaks, and what happens to one delivery, a microsecond apart, or after
-/// so many seconds.
+/// What the history shows, which rules it breaks, and what happens to one delivery. The events are a microsecond apart,
+/// unless one says after how many seconds it happens.
 type Case = (&'static str, &'static [Rule], &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -25,7 +25,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "the answer is lost, and another process has it again",
+        "the answer is lost, and another process gets it again",
         &[],
         &[
             "sent #1 a /",
@@ -84,7 +84,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "a duplicate of what is still in flight",
+        "a duplicate of a delivery that is still in flight",
         &[TrueAnswer],
         &[
             "sent #1 a /",
@@ -143,7 +143,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "said to be kept, and is not",
+        "reported as kept, but is not",
         &[TrueAnswer],
         &["sent #1 a /kept", "begun a", "answered #1 500 kept"],
     ),
@@ -176,7 +176,7 @@ const CASES: &[Case] = &[
         &["sent #1 a /all", "begun a", "answered #1 nothing"],
     ),
     (
-        "called before it is kept, where that is right",
+        "called before it is kept, on a route that allows it",
         &[],
         &["sent #1 a /kept", "begun a", "answered #1 nothing"],
     ),
@@ -203,7 +203,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "acknowledged, and its request stays as if it were processed",
+        "acknowledged, and its request stays as if it had been processed",
         &[Ended, Handled],
         &[
             "sent #1 a /archived",
@@ -214,7 +214,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "processed, and when it is reprocessed, no handler is there",
+        "processed, and reprocessed when there is no handler",
         &[OneTransaction, Ended, Handled],
         &[
             "sent #1 a /archived",
@@ -274,7 +274,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "kept, with an end that nobody has seen",
+        "kept, with an unknown end",
         &[Ended],
         &["sent #1 a /all", "kept", "begun a", "claimed+committed"],
     ),
@@ -299,7 +299,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "said to be due again, and is not",
+        "reported as due again, but is not",
         &[TrueAnswer],
         &[
             "sent #1 a /all",
@@ -375,7 +375,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "discarded, and nobody has said so",
+        "discarded without an order",
         &[Caused],
         &[
             "sent #1 a /all",
@@ -386,7 +386,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "said to be discarded, and is not",
+        "reported as discarded, but is not",
         &[TrueAnswer],
         &[
             "sent #1 a /all",
@@ -439,7 +439,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "said to be reprocessed, and is not",
+        "reported as reprocessed, but is not",
         &[TrueAnswer],
         &[
             "sent #1 a /archived",
@@ -452,7 +452,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "reprocessed, and nobody has said so",
+        "reprocessed without an order",
         &[Caused],
         &[
             "sent #1 a /archived",
@@ -509,7 +509,7 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        "processed twice, and then reprocessed in vain",
+        "processed twice, and then reprocessed without an effect",
         &[OneEffect, Ended],
         &[
             "sent #1 a /archived",
@@ -571,7 +571,7 @@ const CASES: &[Case] = &[
             "ended none",
         ],
     ),
-    ("missing for ever", &[Ended], &["missing"]),
+    ("missing forever", &[Ended], &["missing"]),
     (
         "nobody has sent it",
         &[Caused],
@@ -597,7 +597,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Each breaks the rules that it says, and a delivery beside it breaks none.
+/// Each history breaks the rules that it names. Another delivery next to it breaks none.
 pub fn run() {
     println!("\nhistory: {} histories by hand\n", CASES.len());
     for (name, rules, events) in CASES {

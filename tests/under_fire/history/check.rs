@@ -1,4 +1,4 @@
-//! What must hold for each history, whatever has happened in it.
+//! What must hold for each history, regardless of what has happened in it.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::sender::Attempt;
 pub enum Rule {
     /// A delivery has at most one effect, and one more for each time that it is reprocessed.
     OneEffect,
-    /// A claim and its effect are committed together, or neither of them is.
+    /// A claim and its effect are committed together, or not at all.
     OneTransaction,
-    /// What an answer says was committed before the answer was received. A process that ignores a delivery does not
-    /// call its handler.
+    /// An answer says only what was committed before the answer was received. A process that ignores a delivery does
+    /// not call its handler.
     TrueAnswer,
-    /// Where all deliveries are kept, no handler is called before its delivery is kept.
+    /// If all deliveries are kept, no handler is called before its delivery is kept.
     KeptFirst,
-    /// What is kept, rescheduled, reprocessed, or missing from a provider's list ends: processed, dead or discarded.
-    /// At the end nothing is due.
+    /// Each delivery that is kept, rescheduled, reprocessed, or missing from a provider's list ends as processed, dead
+    /// or discarded. At the end of the run, nothing is due.
     Ended,
-    /// What is acknowledged never ends without the effect of its handler, unless it was dead or an operator has
-    /// discarded it. What a process ignores is not acknowledged by that.
+    /// An acknowledged delivery never ends without the effect of its handler, unless it was dead or an operator has
+    /// discarded it. An answer to an ignored delivery does not count as an acknowledgement.
     Handled,
-    /// Nothing runs before it was sent, or more often than requests and the schedule have it. Nothing is discarded or
+    /// Nothing runs before it was sent, or more often than the requests and the schedule allow. Nothing is discarded or
     /// reprocessed without an order.
     Caused,
     /// No claim is deleted while the provider may send the delivery again.
@@ -41,7 +41,7 @@ pub struct Violation {
     lines: Vec<Line>,
 }
 
-/// For each rule, what of a delivery breaks it.
+/// Returns how a delivery breaks a certain rule, if it does.
 type Breaks = fn(&Facts<'_>) -> Option<String>;
 
 const RULES: [(Rule, Breaks); 8] = [
@@ -55,7 +55,7 @@ const RULES: [(Rule, Breaks); 8] = [
     (Rule::Remembered, forgotten),
 ];
 
-/// Returns which deliveries break which rules, by their ids.
+/// Returns the ids of the deliveries that break rules, and the rules that they break.
 pub fn check(history: &History) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (id, lines) in history.deliveries() {
@@ -72,19 +72,19 @@ pub fn check(history: &History) -> Vec<Violation> {
     violations
 }
 
-/// What has happened to one delivery, with the times.
+/// What has happened to one delivery, and when.
 #[derive(Default)]
 struct Facts<'a> {
     sent: Vec<u64>,
     /// The processes to which requests were sent.
     asked: Vec<(u64, &'a str)>,
     paths: Vec<&'a str>,
-    /// With their requests.
+    /// Orders of operators, with the numbers of their requests.
     orders: Vec<(u64, Order)>,
     answered: Vec<(u64, u64, &'a Attempt)>,
     missing: Vec<u64>,
     begun: Vec<u64>,
-    /// The processes that have called its handler.
+    /// The processes that have called the handler of the delivery.
     callers: Vec<&'a str>,
     claimed: Vec<u64>,
     committed: Vec<u64>,
@@ -136,7 +136,7 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// How many effects it has up to each reprocess, and after the last one.
+    /// How many effects the delivery has up to each reprocess, and after the last one.
     fn effects(&self) -> (Vec<usize>, usize) {
         let mut before = 0;
         let until = |at: u64| self.committed.iter().filter(|effect| **effect < at).count();
@@ -154,7 +154,7 @@ impl<'a> Facts<'a> {
         orders.filter(|(_, given)| *given == order).count()
     }
 
-    /// Whether the process that was sent this request has called the handler.
+    /// Whether the process that got this request has called the handler.
     fn is_called_where_sent(&self, request: u64) -> bool {
         let mut asked = self.asked.iter();
         asked.any(|(number, process)| *number == request && self.callers.contains(process))
@@ -189,7 +189,7 @@ fn untrue_answer(facts: &Facts<'_>) -> Option<String> {
         let (promised, what) = match (order, attempt.outcome()) {
             (None, "kept" | "accepted") => (&facts.kept, "kept"),
             (None, "ignored") if !facts.is_called_where_sent(*request) => return None,
-            (None, "ignored") => return Some("called, and ignored".into()),
+            (None, "ignored") => return Some("called, although it was ignored".into()),
             _ if !attempt.is_acknowledged() => return None,
             (None, _) => (&facts.committed, "committed"),
             (Some(Order::Reprocess), _) => (&facts.reprocessed, "due again"),
@@ -221,8 +221,8 @@ fn no_end(facts: &Facts<'_>) -> Option<String> {
     let mut given_up = facts.discarded.iter().chain(&facts.dead_pruned);
     let is_dead = facts.end == Some(End::Dead);
     let what = match facts.end {
-        None if is_kept => "what has become of it is not known",
-        Some(End::Due) => "due for ever",
+        None if is_kept => "its end is not known",
+        Some(End::Due) => "due forever",
         _ if is_dead && effects > 0 => "dead although it was processed",
         _ if effects > 0 || is_dead || given_up.any(|at| at >= duty) => return None,
         _ => "lost",
@@ -269,7 +269,7 @@ fn no_cause(facts: &Facts<'_>) -> Option<String> {
     if cause.is_none_or(|cause| cause > run) {
         return Some("it ran before it was sent".into());
     }
-    // One attempt more than the schedule has, if the last one has not ended.
+    // One attempt more than the schedule allows, because the last attempt may not have finished.
     let schedules = facts.kept.len() + facts.reprocessed.len() + facts.rescheduled.len();
     let most = facts.sent.len() + schedules * (RETRIES + 1);
     let begun = facts.begun.len();

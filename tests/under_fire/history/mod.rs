@@ -1,7 +1,7 @@
-//! The history of a run: what was sent and answered, which handlers were called, what was committed and kept,
-//! and how it ended. [`check`](check::check) reads it afterwards.
+//! The history of a run: what was sent and answered, which handlers were called, what was committed and kept, and how
+//! each delivery ended. [`check`](check::check) reads the history afterwards.
 //!
-//! One event a line: when, which delivery, and what.
+//! Each line is one event: when, to which delivery, and what.
 //!
 //! ```text
 //! 1764000000.120034 all-17 sent #31 127.0.0.1:4711 /all
@@ -14,8 +14,8 @@
 //! 1764000019.000000 all-17 ended none
 //! ```
 //!
-//! Senders and applications append to one file while they run. What is committed is read from Postgres at the
-//! end, with the times of the commits. All of them have the clock of one machine, so the times can be compared.
+//! Senders and applications append to one file while they run. What was committed is read from Postgres at the end,
+//! with the times of the commits. All times come from the clock of one machine, so they can be compared.
 
 pub mod cases;
 mod check;
@@ -36,39 +36,39 @@ use crate::sender::Attempt;
 /// What happens to a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A request for it leaves: a provider's, or the order of an operator.
+    /// A request about the delivery is sent: by a provider, or as an order of an operator.
     Sent {
         request: u64,
         process: String,
         path: String,
     },
-    /// The request has come to an end.
+    /// The request has ended, with or without an answer.
     Answered { request: u64, attempt: Attempt },
-    /// It never came, and is in a provider's list of events.
+    /// The delivery never came, but its event is in the provider's list.
     Missing,
-    /// Its handler is called.
+    /// The handler of the delivery is called.
     Begun { process: String },
-    /// Its claim is committed.
+    /// The claim of the delivery is committed.
     Claimed,
-    /// Its effect is committed.
+    /// The effect of the delivery is committed.
     Committed,
-    /// It is committed as due, for the first time.
+    /// The delivery is committed as due, for the first time.
     Kept,
-    /// It is committed as due after it was processed.
+    /// The delivery is committed as due after it was processed.
     Reprocessed,
-    /// It is committed as due with a new schedule, and was not processed.
+    /// The delivery is committed as due with a new schedule. It was not processed before.
     Rescheduled,
-    /// It is committed that it shall not be processed.
+    /// It is committed that the delivery must not be processed.
     Discarded,
-    /// Retention has deleted its claim.
+    /// Retention has deleted the claim of the delivery.
     ClaimPruned,
-    /// It was dead, and retention has deleted what was kept of it.
+    /// The delivery was dead, and retention has deleted its kept row.
     DeadPruned,
-    /// What is kept of it when all is over.
+    /// The state of the kept row at the end of the run.
     Ended(End),
 }
 
-/// What is kept of a delivery in the end.
+/// The state of a delivery's kept row at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Nothing,
@@ -79,13 +79,13 @@ pub enum End {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// In microseconds since 1970.
+    /// The time in microseconds since 1970.
     pub at: u64,
     pub id: String,
     pub event: Event,
 }
 
-/// All lines, by their time.
+/// All lines, in order of time.
 #[derive(Clone, Debug)]
 pub struct History(Vec<Line>);
 
@@ -135,8 +135,8 @@ impl History {
         answers
     }
 
-    /// Panics unless each rule is upheld, and each fault that is put into the history is found. The history stays
-    /// as `<name>.history` in Cargo's folder for the files of tests.
+    /// Panics unless each rule is upheld, and each fault that is put into the history is found. Leaves the history as
+    /// `<name>.history` in Cargo's folder for temporary files of tests.
     pub fn assert_upheld(&self, name: &str) -> Upheld {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.history"));
         fs::write(&file, self.to_string()).unwrap();
@@ -157,7 +157,7 @@ impl History {
 #[derive(Clone, Copy, Default)]
 pub struct Upheld {
     events: usize,
-    /// How many faults were put in, one at a time.
+    /// How many faults were put in, each in a run of its own.
     faults: usize,
 }
 
@@ -312,7 +312,7 @@ impl FromStr for End {
     }
 }
 
-/// No line of a history.
+/// A text that is not a line of a history.
 #[derive(Debug)]
 #[expect(dead_code, reason = "a panic shows it")]
 pub struct Malformed(String);

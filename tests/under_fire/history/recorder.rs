@@ -12,7 +12,7 @@ use tempfile::TempPath;
 use super::{Event, History, Line};
 use crate::sender::Attempt;
 
-/// Appends to a history to which other processes append, too.
+/// Appends to a history to which other processes append as well.
 pub struct Appender(File);
 
 impl Appender {
@@ -21,7 +21,8 @@ impl Appender {
         Self(file.unwrap())
     }
 
-    /// In one write, so that no line is torn. It survives the process at once: the kernel has it.
+    /// Appends in one write, so that no line is torn. The line survives the process at once,
+    /// because the kernel has it.
     pub fn append(&self, id: &str, event: Event) {
         let line = Line {
             at: now(),
@@ -34,7 +35,7 @@ impl Appender {
     }
 }
 
-/// A history that begins now, in a file that is removed with it.
+/// A history that starts now. Its file is removed when this is dropped.
 #[derive(Clone)]
 pub struct Recorder(Arc<Recording>);
 
@@ -57,17 +58,17 @@ impl Recorder {
         }))
     }
 
-    /// For the environment of applications.
+    /// The path, for the environment of applications.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Earlier commits are not part of the history.
+    /// The start of the history. Earlier commits are not part of it.
     pub fn began_at(&self) -> u64 {
         self.0.began_at
     }
 
-    /// Returns the number of the request.
+    /// Records a request, and returns its number.
     pub fn sent(&self, id: &str, process: &str, path: &str) -> u64 {
         let request = self.0.requests.fetch_add(1, Ordering::Relaxed);
         let sent = Event::Sent {
@@ -88,7 +89,7 @@ impl Recorder {
         self.0.appender.append(id, Event::Missing);
     }
 
-    /// With what Postgres has committed since it began.
+    /// The whole history, with what Postgres has committed since it started.
     pub fn history(&self, committed: Vec<Line>) -> History {
         let written = fs::read_to_string(self.path()).unwrap();
         let written = written.lines().map(|line| line.parse().unwrap());
@@ -96,7 +97,7 @@ impl Recorder {
     }
 }
 
-/// In microseconds since 1970.
+/// The current time in microseconds since 1970.
 pub fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     now.as_micros().try_into().unwrap()

@@ -1,13 +1,13 @@
-//! Faults that are put into a history that has none, one at a time, to see that each is found.
+//! Puts faults into a correct history, one at a time, to check that each fault is found.
 
 use super::check::{Rule, check};
 use super::{End, Event, History, Line};
 use crate::operator::Order;
 
 struct Tampering {
-    /// A rule that is broken then, and perhaps not the only one.
+    /// A rule that the fault breaks. It may break others, too.
     breaks: Rule,
-    /// Puts a fault into the lines of a delivery. Returns whether it could.
+    /// Puts the fault into the lines of a delivery. Returns whether that was possible.
     put_in: fn(&mut Vec<Line>) -> bool,
 }
 
@@ -19,24 +19,24 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::OneTransaction,
-        // An effect is lost, and its claim is not.
+        // An effect is lost, but its claim is not.
         put_in: |lines| {
             has(lines, &Event::Claimed) && remove(lines, |event| *event == Event::Committed)
         },
     },
     Tampering {
         breaks: Rule::TrueAnswer,
-        // What was acknowledged is lost.
+        // An acknowledged effect is lost.
         put_in: |lines| lines.iter().any(says_processed) && lose_the_transaction(lines),
     },
     Tampering {
         breaks: Rule::TrueAnswer,
-        // It is acknowledged before the commit.
+        // The delivery is acknowledged before the commit.
         put_in: |lines| answer_before_the_commit(lines),
     },
     Tampering {
         breaks: Rule::TrueAnswer,
-        // What was ignored is called.
+        // The handler is called for an ignored delivery.
         put_in: |lines| {
             let ignored = lines.iter().find_map(|line| match &line.event {
                 Event::Answered { request, attempt } if attempt.outcome() == "ignored" => {
@@ -65,28 +65,28 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::TrueAnswer,
-        // It was not retried.
+        // The delivery was not retried.
         put_in: |lines| {
             is_done(lines, Order::Retry) && remove(lines, |event| *event == Event::Rescheduled)
         },
     },
     Tampering {
         breaks: Rule::TrueAnswer,
-        // It was not discarded.
+        // The delivery was not discarded.
         put_in: |lines| {
             is_done(lines, Order::Discard) && remove(lines, |event| *event == Event::Discarded)
         },
     },
     Tampering {
         breaks: Rule::TrueAnswer,
-        // It was not reprocessed.
+        // The delivery was not reprocessed.
         put_in: |lines| {
             is_done(lines, Order::Reprocess) && remove(lines, |event| *event == Event::Reprocessed)
         },
     },
     Tampering {
         breaks: Rule::KeptFirst,
-        // It is not kept before its handler is called.
+        // The delivery is not kept before its handler is called.
         put_in: |lines| {
             is_called(lines)
                 && is_sent_where_all_are_kept(lines)
@@ -95,7 +95,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Ended,
-        // It stays due.
+        // The delivery stays due.
         put_in: |lines| {
             let end = lines.iter_mut().find_map(|line| match &mut line.event {
                 Event::Ended(end) => Some(end),
@@ -106,14 +106,14 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Ended,
-        // What was kept is lost.
+        // A kept delivery is lost.
         put_in: |lines| {
             has(lines, &Event::Kept) && !is_given_up(lines) && lose_the_transaction(lines)
         },
     },
     Tampering {
         breaks: Rule::Ended,
-        // It is gone, and nobody has discarded it.
+        // The delivery is gone, but nobody has discarded it.
         put_in: |lines| {
             has(lines, &Event::Kept)
                 && !has(lines, &Event::Committed)
@@ -124,7 +124,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Ended,
-        // It is gone, and was not dead.
+        // The delivery is gone, but it was not dead.
         put_in: |lines| {
             !has(lines, &Event::Committed)
                 && !has(lines, &Event::Discarded)
@@ -133,7 +133,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Ended,
-        // It was reprocessed, and did not run again.
+        // The delivery was reprocessed, but did not run again.
         put_in: |lines| {
             let last = lines
                 .iter()
@@ -150,7 +150,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Handled,
-        // It was acknowledged, and a process that has no handler has ended it.
+        // The delivery was acknowledged, and then ended by a process that has no handler for it.
         put_in: |lines| {
             lines.iter().any(says_processed)
                 && has(lines, &Event::Claimed)
@@ -159,7 +159,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Caused,
-        // Nobody has sent it.
+        // Nobody has sent the delivery.
         put_in: |lines| {
             is_called(lines)
                 && !has(lines, &Event::Missing)
@@ -168,7 +168,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Caused,
-        // Nobody has ordered it.
+        // Nobody has given the order.
         put_in: |lines| {
             (has(lines, &Event::Discarded) || has(lines, &Event::Reprocessed))
                 && remove(
@@ -179,7 +179,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
     Tampering {
         breaks: Rule::Remembered,
-        // Its claim is deleted before the provider gives up.
+        // The claim is deleted before the provider gives up.
         put_in: |lines| {
             let sent = lines
                 .iter()
@@ -195,8 +195,8 @@ const TAMPERINGS: [Tampering; 18] = [
     },
 ];
 
-/// Panics unless each fault is found in the delivery that it was put into, and nothing else is. Returns how many
-/// there were.
+/// Panics unless each fault is found in the delivery that it was put into, and nothing else is found. Returns how many
+/// faults there were.
 pub fn assert_found(history: &History) -> usize {
     let mut found = 0;
     for Tampering { breaks, put_in } in TAMPERINGS {
@@ -208,7 +208,7 @@ pub fn assert_found(history: &History) -> usize {
                 faulty.push((id, lines));
             }
         }
-        // Not each has a delivery that it fits.
+        // Not every fault fits a delivery of this history.
         let Some((id, lines)) = fastrand::choice(faulty) else {
             continue;
         };
@@ -259,7 +259,7 @@ fn says_processed(line: &Line) -> bool {
         if attempt.is_acknowledged() && matches!(attempt.outcome(), "processed" | "duplicate"))
 }
 
-/// Whether an order of this kind was given, and said to be carried out.
+/// Whether an order of this kind was given, and answered as carried out.
 fn is_done(lines: &[Line], wanted: Order) -> bool {
     let is_done = |number: u64| {
         lines.iter().any(|line| {
@@ -273,7 +273,7 @@ fn is_done(lines: &[Line], wanted: Order) -> bool {
     })
 }
 
-/// Whether it need not have been processed.
+/// Whether the delivery need not have been processed.
 fn is_given_up(lines: &[Line]) -> bool {
     [Event::Discarded, Event::DeadPruned, Event::Ended(End::Dead)]
         .iter()

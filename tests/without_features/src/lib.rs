@@ -1,4 +1,4 @@
-//! A feature that is off is named.
+//! If a feature is off, the error names it.
 #![cfg(test)]
 
 use std::convert::Infallible;
@@ -28,7 +28,8 @@ fn a_preset_that_is_not_there_names_its_feature() {
     assert_eq!(presets::by_name("github").unwrap().name(), "github");
 }
 
-/// Of YouTube's hub, of Sumsub's older webhooks, and of a key pair of Standard Webhooks.
+/// The providers are YouTube's hub, older webhooks of Sumsub, and Standard Webhooks with a key
+/// pair.
 #[test]
 fn a_signature_by_an_algorithm_that_is_off_names_its_feature() {
     let secret = |text: &str| Secret::new(text).unwrap();
@@ -75,7 +76,7 @@ fn a_signature_by_an_algorithm_that_is_off_names_its_feature() {
     }
 }
 
-/// On any tower service, without axum and without Postgres.
+/// This works on any tower service, without axum and without Postgres.
 #[tokio::test]
 async fn v2_a_plain_service_gets_what_is_authentic() {
     let github = presets::github(Secret::new("a secret").unwrap());

@@ -1,4 +1,4 @@
-//! What the programs of the guide are tested with: processes that are killed, and a sender that does not give up.
+//! The tests for the programs of the guide: processes that are killed, and a sender that does not give up.
 
 mod postgres;
 mod process;
@@ -10,5 +10,5 @@ pub use process::Process;
 pub use race::race;
 pub use sender::{Sender, delivery};
 
-/// With which the programs verify.
+/// The secret that the programs verify with.
 pub const SECRET: &str = "whsec_test";

@@ -1,4 +1,4 @@
-//! A server for one test, and what is in its tables.
+//! A server for one test, and queries for what is in its tables.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 
-/// The programs create it with a primary key. Here nothing but the claim keeps a payment from being there twice.
+/// The programs would create this table with a primary key. Without one, only the claim keeps a payment from being
+/// there twice.
 const WITHOUT_KEY: &str = "create table payments (event_id text not null, amount bigint)";
 
 const IN_TRANSACTION: &str = "select count(*) from pg_stat_activity
@@ -16,7 +17,7 @@ const IN_TRANSACTION: &str = "select count(*) from pg_stat_activity
 pub struct Database {
     pub pool: PgPool,
     pub url: String,
-    // Last, so that it outlives the pool.
+    // This is the last field, so that it outlives the pool.
     _server: ThrowawayPostgres,
 }
 
@@ -29,7 +30,7 @@ impl Database {
         let server = server.unwrap_or_else(|error| panic!("{error}"));
         let options = server.options("postgres");
         let folder = options.get_socket().expect("a socket").display();
-        // In the form that all drivers read.
+        // All drivers understand this form.
         let folder = folder.to_string().replace('/', "%2F");
         let url = format!("postgres://{}@{folder}/postgres", options.get_username());
         let pool = PgPoolOptions::new().max_connections(3);
@@ -70,7 +71,7 @@ impl Database {
         panic!("waited in vain until {number} is the result of {sql}: it is {last:?}");
     }
 
-    /// Of these events, those with a payment and a claim.
+    /// The events that have both a payment and a claim.
     pub async fn processed(&self) -> BTreeSet<String> {
         let sql = "select event_id from payments
             where exists (
@@ -96,7 +97,7 @@ impl Database {
         assert!(twice.is_empty(), "processed more than once: {twice:?}");
     }
 
-    /// No program has left a transaction open.
+    /// Waits until no program has an open transaction.
     pub async fn until_no_transaction_is_open(&self) {
         self.until(IN_TRANSACTION, 0).await;
     }

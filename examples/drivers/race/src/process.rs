@@ -1,4 +1,4 @@
-//! A program of the guide, as a process.
+//! A program of the guide in a process.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,18 +9,19 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::{Database, SECRET};
 
-/// It is killed when it is dropped.
+/// The process is killed when this is dropped.
 pub struct Process {
-    // It ends before the program, whose number another one may get.
+    // This ends before the program, because another process may get the program's process id.
     _keeper: Child,
     child: Child,
-    /// Such as `http://127.0.0.1:1234`. Empty until it is [listening](Self::until_it_listens).
+    /// The URL, such as `http://127.0.0.1:1234`. Empty until the program is
+    /// [listening](Self::until_it_listens).
     pub url: String,
     stdout: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
-    /// Starts a program, with these variables besides its usual ones.
+    /// Starts a program, with these variables in addition to its usual ones.
     ///
     /// # Panics
     ///
@@ -56,7 +57,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// If it ends before.
+    /// If it exits before that.
     pub async fn start(name: &str, database: &Database) -> Self {
         let mut process = Self::spawn(name, database, &[]);
         let said = process.stdout.next_line().await.expect("a line");
@@ -68,13 +69,14 @@ impl Process {
         process
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits until the program is gone.
     pub async fn kill(mut self) {
         self.child.kill().await.expect("it was running");
     }
 }
 
-/// Kills the program if this process is killed: then its standard input ends.
+/// Starts a shell that kills the program when its standard input closes, which happens when this
+/// process is killed.
 fn keeper(number: &str) -> Child {
     let keeper = Command::new("sh")
         .args(["-c", "read -r _; kill -9 \"$0\"", number])
@@ -86,7 +88,7 @@ fn keeper(number: &str) -> Child {
     keeper.expect("a shell")
 }
 
-/// Beside the folder of this test.
+/// The program is next to the folder of this test.
 fn program(name: &str) -> PathBuf {
     let test = env::current_exe().expect("the path of the test");
     let folder = test.ancestors().nth(2).expect("the folder of the target");

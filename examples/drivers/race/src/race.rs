@@ -10,21 +10,21 @@ use tokio::task::JoinSet;
 use crate::{Database, Process, Sender, delivery};
 
 const EVENTS: usize = 500;
-/// Of each event, to each process.
+/// How many copies of each event go to each process.
 const COPIES: usize = 2;
-/// Events on their way at a time.
+/// How many events are sent at a time.
 const SENDERS: usize = 24;
 const KILLS: usize = 8;
-/// At an event. One process is there at any time.
+/// How many times an event is sent. One of the processes is always running.
 const ATTEMPTS: usize = 200;
 
-/// What the senders and the killer share.
+/// The state that the senders and the killer share.
 struct World {
-    /// Where the two processes are: the ports change.
+    /// The URLs of the two processes. Their ports change.
     urls: Mutex<[String; 2]>,
     next: AtomicUsize,
     acknowledged: Mutex<BTreeSet<String>>,
-    /// Requests without an answer of 2xx.
+    /// How many requests had no 2xx answer.
     failed: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl World {
 ///
 /// If an event was processed twice, or acknowledged without being processed.
 pub async fn race(name: &str, database: &Database) -> [Process; 2] {
-    // At the same time, so that both create what is not there.
+    // They start at the same time, so that both try to create what does not exist yet.
     let (first, second) = tokio::join!(
         Process::start(name, database),
         Process::start(name, database)
@@ -72,7 +72,7 @@ pub async fn race(name: &str, database: &Database) -> [Process; 2] {
     }
     let mut processes = [first, second];
     for kill in 1..=KILLS {
-        // At a moment of its own in each part of the way.
+        // Each kill comes at a random moment in its own part of the run.
         let part = EVENTS / (KILLS + 1);
         let at = part * kill + fastrand::usize(..part / 2);
         while world.next.load(Ordering::Relaxed) < at {
@@ -160,7 +160,7 @@ async fn send_copies(world: &Arc<World>, sender: &Sender, id: &str) -> bool {
     copies.join_all().await.contains(&true)
 }
 
-/// What was acknowledged before is there now.
+/// Asserts that all events that were acknowledged before are there now.
 async fn assert_all_there(world: &World, database: &Database) {
     let acknowledged = world.acknowledged();
     let processed = database.processed().await;

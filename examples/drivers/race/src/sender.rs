@@ -1,4 +1,4 @@
-//! Stripe, as a program sees it.
+//! Stripe, from the program's point of view.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use idempotent_webhook::{Secret, presets};
 
 use crate::SECRET;
 
-/// Longer than a program waits for another one. It also ends a request that the client has lost.
+/// Longer than a program waits for another process. It also ends a request that the client has
+/// lost.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The event of a payment.
@@ -23,7 +24,7 @@ pub fn delivery(id: &str) -> TestDelivery {
 pub struct Sender(reqwest::Client);
 
 impl Sender {
-    /// The status of the answer, or `None` if there is none.
+    /// Returns the status of the answer, or `None` if there is none.
     pub async fn send(&self, to: &str, delivery: &TestDelivery) -> Option<u16> {
         let (head, body) = delivery.request::<Vec<u8>>().into_parts();
         let request = self.0.post(format!("{to}/webhooks/stripe"));

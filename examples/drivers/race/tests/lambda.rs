@@ -1,4 +1,4 @@
-//! The program of AWS Lambda, against a runtime API of its own.
+//! The program for AWS Lambda, against a runtime API that this test serves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-/// What the program asks for, and what it answers.
+/// The events that the program gets, and the answers that it sends.
 struct Runtime {
     events: Mutex<Receiver<Value>>,
     answers: Sender<Value>,
@@ -42,7 +42,7 @@ async fn next(State(runtime): State<Arc<Runtime>>) -> (HeaderMap, Json<Value>) {
 async fn answer(
     State(runtime): State<Arc<Runtime>>,
     Path((_, kind)): Path<(String, String)>,
-    // Its content type is none of JSON's.
+    // Its content type is not JSON's, so this is not an extractor for JSON.
     answer: Bytes,
 ) {
     let answer: Value = serde_json::from_slice(&answer).unwrap();
@@ -50,7 +50,7 @@ async fn answer(
     runtime.answers.send(answer).await.unwrap();
 }
 
-/// As a function URL and an HTTP API pass a request on.
+/// The form in which a function URL and an HTTP API pass a request on.
 fn event(delivery: &TestDelivery) -> Value {
     let (head, body) = delivery.request::<Vec<u8>>().into_parts();
     let headers: HashMap<&str, &str> = head
@@ -110,7 +110,7 @@ async fn lambda() {
     assert_eq!(invoke(&delivery("evt_1")).await, "200 duplicate");
     assert_eq!(database.number("select count(*) from payments").await, 1);
 
-    // Kept for a process that is not frozen.
+    // A failed delivery is kept for a process that is not frozen.
     database.run("alter table payments rename to away").await;
     assert_eq!(invoke(&delivery("evt_2")).await, "500 kept");
     let due = "select count(*) from idempotent_webhook.kept_deliveries where state = 'due'";

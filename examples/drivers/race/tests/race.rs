@@ -1,4 +1,4 @@
-//! The programs of the guide, under kills.
+//! The programs of the guide, while they are killed again and again.
 //!
 //!     cargo build --workspace && cargo test -p race
 
@@ -9,7 +9,7 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Endpoint, prune};
 use race::{Database, Process, Sender, delivery, race};
 
-/// As a program in another language does it.
+/// This is how a program in another language does it.
 #[tokio::test]
 async fn the_sql_of_the_guide() {
     let database = Database::new().await;
@@ -22,7 +22,7 @@ async fn the_sql_of_the_guide() {
     assert!(database.processed().await.contains("evt_1Qx"));
 }
 
-/// All that a program promises.
+/// Checks everything that a program promises.
 async fn is_idempotent(name: &str, busy: u16) -> (Database, [Process; 2]) {
     let database = Database::new().await;
     let processes = race(name, &database).await;
@@ -30,7 +30,7 @@ async fn is_idempotent(name: &str, busy: u16) -> (Database, [Process; 2]) {
     (database, processes)
 }
 
-/// `busy` is the status while another process is at the event.
+/// `busy` is the status while another process works on the event.
 async fn answers(database: &Database, process: &Process, busy: u16) {
     let sender = Sender::default();
     let before = database.number("select count(*) from payments").await;
@@ -46,7 +46,7 @@ async fn answers(database: &Database, process: &Process, busy: u16) {
         before
     );
 
-    // Somebody else is at it for too long.
+    // Another session holds the event for too long.
     let mut tx = database.pool.begin().await.unwrap();
     let claim = "select idempotent_webhook.claim('billing', '', 'evt_answers', null)";
     sqlx::query(claim).execute(&mut *tx).await.unwrap();
@@ -71,7 +71,7 @@ async fn sqlx_08() {
     is_idempotent("sqlx_08", 503).await;
 }
 
-/// Its other answers are tested beside it.
+/// Its other answers are tested separately.
 #[tokio::test(flavor = "multi_thread")]
 async fn sea_orm() {
     race("sea_orm", &Database::new().await).await;
@@ -82,7 +82,7 @@ async fn actix() {
     is_idempotent("actix", 503).await;
 }
 
-/// And all that is built on the layer.
+/// This program also has everything that is built on the layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn diesel() {
     let (database, [process, _other]) = is_idempotent("diesel", 500).await;
@@ -90,7 +90,7 @@ async fn diesel() {
     database.until(kept, 0).await;
     database.assert_nothing_twice().await;
 
-    // It fails, is kept, and ends with the claim of the program when recovery runs it.
+    // The delivery fails and is kept. When recovery runs it, it ends with the claim of the program.
     let sender = Sender::default();
     database.run("alter table payments rename to away").await;
     let failed = sender.send(&process.url, &delivery("evt_kept")).await;
@@ -103,7 +103,7 @@ async fn diesel() {
     database.until(payments, 1).await;
     database.until(kept, 0).await;
 
-    // From the archive.
+    // The delivery is reprocessed from the archive.
     database
         .run("delete from payments where event_id = 'evt_kept'")
         .await;

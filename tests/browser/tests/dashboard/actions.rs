@@ -1,4 +1,5 @@
-//! Actions of operators on one delivery or one endpoint: the page, the tables, and the record.
+//! Actions of operators on one delivery or one endpoint: what the page shows, what the tables
+//! contain, and the audit record.
 
 use crate::operator::{Operator, marks, two_dead};
 use crate::stage::Stage;
@@ -25,7 +26,7 @@ async fn one_is_retried() {
         assert_eq!(stage.audit().await, ["ada: retry billing a-1, changed 1"]);
         ada.reloads_and_goes_back(&stage.pool).await;
 
-        // It runs already.
+        // The delivery runs already.
         ada.uses("form[action=act] button").await;
         ada.sees(&["no change", "It is already due or running"])
             .await;
@@ -54,7 +55,7 @@ async fn one_is_discarded_once_that_is_confirmed() {
 
         ada.uses("a[href*='action=discard']").await;
         ada.uses(".confirm button").await;
-        // It is not known any more, except for the record of the action.
+        // The delivery is no longer known, except for the record of the action.
         assert_eq!(ada.page.text_of(".lead .state").await, "unknown");
         ada.sees(&["discard", "done"]).await;
         assert_eq!(stage.kept().await, ["billing b-2 dead"]);
@@ -91,7 +92,7 @@ async fn one_is_processed_again_once_that_is_confirmed() {
         assert_eq!(stage.audit().await, ["ada: forget billing a-1, changed 1"]);
         ada.reloads_and_goes_back(&stage.pool).await;
 
-        // As it says: the provider delivers it, and it is processed.
+        // The page promises this: if the provider delivers it again, it is processed.
         stage.processed("billing", "a-1").await;
         assert_eq!(stage.claims().await, ["billing a-1", "billing b-2"]);
     })

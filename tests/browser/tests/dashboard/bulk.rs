@@ -1,11 +1,12 @@
-//! Actions of operators on many deliveries at once: the page, the tables, and the record.
+//! Actions of operators on many deliveries at once: what the page shows, what the tables contain,
+//! and the audit record.
 
 use sqlx::Executor;
 
 use crate::operator::{Operator, marks, two_dead};
 use crate::stage::{Stage, assert_sound};
 
-/// The deliveries of a reason are of two endpoints and in two states.
+/// Deliveries with the same reason belong to two endpoints, and are in two states.
 async fn two_reasons() -> Stage {
     let stage = two_dead().await;
     stage.dead("billing", "c-3", "the ledger is away").await;
@@ -29,7 +30,7 @@ async fn all_of_a_reason_are_retried() {
             "failed deliveries, with a reason like “no such order: #”",
         ])
         .await;
-        // One that fails after it was shown is left out.
+        // A delivery that fails after the page was shown is left out.
         stage.dead("billing", "f-6", "no such order: 6").await;
         ada.uses(".confirm button").await;
         stage.wait_for_actions().await;
@@ -166,7 +167,7 @@ async fn the_selected_are_retried_and_discarded() {
         let before = marks(&stage.pool).await;
         ada.ticks("input[value='endpoint=billing&id=a-1']").await;
         ada.ticks("input[value='endpoint=orders&id=d-4']").await;
-        // Back up from the last row, where Tab would go on to the end of the page.
+        // Goes back up from the last row. From there, Tab would go on to the end of the page.
         ada.uses("button[value=retry]").await;
         ada.sees(&["Retry 2 deliveries?", "a-1 billing", "d-4 orders"])
             .await;

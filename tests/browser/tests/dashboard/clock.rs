@@ -1,5 +1,5 @@
-//! Features of pages with scripts: times in the reader's zone, a box that selects all, and pages that
-//! load themselves again.
+//! Features of pages with scripts: times in the reader's time zone, a checkbox that selects all rows, and pages that
+//! reload themselves.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ async fn times_are_in_the_zone_of_the_reader() {
     }
 }
 
-/// Browsers write a narrow space before AM and PM.
+/// Replaces the narrow space that browsers write before AM and PM.
 fn plain(text: &str) -> String {
     text.replace('\u{202f}', " ")
 }
@@ -84,7 +84,7 @@ async fn the_hours_of_the_plot_are_in_the_zone_of_the_reader() {
         values ('billing', date_trunc('hour', now(), 'UTC'), 'request', 'processed', 7, now())";
     stage.pool.execute(activity).await.unwrap();
     let server = stage.serve(ada()).await;
-    // A quarter of an hour apart from UTC, so that no hour of the one is one of the other.
+    // The zone differs from UTC by hours and 45 minutes, so no full hour in one is a full hour in the other.
     for (javascript, minutes) in [(true, ":45"), (false, ":00 UTC")] {
         let look = Look {
             timezone: "Asia/Kathmandu",
@@ -130,7 +130,7 @@ async fn a_box_selects_all() {
     page.click(all).await;
     assert_eq!(page.click_through("button[value=retry]").await, 200);
     assert_eq!(page.text_of("h1").await, "Retry 3 deliveries?");
-    // The box itself is not a delivery.
+    // The checkbox for all rows is not a delivery.
     assert_eq!(page.count(".confirm input[name=key]").await, 3);
 }
 
@@ -184,7 +184,7 @@ async fn without_scripts_no_page_loads_itself_again() {
     assert_eq!(page.text_of("dd .state").await, "running");
 }
 
-/// Within three of the intervals that the page has. Only the content is another one then.
+/// Waits for three of the page's reload intervals. A reload replaces only the content.
 async fn loads_itself_again(page: &Page) -> bool {
     page.eval::<()>("document.querySelector('main h1').id = 'old', undefined")
         .await;

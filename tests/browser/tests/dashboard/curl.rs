@@ -1,4 +1,4 @@
-//! The command on the page of a delivery, run by a shell: it sends the same request.
+//! The curl command on the page of a delivery. A shell runs it, and it must send the same request.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use sqlx::Executor;
 
 use crate::stage::{PREFIX, Stage, ada, assert_sound, github_delivery};
 
-/// As the layer reports them.
+/// Settings that the layer would report.
 const SETTINGS: &str = r#"
     insert into idempotent_webhook.endpoint_settings (endpoint, settings, told_at)
     values ('uploads', '{"signature_header": "x-hub-signature-256"}', now())
@@ -78,7 +78,7 @@ async fn the_command_sends_the_same_request() {
         let command = command
             .replace("https://HOST", &receiver.url(""))
             .replace("SIGNATURE", signature);
-        // What the page offers next to the command.
+        // Downloads the body that the page offers next to the command.
         let folder = tempfile::tempdir().unwrap();
         let payload: String = page
             .eval("document.querySelector('a[download]').href")

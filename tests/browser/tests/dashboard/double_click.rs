@@ -1,5 +1,5 @@
-//! Clicks that were meant for an earlier page: another site makes the reader click twice, and leads to a confirmation
-//! in between.
+//! Clicks that were meant for an earlier page: another site gets the reader to double-click, and opens a confirmation
+//! page between the two clicks.
 
 use axum::Router;
 use axum::response::Html;
@@ -34,7 +34,7 @@ async fn discards(page: &mut Page, stage: &Stage) {
     assert_eq!(stage.audit().await, audit);
 }
 
-/// A page on which every press of the mouse leads to another one.
+/// A page on which every press of the mouse button leads to another page.
 async fn leading_to(target: &str) -> Server {
     let html = format!(
         "<!doctype html><html lang=en><title>Elsewhere</title><link rel=icon href='data:,'>
@@ -50,7 +50,7 @@ async fn a_double_click_on_another_site_changes_nothing() {
     let server = stage.serve(ada()).await;
     let confirm = server.url(&format!("{PREFIX}/{CONFIRM}"));
     let elsewhere = leading_to(&confirm).await;
-    // Another site, and not only another origin.
+    // This is another site, and not only another origin.
     let site = elsewhere.url("/").replace("127.0.0.1", "localhost");
     let mut page = browser.page(Look::default()).await;
     assert_eq!(page.goto(&confirm).await, 200);
@@ -62,7 +62,7 @@ async fn a_double_click_on_another_site_changes_nothing() {
     let held_back = page.place_of(HELD_BACK).await;
 
     for place in [button, held_back] {
-        // As fast as can be, and each click as soon as the page is there to which the last one has led.
+        // Clicks as fast as possible: each click comes as soon as the page is there that the previous click has led to.
         for clicks in [2, 3] {
             page.goto(&site).await;
             for number in 1..=clicks {
@@ -106,7 +106,7 @@ async fn a_reader_who_has_come_from_another_site_goes_on() {
         };
         let mut page = browser.page(look).await;
         page.goto(&server.url(&format!("{PREFIX}/overview"))).await;
-        // Also another origin of the same site.
+        // This includes another origin of the same site.
         for chat in [
             chat.url("/"),
             chat.url("/").replace("127.0.0.1", "localhost"),
@@ -139,7 +139,7 @@ async fn a_confirmation_takes_no_click_at_first() {
         let mut page = browser.page(look).await;
         page.goto(&server.url(&format!("{PREFIX}/{CONFIRM}"))).await;
         let button = page.place_of(BUTTON).await;
-        // As it was when the page appeared, for as long as the test takes.
+        // Keeps the button as it was when the page appeared, for as long as the test takes.
         page.eval::<()>(
             "(() => {
                 const button = document.querySelector('.confirm button');
@@ -165,8 +165,8 @@ async fn a_confirmation_takes_no_click_at_first() {
     }
 }
 
-/// The second click selects a word of the page to which the first one has led. That is not the reader's own
-/// selection, which would keep the page from going on.
+/// The second click selects a word on the page that the first click has led to. The reader did not mean that selection,
+/// so it must not keep the page from reloading its content.
 #[tokio::test]
 async fn a_page_goes_on_after_a_double_click_that_has_led_to_it() {
     let (stage, browser) = tokio::join!(two_dead(), Browser::start());
@@ -184,7 +184,7 @@ async fn a_page_goes_on_after_a_double_click_that_has_led_to_it() {
         .await;
     page.wait_until_true("document.querySelector('#old') === null", "another content")
         .await;
-    // The reader's selection is left alone.
+    // A selection that the reader makes is left alone.
     page.click_at(word, 1).await;
     page.click_at(word, 2).await;
     assert_ne!(page.eval::<String>("String(getSelection())").await, "");

@@ -1,5 +1,5 @@
-//! Values of senders and names of operators that attack the dashboard: nothing of them runs, nothing hides or
-//! overflows, and links and actions reach exactly their targets.
+//! Values from senders and names of operators that attack the dashboard: none of them runs as code, hides or overflows,
+//! and links and actions reach exactly their targets.
 
 use browser::{Browser, Look, Page};
 use idempotent_webhook::dashboard::Access;
@@ -29,14 +29,14 @@ const ADDRESSES: [&str; 7] = [
     "action=discard&state=dead",
 ];
 
-/// Texts that do not look like what they are.
+/// Texts that look different from what they are.
 const LETTERS: [&str; 3] = [
     "evt_\u{202e}gnp.\u{2066}exe\u{2069}",
     "zero\u{200b}width\u{feff}\u{ad}and\u{2028}line",
     "ß漢字🦀é\u{301}עברית العربية",
 ];
 
-/// Also what a layer does not let through: there may be layers that do.
+/// These include values that a layer does not let through, because other layers may.
 const AS_TENANT: &str = "
     with request as (
         update idempotent_webhook.kept_requests
@@ -61,8 +61,8 @@ fn event(id: &str, text: &str) -> Value {
     json!({"id": id, "type": text, "dead": text, "data": [text, {text: text}]})
 }
 
-/// Of each text an endpoint with that name, that tenant, a delivery with that id, event type and
-/// reason, and another delivery.
+/// For each text: an endpoint with that name, a tenant with that name, a delivery with that id, event type and reason,
+/// and another delivery.
 async fn stage(texts: &[&str]) -> Stage {
     let stage = Stage::empty().await;
     for text in texts {
@@ -89,7 +89,7 @@ async fn assert_harmless(texts: &[&str]) {
         page.goto(&server.url(&format!("{PREFIX}/overview"))).await;
         assert_inert(&page).await;
 
-        // By the list.
+        // Finds the delivery in the list.
         page.goto(&server.url(&format!("{PREFIX}/deliveries")))
             .await;
         assert_inert(&page).await;
@@ -124,7 +124,7 @@ async fn assert_harmless(texts: &[&str]) {
             Some("dead")
         );
 
-        // The other one: by the search, and with the action on all.
+        // Finds the other delivery by the search, and acts on it with the action on all.
         page.fill("[type=search]", &other(text)).await;
         assert_eq!(page.click_through(".search button").await, 200);
         assert_inert(&page).await;
@@ -136,7 +136,7 @@ async fn assert_harmless(texts: &[&str]) {
         assert_eq!(page.text_of("h1").await, "Retry 1 delivery?");
         page.click_through(".confirm a").await;
         assert_eq!(page.count("tbody tr").await, 1);
-        // With the very same filter.
+        // The filter is exactly the same.
         assert_eq!(filters(&page.url().await), filters(&list));
         page.click_through(".actions a[href*='action=discard']")
             .await;
@@ -155,7 +155,7 @@ async fn assert_harmless(texts: &[&str]) {
     }
 }
 
-/// The parameters of a list, in any order. An empty field is not a filter.
+/// The parameters of a list, in any order. An empty field does not filter.
 fn filters(url: &str) -> Vec<(String, String)> {
     let mut pairs: Vec<_> = Url::parse(url)
         .unwrap()
@@ -167,7 +167,7 @@ fn filters(url: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// Clicks on the link that is for this delivery, and looks where it has led.
+/// Clicks on the link to this delivery, and checks where it leads.
 async fn follow(page: &mut Page, selector: &str, id: &str) {
     let href: String = page
         .eval(&format!(
@@ -186,7 +186,7 @@ async fn follow(page: &mut Page, selector: &str, id: &str) {
     assert_eq!(page.text_of(".facts code").await, spelt_out(id));
 }
 
-/// As pages show it.
+/// The text as pages show it.
 fn spelt_out(text: &str) -> String {
     let spell = |character: char| match character {
         '\u{ad}' | '\u{200b}' | '\u{feff}' | '\u{2028}' | '\u{202e}' | '\u{2066}' | '\u{2069}' => {
@@ -194,7 +194,7 @@ fn spelt_out(text: &str) -> String {
         }
         character => character.to_string(),
     };
-    // Browsers show several spaces as one.
+    // Browsers show several spaces as a single space.
     text.chars()
         .map(spell)
         .collect::<String>()
@@ -221,7 +221,7 @@ async fn assert_downloads(page: &Page, expected: &[u8]) {
     );
 }
 
-/// No text on the page has become a part of the page.
+/// Asserts that no text on the page has become markup.
 async fn assert_inert(page: &Page) {
     assert_sound(page).await;
     let foreign: Vec<String> = page
@@ -268,7 +268,7 @@ async fn what_is_not_seen_is_spelt_out() {
 
 #[tokio::test]
 async fn what_is_long_is_broken() {
-    // As long as an id can be, in bytes.
+    // As long as an id may be, in bytes.
     let [narrow, wide] = ["long-".repeat(51), "漢".repeat(85)];
     let [escaped, slashes] = ["&<".repeat(127), "/".repeat(255)];
     assert_harmless(&[&narrow, &wide, &escaped, &slashes]).await;
@@ -281,7 +281,7 @@ async fn any_body_is_shown_as_text_and_downloaded_as_it_came() {
     let every_byte: Vec<u8> = (0..=255).collect();
     let line = [b"\0\xff\xfe ".to_vec(), b"x".repeat(10 * 1024 * 1024)].concat();
     let marks = "\u{202e}\u{2066}</code></pre></textarea><script>alert(1)</script>";
-    // Cut off in the middle of a character.
+    // The page cuts this off in the middle of a character.
     let wide = "漢".repeat(64 * 1024);
     let bodies: [(&str, Vec<u8>, &str); 8] = [
         ("every-byte", every_byte.repeat(300), "⟨U+0000⟩⟨U+0001⟩"),

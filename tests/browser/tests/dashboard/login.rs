@@ -1,4 +1,5 @@
-//! A session that has ended: a middleware around the dashboard leads to a login on another origin.
+//! A session that has expired: a middleware around the dashboard redirects to a login on another
+//! origin.
 
 use axum::Router;
 use axum::extract::Request;
@@ -16,7 +17,7 @@ async fn login() -> Server {
     Server::start(Router::new().route("/login", get(async move || Html(html)))).await
 }
 
-/// The dashboard as `set` makes it. Every form comes too late.
+/// The dashboard as `set` configures it. Every form is sent after the session has expired.
 async fn serve(stage: &Stage, login: &Server, set: impl Fn(Dashboard) -> Dashboard) -> Server {
     let login = login.url("/login");
     let ended = move |request: Request, next: Next| {

@@ -1,4 +1,4 @@
-//! Every page, as it is seen: light and dark, wide and narrow, with scripts and without.
+//! Every page in light and dark colours, in wide and narrow windows, with scripts and without.
 
 use browser::{Browser, Look, Server};
 use idempotent_webhook::dashboard::Access;
@@ -87,7 +87,7 @@ async fn before_anything_has_arrived_each_page_says_what_will_be_there() {
             ("deliveries", "Nothing is failing here"),
             ("deliveries?state=dead", "Nothing is dead here"),
             ("deliveries?state=due", "Nothing is due"),
-            ("deliveries?state=recorded", "Nothing here"),
+            ("deliveries?state=recorded", "Nothing is recorded here"),
             (
                 "deliveries?state=processed",
                 "Processed deliveries will be listed here",

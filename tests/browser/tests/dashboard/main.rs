@@ -1,4 +1,4 @@
-//! The dashboard in a real browser, and what hostile senders could make of it.
+//! The dashboard in a real browser, including values from hostile senders.
 
 mod actions;
 mod bulk;

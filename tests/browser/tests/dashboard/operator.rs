@@ -1,4 +1,5 @@
-//! Somebody who operates, by mouse and by keyboard alone, with scripts and without.
+//! An operator who uses the dashboard with the mouse only or with the keyboard only, with scripts
+//! and without.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ enum Hand {
     Keyboard,
 }
 
-/// Somebody before a page.
+/// An operator in front of a page.
 pub struct Operator {
     pub page: Page,
     hand: Hand,
@@ -22,7 +23,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Each way to work, one after the other, each with a stage of its own.
+    /// Runs the test for each way to work, one after the other, each with a new stage.
     pub async fn each<F>(set: impl AsyncFn() -> Stage, work: impl Fn(Self, Stage) -> F)
     where
         F: Future<Output = ()>,
@@ -48,7 +49,7 @@ impl Operator {
         assert_eq!(self.page.goto(&url).await, 200, "{url}");
     }
 
-    /// Uses a link or a button, and waits for where it leads.
+    /// Uses a link or a button, and waits for the page that it leads to.
     pub async fn uses(&mut self, selector: &str) {
         self.begins(selector).await;
         assert_eq!(self.page.wait_for_navigation().await, 200, "{selector}");
@@ -77,7 +78,7 @@ impl Operator {
         assert!(self.page.eval::<bool>(&is_checked).await, "{selector}");
     }
 
-    /// With the key Tab, from wherever the focus is.
+    /// Moves the focus to the element with the Tab key, from its current position.
     pub async fn reaches(&self, selector: &str) {
         for _ in 0..200 {
             if self.page.has_focus(selector).await {
@@ -88,15 +89,15 @@ impl Operator {
         panic!("{selector} cannot be reached by Tab");
     }
 
-    /// The page about the delivery, the action or the list that came of an action is loaded again,
-    /// and left and come back to. Nothing is done once more.
+    /// After an action, reloads the page about the delivery, the action or the list, leaves it, and
+    /// comes back. This must not repeat the action.
     pub async fn reloads_and_goes_back(&mut self, pool: &PgPool) {
         let before = marks(pool).await;
         let url = self.page.url().await;
         assert_eq!(self.page.reload().await, 200);
         assert_eq!(self.page.url().await, url);
         self.page.back().await;
-        // Once more, as somebody does who sees nothing happen.
+        // Reloads once more, like a user who sees nothing happen.
         self.page.reload().await;
         assert_eq!(marks(pool).await, before);
         assert_eq!(self.page.goto(&url).await, 200);
@@ -110,7 +111,7 @@ impl Operator {
     }
 }
 
-/// Changes with each write to a table that an action writes to.
+/// Values that change with each write to the tables that actions write to.
 pub async fn marks(pool: &PgPool) -> HashSet<String> {
     let rows = sqlx::query_scalar(
         "select 'action ' || id || ' ' || xmin from idempotent_webhook.operator_actions

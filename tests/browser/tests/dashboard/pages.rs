@@ -1,4 +1,4 @@
-//! An application with something of everything, and all pages about it.
+//! An application with something of every kind, and all pages about it.
 
 use std::collections::HashSet;
 
@@ -29,8 +29,8 @@ const ACTIONS: &str = "
             null, 3, null)
 ";
 
-/// The first one has made one due, which is dead again. The last one has made some of them due, one of which
-/// has failed again since.
+/// The first action has made one delivery due, which is dead again. The last action has made several deliveries due,
+/// one of which has failed again since.
 const MADE_DUE: &str = "
     insert into idempotent_webhook.operator_action_deliveries (action, endpoint, tenant, delivery_id)
     values (1, 'billing', '', 'dead-1'), (9, 'billing', '', 'due-1'), (9, 'billing', '', 'processed-1'),
@@ -43,7 +43,7 @@ const FAILED_AGAIN: &str = "
     where delivery_id = 'due-1'
 ";
 
-/// Of the actions above, by their number.
+/// The states of the actions above, in order.
 pub const STATES: [&str; 9] = [
     "done",
     "done",
@@ -91,7 +91,7 @@ const SETTINGS: &str = r#"
     }', now())
 "#;
 
-/// With something of everything.
+/// A stage with something of every kind.
 pub async fn busy_stage() -> Stage {
     let mut stage = Stage::empty().await;
     stage.dead("billing", "dead-1", "no such order: 17").await;
@@ -117,12 +117,12 @@ pub async fn busy_stage() -> Stage {
     ] {
         stage.pool.execute(statement).await.unwrap();
     }
-    // More than one page of them.
+    // More than fits on one page.
     stage.many_dead("imports", 60).await;
     stage
 }
 
-/// Each page with its status. Those of a delivery come with the state that they say.
+/// Each page with its status. Pages of deliveries come with the state that they show.
 pub const PAGES: [(&str, u16); 51] = [
     ("overview", 200),
     ("endpoint?endpoint=billing", 200),
@@ -210,8 +210,8 @@ pub const DELIVERIES: [(&str, &str, &str); 8] = [
     ("commands", "accepted-1", "due"),
 ];
 
-/// Asserts that these addresses are of all pages that need one of these rights. A path that is only posted to has none,
-/// and a path for programs is not a page.
+/// Asserts that these addresses include every page that needs one of these rights. Paths that only accept POST have no
+/// page, and a path for programs is not a page.
 pub fn assert_has_each_page<'a>(addresses: impl Iterator<Item = &'a str>, rights: &[Right]) {
     let names = addresses.map(|address| address.split_once('?').map_or(address, |(name, _)| name));
     let names: HashSet<_> = names.collect();

@@ -1,5 +1,5 @@
-//! On a phone: all is there without scrolling to the side, and stays where it is when a page loads its
-//! content again.
+//! On a phone: everything is there without scrolling sideways, and stays in its position when a page reloads its
+//! content.
 
 use browser::{Browser, Look, Page};
 use sqlx::Executor;
@@ -49,7 +49,7 @@ const CUT_OFF: &str = r#"(() => {
                     const { overflowX } = getComputedStyle(part);
                     if (overflowX !== "visible" && part.scrollWidth > part.clientWidth + 1) tell(part, "clipped");
                 }
-                // Its name is beside it, where the head of the column is not seen.
+                // On a phone, the head of the column is not visible, so the name is next to the value.
                 const isNamed = cell.dataset.label || cell.matches("th") || cell.querySelector("button, .button, input");
                 if (texts(cell).length > 0 && !isNamed) tell(cell, "without a name");
             }
@@ -85,7 +85,7 @@ async fn every_page(width: u32) {
     for path in paths {
         page.goto(&server.url(&format!("{PREFIX}/{path}"))).await;
         assert_all_is_seen(&page).await;
-        // With what can be opened.
+        // Also checks the page with all details opened.
         page.eval::<()>(
             "document.querySelectorAll('details').forEach((all) => { all.open = true })",
         )
@@ -160,7 +160,7 @@ async fn the_reader_stays_where_he_is_when_the_content_is_loaded_again() {
         assert_eq!(page.eval::<f64>("scrollY").await, place, "{path}");
         assert_eq!(page.count("details[data-key][open]").await, opened + 1);
         assert!(page.has_focus(summary).await, "{path}");
-        // The scripts have prepared the new content, too.
+        // The scripts have processed the new content, too.
         let times: String = page
             .eval("document.querySelector('main time').textContent")
             .await;

@@ -1,4 +1,4 @@
-//! Wherever it is nested, and however a proxy changes its paths, the dashboard links to itself.
+//! The links of the dashboard work regardless of where it is nested and how a proxy changes its paths.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
@@ -14,7 +14,7 @@ async fn stage() -> Stage {
     stage.dead("billing", "a-1", "no such order: 1").await;
     stage.due("billing", "b-2", "the ledger is away").await;
     stage.processed("billing", "c-3").await;
-    // Then the list has further pages.
+    // With this many, the list has more than one page.
     stage.many_dead("imports", 51).await;
     stage.endpoint("imports").pause().await.unwrap();
     stage
@@ -74,8 +74,8 @@ async fn behind_a_proxy_that_adds_a_prefix() {
     assert_works(&stage, &proxy.url("/overview"), &proxy.url("")).await;
 }
 
-/// From the first page all links lead to pages below the base, which have their style and script, and
-/// actions work.
+/// Asserts that all links from the first page lead to pages below the base, that these pages have their style and
+/// script, and that actions work.
 async fn assert_works(stage: &Stage, start: &str, base: &str) {
     let browser = Browser::start().await;
     let mut page = browser.page(Look::default()).await;
@@ -127,7 +127,7 @@ async fn assert_works(stage: &Stage, start: &str, base: &str) {
     stage.endpoint("imports").pause().await.unwrap();
     page.assert_clean().await;
 
-    // Also a page that does not exist, however deep it is not.
+    // This includes pages that do not exist, at any depth.
     for path in ["unknown", "unknown/", "unknown/below/another"] {
         assert_eq!(page.goto(&format!("{base}/{path}")).await, 404);
         assert_is_one_of_ours(&page, base).await;
@@ -135,7 +135,7 @@ async fn assert_works(stage: &Stage, start: &str, base: &str) {
     }
 }
 
-/// Visits what can be reached, one page of each kind.
+/// Follows links from the first page, and visits one page of each kind.
 async fn crawl(page: &mut Page, start: &str, base: &str) -> Vec<String> {
     let mut known = HashSet::new();
     let mut visited = Vec::new();
@@ -163,7 +163,7 @@ async fn crawl(page: &mut Page, start: &str, base: &str) -> Vec<String> {
     visited
 }
 
-/// Equal for links that differ only in their objects.
+/// The kind of a link. Links that differ only in their objects have the same kind.
 fn kind(link: &str) -> String {
     let url = Url::parse(link).unwrap();
     let of = |(name, value): (Cow<str>, Cow<str>)| match &*name {
@@ -174,12 +174,12 @@ fn kind(link: &str) -> String {
     format!("{} {}", url.path(), names.join(" "))
 }
 
-/// The page, all it loads, links to, and sends forms to, is below the base.
+/// Asserts that the page, and everything that it loads, links to, or sends forms to, is below the base.
 async fn assert_is_one_of_ours(page: &Page, base: &str) {
     let mut addresses: Vec<String> = page
         .eval(
             "[...document.querySelectorAll('[href], [src], [action]')]
-                // Not `form.action`, which is the field of that name.
+                // `form.action` would be the field with that name.
                 .map((element) => ['href', 'src', 'action'].map((name) => element.getAttribute(name)))
                 .map((values) => new URL(values.find((value) => value), document.baseURI).href)",
         )

@@ -1,4 +1,5 @@
-//! Questions of operators, answered within two clicks from the overview, with the data of the example `dashboard`.
+//! Questions of operators. Each is answered within two clicks from the overview, with the data of the example
+//! `dashboard`.
 
 #[expect(
     dead_code,
@@ -24,13 +25,13 @@ use shop::{Shop, VERSION, VERSION_BEFORE};
 
 use crate::stage::{PREFIX, Stage, ada, assert_sound};
 
-/// For deliveries to run, on a machine that is busy.
+/// How long deliveries may take to run, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Of the deploy.
+/// The reason for the failures after the deploy.
 const REASON: &str = "no tax rate for the customer";
 
-/// Asks on the overview of the shop, with scripts and without.
+/// Asks a question on the overview of the shop, with scripts and without.
 async fn ask(question: impl AsyncFn(&Stage, &mut Page)) {
     let browser = Browser::start().await;
     for javascript in [true, false] {
@@ -61,7 +62,7 @@ where
     value.unwrap()
 }
 
-/// The texts of the row in which a text stands: each with the name of its column.
+/// The row that contains a text, as pairs of column name and cell text.
 async fn row(page: &Page, text: &str) -> Vec<(String, String)> {
     page.eval(&format!(
         "[...[...document.querySelectorAll('main tbody tr')]
@@ -108,7 +109,7 @@ async fn did_it_arrive() {
         let text = page.text().await;
         let answer = format!("Never received, or rejected: {rejected} in the last 24 hours");
         assert!(text.contains(&answer), "no {answer:?} in {text}");
-        // Which leads on to what was rejected.
+        // This page links to the rejected requests.
         assert_eq!(page.click_through("main a[href=rejected]").await, 200);
     })
     .await;
@@ -170,7 +171,7 @@ async fn is_it_our_deploy() {
             number(row, "Failed attempts") * 1000 / number(row, "Processed")
         };
         assert!(share(&new) > 5 * share(&old), "{new:?} {old:?}");
-        // In which half of the handlers end.
+        // The time within which half of the handlers finish.
         let times = [&new, &old].map(|row| cell(row, "Half of the handlers within"));
         assert_eq!(times, ["20 ms", "10 ms"]);
     })
@@ -180,7 +181,7 @@ async fn is_it_our_deploy() {
 #[tokio::test]
 async fn retry_these_and_tell_me_how_it_ended() {
     ask(async |stage, page| {
-        // For the handler these are of today, and it fails for their ids.
+        // These deliveries count as received today, and the handler fails for their ids.
         let done = sqlx::query(
             "update idempotent_webhook.kept_deliveries set first_received_at = now()
             where delivery_id in ('evt_31006', 'evt_31015', 'evt_31024')",

@@ -1,5 +1,5 @@
-//! A dashboard that only a network keeps from strangers, reached under another name: what a site does
-//! whose own name leads to an address of that network.
+//! A dashboard that is protected only by its network, under a foreign host name (DNS rebinding): what a site can do if
+//! its own name resolves to an address in that network.
 
 use axum::Router;
 use browser::{Browser, Look, Server};
@@ -32,7 +32,7 @@ async fn only_the_hosts_of_the_dashboard_are_answered() {
         assert_eq!(page.count("main form").await, 0);
         assert_sound(&page).await;
     }
-    // Of the same origin for the browser, scripts can read and send what they like there.
+    // The browser treats the dashboard as the same origin, so scripts of the site can read and send anything there.
     for (path, method, kind) in [
         ("api/overview", "GET", ""),
         ("api/act", "POST", "application/json"),

@@ -20,17 +20,17 @@ use tower::ServiceExt;
 
 pub const PREFIX: &str = "/admin/webhooks";
 
-/// For what happens in the background, on a machine that is busy.
+/// How long background work may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who operates, unless the test is about that.
+/// The operator, in tests that are not about access.
 pub fn ada() -> Access {
     Access::operate().with_payloads().named("ada")
 }
 
 pub struct Stage {
     pub pool: PgPool,
-    /// Deliveries that are in flight until the stage is gone.
+    /// Deliveries that stay in flight until the stage is dropped.
     in_flight: Vec<JoinHandle<()>>,
 }
 
@@ -43,7 +43,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// Nothing has arrived yet.
+    /// A stage at which nothing has arrived yet.
     pub async fn empty() -> Self {
         let pool = Database::new().await.pool;
         Self {
@@ -63,13 +63,13 @@ impl Stage {
             .into_router()
     }
 
-    /// A delivery whose handler has failed and says that it is dead.
+    /// A dead delivery: its handler has failed and has declared it dead.
     pub async fn dead(&self, endpoint: &str, id: &str, reason: &str) {
         let event = json!({"id": id, "type": "invoice.paid", "dead": reason});
         assert_eq!(self.receive(endpoint, keep, &event).await, 409);
     }
 
-    /// A delivery whose handler has failed, and which runs again in an hour.
+    /// A delivery whose handler has failed. It runs again in an hour.
     pub async fn due(&self, endpoint: &str, id: &str, reason: &str) {
         let event = json!({"id": id, "type": "invoice.paid", "fails": reason});
         assert_eq!(self.receive(endpoint, keep, &event).await, 409);
@@ -89,7 +89,7 @@ impl Stage {
         assert_eq!(self.receive(endpoint, keep, &event).await, 200);
     }
 
-    /// A delivery that was accepted first, and waits for its first attempt.
+    /// A delivery that was accepted before its handler ran, and waits for its first attempt.
     pub async fn accepted(&self, endpoint: &str, id: &str) {
         self.due(endpoint, id, "it has not been tried").await;
         self.run(
@@ -102,11 +102,11 @@ impl Stage {
         .await;
     }
 
-    /// A delivery with an attempt of recovery, which has not ended yet.
+    /// A delivery with a recovery attempt that is still running.
     pub async fn running(&self, endpoint: &str, id: &str) {
         self.due(endpoint, id, "the ledger is away").await;
         self.run(
-            // The number belongs to a living process: no other one is there to judge it.
+            // No other process is there to expire this number, so its process counts as running.
             "with taker as (
                 insert into idempotent_webhook.processes values (1, 1)
                 on conflict do nothing
@@ -140,7 +140,8 @@ impl Stage {
         begun.await.expect("the handler to begin");
     }
 
-    /// An event, of an endpoint that keeps what fails. Returns the status of the answer.
+    /// Sends an event to an endpoint that keeps failed deliveries. Returns the status of the
+    /// answer.
     pub async fn sends(&self, endpoint: &str, event: &Value) -> u16 {
         self.receive(endpoint, keep, event).await
     }
@@ -150,8 +151,8 @@ impl Stage {
         send(app, &stripe_delivery(event)).await
     }
 
-    /// A delivery of a provider that has the id in a header, so that the body can be anything. Its
-    /// handler fails.
+    /// Sends a delivery whose provider has the id in a header, so that the body can be anything.
+    /// Its handler fails.
     pub async fn dead_with_body(&self, endpoint: &str, id: &str, body: impl AsRef<[u8]>) {
         let app = app(&self.pool, endpoint, keep, github(), None);
         assert_eq!(send(app, &github_delivery(id, body)).await, 409);
@@ -167,7 +168,7 @@ impl Stage {
         assert!(done.unwrap().rows_affected() > 0, "{statement} of {value}");
     }
 
-    /// So many deliveries of an endpoint that are dead.
+    /// Adds this many dead deliveries to an endpoint.
     pub async fn many_dead(&self, endpoint: &str, number: i64) {
         sqlx::query(
             "with kept as (
@@ -194,7 +195,7 @@ impl Stage {
         .unwrap();
     }
 
-    /// The kept deliveries: `billing evt_1 dead`, or `due now` if it runs at once.
+    /// The kept deliveries, such as `billing evt_1 dead`. `due now` means that it runs at once.
     pub async fn kept(&self) -> Vec<String> {
         self.lines(
             "select concat_ws(
@@ -207,7 +208,7 @@ impl Stage {
         .await
     }
 
-    /// Of a delivery that is kept.
+    /// The state of a kept delivery.
     pub async fn state(&self, endpoint: &str, id: &str) -> Option<String> {
         let state = "select state from idempotent_webhook.kept_deliveries
             where endpoint = $1 and delivery_id = $2";
@@ -224,7 +225,7 @@ impl Stage {
         .await
     }
 
-    /// The actions of operators: `ada: retry billing evt_1, changed 1`.
+    /// The audit record, such as `ada: retry billing evt_1, changed 1`.
     pub async fn audit(&self) -> Vec<String> {
         self.lines(
             "select format(
@@ -244,7 +245,7 @@ impl Stage {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Waits until no action runs any more.
+    /// Waits until no action is running.
     pub async fn wait_for_actions(&self) {
         self.until(
             "select not exists (
@@ -254,7 +255,7 @@ impl Stage {
         .await;
     }
 
-    /// Waits until a query says that it is so.
+    /// Waits until a query returns true.
     pub async fn until(&self, query: &'static str) {
         let poll = async {
             while !sqlx::query_scalar::<_, bool>(query)
@@ -266,7 +267,7 @@ impl Stage {
             }
         };
         if tokio::time::timeout(PATIENCE, poll).await.is_err() {
-            panic!("waited in vain for {query}");
+            panic!("waited too long for {query}");
         }
     }
 }
@@ -294,7 +295,7 @@ pub fn stripe_delivery(event: &Value) -> TestDelivery {
         .body(event.to_string())
 }
 
-/// What a layer does with its deliveries.
+/// How a layer is configured.
 type Set = fn(IdempotentWebhook, &Recovery) -> IdempotentWebhook;
 
 fn keep(layer: IdempotentWebhook, recovery: &Recovery) -> IdempotentWebhook {
@@ -302,7 +303,7 @@ fn keep(layer: IdempotentWebhook, recovery: &Recovery) -> IdempotentWebhook {
         .headers(["x-kept".parse().unwrap()])
         .body_limit(25 * 1024 * 1024)
         .retry_delays([Duration::from_secs(3600)]);
-    // Deliveries in flight stay so until the test has ended.
+    // Deliveries in flight stay in flight until the test ends.
     layer.keep(keep).handler_timeout(Duration::from_secs(3600))
 }
 
@@ -313,7 +314,8 @@ fn app(
     provider: Provider,
     began: Option<Arc<Notify>>,
 ) -> Router {
-    // What the layers count is written now and then: pages would differ from run to run.
+    // Layers write their counters at irregular times, which would make pages differ from run to
+    // run.
     let layer = IdempotentWebhook::new(pool.clone(), endpoint, provider).without_activity();
     let handle = async move |_: DedupeTx, body: Bytes| handle(&body, began.as_deref()).await;
     let recovery = Recovery::elsewhere(pool.clone());
@@ -344,8 +346,8 @@ async fn send(app: Router, delivery: &TestDelivery) -> u16 {
     answer.status().as_u16()
 }
 
-/// Nothing ran or will run that is not the dashboard's own, nothing was asked of another host, and
-/// everybody can use the page.
+/// Asserts that only scripts of the dashboard ran or will run, that no other host was asked for
+/// anything, and that everybody can use the page.
 #[track_caller]
 pub fn assert_sound(page: &Page) -> impl Future<Output = ()> + '_ {
     let asked = std::panic::Location::caller();
@@ -353,7 +355,8 @@ pub fn assert_sound(page: &Page) -> impl Future<Output = ()> + '_ {
         page.assert_accessible().await;
         page.assert_clean().await;
         let url = page.url().await;
-        // A form in a paragraph ends it: the text after it is not part of it.
+        // A form ends the paragraph around it, and the text after the form would no longer belong
+        // to the paragraph.
         assert_eq!(page.count("p:empty").await, 0, "{asked}: {url}");
         assert!(
             !page.has_horizontal_overflow().await,

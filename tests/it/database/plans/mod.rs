@@ -1,8 +1,8 @@
-//! Growth: the rows that a statement reads depend neither on how full the tables are, nor on how full they were when
+//! Growth: how many rows a statement reads does not depend on how full the tables are, nor on how full they were when
 //! Postgres made the plan that it keeps.
 //!
-//! Each statement of the crate is run on empty tables, until Postgres keeps a plan of it. Then the tables are filled, and the
-//! same connection runs it again, with that plan.
+//! Each statement of the crate is run on empty tables until Postgres keeps a plan for it. Then the tables are filled,
+//! and the same connection runs the statement again with that plan.
 
 pub mod source;
 mod statements;
@@ -16,7 +16,7 @@ use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 use self::statements::{In, NAMED, NOT_RUN, STATEMENTS};
 
-/// The rows for the statements of the table, one of each kind.
+/// One row of each kind for the listed statements.
 const SOME: &str = "
     insert into idempotent_webhook.processes values (1, 1);
     insert into idempotent_webhook.kept_deliveries (
@@ -42,7 +42,8 @@ const SOME: &str = "
     insert into idempotent_webhook.redelivery_requests values ('test', '', 'new')
 ";
 
-/// Rows kept in an outage and processed before it: for the endpoint of the statements, and for another one.
+/// Rows that were kept in an outage, and rows that were processed before it, for the endpoint of the statements and for
+/// another endpoint.
 const MANY: &str = "
     insert into idempotent_webhook.kept_deliveries (
         endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at, last_failed_at, died_at, archived_for,
@@ -97,7 +98,7 @@ const FEW: &str = "
     analyze
 ";
 
-/// Autovacuum would have each connection plan again.
+/// Autovacuum would make each connection plan its statements again.
 const WITHOUT_AUTOVACUUM: &str = "
     do $$
     declare
@@ -109,7 +110,7 @@ const WITHOUT_AUTOVACUUM: &str = "
     end $$
 ";
 
-/// Postgres keeps a plan for any values from the sixth time on.
+/// From its sixth execution, Postgres keeps a plan that is independent of the values.
 const UNTIL_A_PLAN_IS_KEPT: usize = 6;
 
 #[test]
@@ -127,7 +128,7 @@ fn growth_1_each_statement_is_tried_or_named() {
     for (name, ..) in STATEMENTS {
         text(&texts, name);
     }
-    // Where the statements of `NOT_RUN` are planned for their values.
+    // This file makes Postgres plan the dashboard's statements, which are in `NOT_RUN`, for their values.
     let dashboard = include_str!("../../../../src/dashboard/database.rs");
     assert!(dashboard.contains("'plan_cache_mode', 'force_custom_plan'"));
 }
@@ -147,7 +148,7 @@ async fn growth_1_by_plans_of_tables_that_were_analyzed_when_they_were_small() {
     reads_no_more(FEW).await;
 }
 
-/// The text of a statement. A template has the kind of rows after its name.
+/// The text of a statement. For a template, its name is followed by the kind of rows.
 fn text(texts: &BTreeMap<String, String>, name: &str) -> String {
     let (name, kind) = name.split_once(' ').unwrap_or((name, ""));
     let text = texts
@@ -218,7 +219,7 @@ fn text(texts: &BTreeMap<String, String>, name: &str) -> String {
 }
 
 async fn reads_no_more(made: &str) {
-    // A server of its own: where others make databases, Postgres has each connection plan again.
+    // Needs a server of its own: where other tests create databases, Postgres makes each connection plan again.
     let server = ThrowawayPostgres::start(Durability::Lossy).await.unwrap();
     let pool = PgPool::connect_lazy_with(server.options("postgres"));
     migrate(&pool).await.unwrap();
@@ -282,7 +283,7 @@ fn begin(kind: In) -> String {
     }
 }
 
-/// The types of values that name their type are given, as sqlx does. Postgres finds out the rest.
+/// Declares the type of a value if the value names it, as sqlx does. Postgres infers the other types.
 fn prepare(place: usize, values: &str, text: &str) -> String {
     let values = named(values);
     let mut depth = 0;
@@ -312,7 +313,7 @@ fn execute(place: usize, values: &str) -> String {
     }
 }
 
-/// With the values that names stand for.
+/// Replaces each name with the values that it abbreviates.
 fn named(values: &str) -> String {
     NAMED
         .iter()
@@ -335,7 +336,7 @@ async fn buffers(connection: &mut PgConnection) -> Vec<i64> {
             execute(place, values)
         );
         let mut fewest = i64::MAX;
-        // The first time, Postgres may read its own catalogues as well.
+        // The first time, Postgres may also read its own catalogs.
         for _ in 0..2 {
             let explain = AssertSqlSafe(explain.clone());
             let explained = connection.fetch_one(sqlx::raw_sql(explain)).await;
@@ -355,7 +356,7 @@ async fn buffers(connection: &mut PgConnection) -> Vec<i64> {
     all
 }
 
-/// The plan that is kept of a statement, for the message of a failure.
+/// The plan that Postgres keeps for a statement, shown if the test fails.
 async fn plan(connection: &mut PgConnection, place: usize) -> String {
     let (_, kind, values) = STATEMENTS[place];
     let begin = AssertSqlSafe(begin(kind));

@@ -1,13 +1,15 @@
-//! The texts of the crate's statements, read from its source: a new one cannot be left out.
+//! The texts of the crate's statements, read from its source code, so that no new statement is left
+//! out.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Each statement on the crate's tables has this in its text.
+/// The text of each statement on the crate's tables contains this.
 const SCHEMA: &str = "idempotent_webhook.";
 
-/// The texts of all statements by their names: a file in `src`, and a constant if there is one.
+/// The texts of all statements by name. A name consists of a file in `src`, and the constant if
+/// there is one.
 pub fn statements() -> BTreeMap<String, String> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeMap::new();
@@ -37,7 +39,7 @@ fn without_comments_and_tests(source: &str) -> String {
         .fold(String::new(), |code, line| code + line + "\n")
 }
 
-/// Adds each constant with a text that is a statement. Fails if one is anywhere else.
+/// Adds each constant that is the text of a statement. Fails if a statement is anywhere else.
 fn add_constants(file: &str, code: &str, found: &mut BTreeMap<String, String>) {
     let mut rest = code.to_owned();
     for (begin, _) in code.match_indices("const ") {
@@ -63,12 +65,12 @@ fn add_constants(file: &str, code: &str, found: &mut BTreeMap<String, String>) {
         let is_statement = text.contains(SCHEMA) && words.iter().any(|word| text.contains(word));
         assert!(
             !is_statement,
-            "{file}: this statement is to be a constant: {text}"
+            "{file}: put this statement into a constant: {text}"
         );
     }
 }
 
-/// The end of an expression, at a semicolon outside of texts.
+/// The end of an expression: the first semicolon that is not in a string.
 fn end_of(value: &str) -> usize {
     let mut in_text = false;
     let mut before = ' ';
@@ -83,7 +85,7 @@ fn end_of(value: &str) -> usize {
     value.len()
 }
 
-/// The texts in an expression, with those of the macros that it calls, one after the other.
+/// Concatenates the strings in an expression, including those of the macros that it calls.
 fn expand(value: &str, code: &str) -> String {
     let macros = macros(code);
     let mut text = String::new();
@@ -112,7 +114,7 @@ fn expand(value: &str, code: &str) -> String {
     text
 }
 
-/// The macro of another file of the crate.
+/// A macro of another file of the crate.
 fn imported(name: &str) -> Option<String> {
     let file = match name {
         "is_listed" | "meets_filter" => "recovery/operator/filter.rs",
@@ -124,7 +126,7 @@ fn imported(name: &str) -> Option<String> {
     macros(&fs::read_to_string(path).unwrap()).remove(name)
 }
 
-/// The bodies of macros.
+/// The bodies of the macros by name.
 fn macros(code: &str) -> BTreeMap<String, String> {
     code.split("macro_rules! ")
         .skip(1)
@@ -136,12 +138,12 @@ fn macros(code: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The settings with which a transaction of the crate's own statements begins.
+/// The settings at the start of a transaction of the crate's own statements.
 pub fn begin_own() -> String {
     expand("begin_own!()", "")
 }
 
-/// How the transaction of a claim begins.
+/// The start of a claim's transaction.
 pub fn begin_claim() -> String {
     let code = include_str!("../../../../src/transaction/store.rs");
     let (_, value) = code.split_once("const BEGIN_CLAIM: &str = ").unwrap();
@@ -165,7 +167,7 @@ fn end_of_literal(literal: &str) -> usize {
     for (at, c) in literal.char_indices() {
         match c {
             '"' if before != '\\' => return at,
-            // A backslash that is escaped escapes nothing.
+            // An escaped backslash escapes nothing.
             '\\' if before == '\\' => before = ' ',
             c => before = c,
         }
@@ -173,7 +175,7 @@ fn end_of_literal(literal: &str) -> usize {
     literal.len()
 }
 
-/// With the escapes that the statements have.
+/// Resolves those escapes that the statements use.
 fn unescaped(literal: &str) -> String {
     let mut text = String::new();
     let mut rest = literal;

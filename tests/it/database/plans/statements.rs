@@ -1,13 +1,13 @@
 //! The statements of the crate, and values to run them with.
 
-/// In which transaction a statement runs.
+/// The transaction in which a statement runs.
 #[derive(Clone, Copy)]
 pub enum In {
-    /// One of the crate's own.
+    /// A transaction of the crate's own.
     Own,
-    /// An operation of an operator.
+    /// The transaction of an operator's action.
     Operation,
-    /// The transaction of a claim, before the handler has it.
+    /// The transaction of a claim, before the handler gets it.
     Claim,
     /// The transaction of a handler, with its settings.
     Handler,
@@ -15,7 +15,7 @@ pub enum In {
 
 use self::In::{Claim, Handler, Operation, Own};
 
-/// A name for several values.
+/// Names that abbreviate several values.
 pub const NAMED: [(&str, &str); 4] = [
     ("KEYS", "'{test,test}', '{\"\",\"\"}', '{due,dead}'"),
     ("KEY", "'test', '', 'due'"),
@@ -26,7 +26,7 @@ pub const NAMED: [(&str, &str); 4] = [
     ("LIST", "'test', '/', 'list'"),
 ];
 
-/// Each statement, with values as `execute` takes them.
+/// Each statement, with values in the syntax of `execute`.
 pub const STATEMENTS: &[(&str, In, &str)] = &[
     (
         "activity/readings.rs:READ",
@@ -379,7 +379,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ),
 ];
 
-/// The statements of the table that are not run here, and why.
+/// The listed statements that this test does not run, and the reason for each.
 pub const NOT_RUN: &[(&str, &str)] = &[
     (
         "dashboard/",

@@ -1,6 +1,6 @@
-//! Y1 over three months: which alarms of event types are false, and which come too late or not at all.
+//! Y1 over three months: which alarms about event types are false, and which come too late or not at all.
 //!
-//! The statements of the crate run with a time of the test. Each test prints its findings, which the guide has as a
+//! The crate's statements run at a time that the test sets. Each test prints its findings, which the guide shows as a
 //! table.
 
 use sqlx::AssertSqlSafe;
@@ -11,7 +11,7 @@ use crate::support::Database;
 
 const DAYS: i32 = 91;
 
-/// The findings about a frequent type, which comes ten times a day or more.
+/// A finding. A frequent type is one that comes at least ten times a day.
 #[derive(Debug, sqlx::FromRow)]
 struct Judged {
     what: String,
@@ -19,11 +19,11 @@ struct Judged {
     name: String,
     since: f64,
     is_frequent: bool,
-    /// How many days after it should have been found.
+    /// How many days late it was found.
     after: Option<f64>,
 }
 
-/// A function that runs a statement of the crate at a time.
+/// A SQL function that runs a statement of the crate at a given time.
 fn function(name: &str, statement: &str, values: &str, time: &str) -> String {
     let text = &source::statements()[&format!("activity/statements.rs:{statement}")];
     let (text, _) = text.split_once("-- Zero").unwrap_or((text, ""));
@@ -82,13 +82,13 @@ async fn judge(shape: &str) -> Vec<Judged> {
             after.unwrap_or_default()
         );
     }
-    // About types that are only rare.
+    // A few false alarms about rare types are allowed.
     let is_false = judged.iter().filter(|one| one.what == "false");
     assert!(is_false.count() <= 8, "{judged:#?}");
     judged
 }
 
-/// For frequent types, nothing is missed, and at most one alarm a month is false.
+/// No alarm about a frequent type is missed, and at most one alarm a month is false.
 fn assert_frequent_types_are_told(judged: &[Judged]) {
     let frequent = |what: &str| {
         let of_kind = judged
@@ -100,7 +100,7 @@ fn assert_frequent_types_are_told(judged: &[Judged]) {
     assert!(frequent("false").len() <= 3, "{judged:#?}");
 }
 
-/// Most invoices come at the begin of a month. It was away for four days.
+/// Most invoices come at the start of a month. The endpoint was unreachable for four days.
 #[tokio::test]
 async fn y1_three_months_of_a_subscription_business() {
     let judged = judge(include_str!("subscriptions.sql")).await;
@@ -108,7 +108,8 @@ async fn y1_three_months_of_a_subscription_business() {
     assert_eq!(judged.iter().filter(|one| one.what == "found").count(), 3);
 }
 
-/// With outages, two days of few events, and a new version that has a tenth of the events for two days, and is rolled back.
+/// There are outages, two days with few events, and a new version that has a tenth of the events for two days and is
+/// rolled back.
 #[tokio::test]
 async fn y1_three_months_of_a_shop() {
     let judged = judge(include_str!("shop.sql")).await;
@@ -116,7 +117,8 @@ async fn y1_three_months_of_a_shop() {
     assert_eq!(judged.iter().filter(|one| one.what == "found").count(), 3);
 }
 
-/// People do not work on weekends and holidays, on which checks go on each hour. It was away for four days.
+/// People do not work on weekends and holidays, while hourly checks continue. The endpoint was unreachable for four
+/// days.
 #[tokio::test]
 async fn y1_three_months_of_a_team() {
     let judged = judge(include_str!("team.sql")).await;
@@ -124,7 +126,7 @@ async fn y1_three_months_of_a_team() {
     assert_eq!(judged.iter().filter(|one| one.what == "found").count(), 3);
 }
 
-/// Nothing is frequent, so nothing is promised: but types that stop or are renamed are reported.
+/// No type is frequent, so nothing is promised, but types that stop or are renamed are reported.
 #[tokio::test]
 async fn y1_three_months_of_two_events_a_day() {
     let judged = judge(include_str!("two_a_day.sql")).await;

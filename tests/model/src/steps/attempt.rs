@@ -76,7 +76,7 @@ impl Steps<'_, Configuration> {
     }
 }
 
-/// Where an attempt of recovery begins.
+/// The first step of a recovery attempt.
 pub(super) fn begun(configuration: &Configuration, process: Process) -> Phase {
     match process.handles {
         true => begin(configuration.claims_late),
@@ -85,7 +85,8 @@ pub(super) fn begun(configuration: &Configuration, process: Process) -> Phase {
 }
 
 impl State {
-    /// The attempt in a slot frees the row that it has taken. `takes_back` is whether it was counted and did not begin.
+    /// The attempt in a slot frees the row that it has taken. `takes_back` undoes the count of an attempt that did not
+    /// start.
     fn free(&mut self, slot: usize, takes_back: bool) {
         let Some(row) = &mut self.row else { return };
         let is_overtaken = row.owner != Some(slot as u8);
@@ -129,7 +130,7 @@ impl Of<'_, '_> {
         self.from.model.has(guard)
     }
 
-    /// Where the attempt begins once it is kept, or need not be.
+    /// The first step of the attempt, once the delivery is kept or does not have to be.
     fn begin(&self) -> Phase {
         begin(self.from.model.claims_late)
     }
@@ -230,7 +231,7 @@ impl Of<'_, '_> {
         if state.claim != Claim::None && self.has(Guard::ResendLooks) {
             self.go("`resend.sql` finds it processed", Phase::Answer(true));
         } else if is_running && self.has(Guard::ResendLeavesRunning) {
-            // `note_resent.sql` waits for no attempt.
+            // `note_resent.sql` does not wait for an attempt.
             self.step("`resend.sql` finds it running", |state, slot| {
                 state.came();
                 of_slot(state, slot).phase = Phase::ResolveResent;
@@ -244,7 +245,7 @@ impl Of<'_, '_> {
     fn write_resent(&mut self) {
         let state = self.from.state;
         if state.is_row_locked() {
-            return self.go("`resend.sql` waits in vain", Phase::Answer(false));
+            return self.go("`resend.sql` waits for too long", Phase::Answer(false));
         }
         let new_numbers = self.has(Guard::NewNumbers);
         let fence = self.has(Guard::FenceOfResend);
@@ -271,7 +272,7 @@ impl Of<'_, '_> {
             return self.go("is kept", Phase::Answer(true));
         }
         if self.from.state.is_row_locked() {
-            return self.go("`resolve.sql` waits in vain", Phase::Answer(false));
+            return self.go("`resolve.sql` waits for too long", Phase::Answer(false));
         }
         self.resolve();
     }
@@ -302,10 +303,10 @@ impl Of<'_, '_> {
     fn find_handler(&mut self) {
         match self.has(Guard::HandlerIsThere) {
             true => self.go(
-                "no handler is for it, which is a failure",
+                "there is no handler for it, which is a failure",
                 Phase::Record(Outcome::Failed),
             ),
-            false => self.go("no handler is for it, and it ends", Phase::Claim),
+            false => self.go("there is no handler for it, and it ends", Phase::Claim),
         }
     }
 
@@ -324,14 +325,14 @@ impl Of<'_, '_> {
         }
     }
 
-    /// `claim.sql`, and then `end_with_claim.sql`: nobody sees the claim between them.
+    /// `claim.sql`, and then `end_with_claim.sql`. Nobody sees the claim between the two.
     fn claim(&mut self) {
         let state = self.from.state;
         if state.holds_claim().is_some() {
-            // The advisory lock, and without it the primary key.
+            // The attempt takes the advisory lock, or, without that guard, waits for the primary key.
             if self.has(Guard::LockOfClaim) || self.has(Guard::OneClaim) {
                 let not_begun = Phase::Record(Outcome::NotBegun);
-                return self.go("waits for the claim in vain", not_begun);
+                return self.go("waits for the claim for too long", not_begun);
             }
         } else if state.claim != Claim::None && self.has(Guard::OneClaim) {
             let duplicate = Phase::Record(Outcome::Duplicate);
@@ -387,12 +388,12 @@ impl Of<'_, '_> {
             })
     }
 
-    /// Whether the claim is given the number of the take.
+    /// Whether the claim gets the take number.
     fn has_take_in_claim(&self) -> bool {
         !self.from.model.other_driver || self.has(Guard::FenceOfFunction)
     }
 
-    /// Whether the take of the attempt is that of the row.
+    /// Whether the take number of the attempt is the one in the row.
     fn is_its_take(&self, row: &Row, (fence, only_due): (Guard, Guard)) -> bool {
         (row.is == Is::Due || !self.has(only_due))
             && (self.attempt.take == Take::Number(row.takes) || !self.has(fence))
@@ -425,7 +426,7 @@ impl Of<'_, '_> {
     fn commit(&mut self) {
         let failed = Phase::Record(Outcome::Failed);
         if self.attempt.tx != Tx::Open {
-            // Postgres has ended it.
+            // Postgres has ended the transaction.
             return self.go("cannot commit", failed);
         }
         if self.attempt.aborted {
@@ -434,7 +435,7 @@ impl Of<'_, '_> {
                 false => Phase::Answer(true),
             };
             return self.step(
-                "commits what is aborted: it is rolled back",
+                "commits an aborted transaction, which is rolled back",
                 |state, slot| {
                     let attempt = of_slot(state, slot);
                     (attempt.tx, attempt.has_row, attempt.phase) = (Tx::None, false, next);
@@ -455,7 +456,7 @@ impl Of<'_, '_> {
             false => Phase::Answer(true),
         };
         if self.from.state.left.losses > 0 {
-            self.may("commits, and hears no answer", |state, slot| {
+            self.may("commits, and gets no answer", |state, slot| {
                 state.left.losses -= 1;
                 let attempt = of_slot(state, slot);
                 (attempt.tx, attempt.phase) = (Tx::InDoubt, in_doubt);
@@ -463,13 +464,13 @@ impl Of<'_, '_> {
         }
     }
 
-    /// It gets a slot, or waits no longer. The process gives back what it holds before it ends.
+    /// The attempt gets a slot, or stops waiting. The process gives back the deliveries that it holds before it stops.
     fn ahead(&mut self) {
         let process = self.from.state.processes[usize::from(self.attempt.process)];
         let begun = begun(self.from.model, process);
         self.go("begins", begun);
         let state = self.from.state;
-        // What is locked is left.
+        // The statement skips a locked row.
         let fences = (Guard::FenceOfGiveBackAhead, Guard::OnlyDueFails);
         let is_its_take =
             !state.is_row_locked() && state.row.is_some_and(|row| self.is_its_take(&row, fences));
@@ -481,7 +482,7 @@ impl Of<'_, '_> {
         });
     }
 
-    /// What would end the row after the commit, in a transaction of its own.
+    /// Ends the row after the commit, in a transaction of its own.
     fn end_later(&mut self) {
         let archives = self.from.model.archives;
         let ends_row = self.is_its_row();
@@ -493,7 +494,7 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `record_received`: nothing was kept before the attempt.
+    /// `record_received`: the delivery was not kept before the attempt.
     fn record_received(&mut self, outcome: Outcome) {
         let state = self.from.state;
         match outcome {
@@ -506,7 +507,7 @@ impl Of<'_, '_> {
                 self.lose("`keep_failed.sql` fails", Phase::Answer(false));
                 let waits = state.holds_claim().is_some();
                 if waits || !self.has(Guard::KeepFailedWaits) {
-                    // `lock.sql` has waited for too long: the statement is tried without it.
+                    // `lock.sql` has waited for too long, so the statement is tried without the lock.
                     match self.finds_processed() {
                         true => self.go("finds it processed", Phase::Answer(true)),
                         false => {
@@ -546,7 +547,7 @@ impl Of<'_, '_> {
                     }
                     state.row = state.row.map(|row| Row { is, ..row.anew() });
                 }
-                // The attempt that has taken it has no effect from now on.
+                // The attempt that has taken the row has no effect from now on.
                 Some(row) if is == Is::Dead => {
                     (row.is, row.taken_by, row.owner) = (is, TakenBy::Nobody, None);
                 }
@@ -556,10 +557,11 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `record_taken`: the attempt has taken the row. It waits for a transaction that changes it, and tries again.
+    /// `record_taken`: the attempt has taken the row. If a transaction is changing the row, the attempt waits and tries
+    /// again.
     fn record_taken(&mut self, outcome: Outcome) {
         let state = self.from.state;
-        // With `acknowledge`, the provider does not hear of what is kept.
+        // With `acknowledge`, the provider does not see that a delivery is kept.
         let says_kept = matches!(
             outcome,
             Outcome::Failed | Outcome::Dead | Outcome::Superseded
@@ -634,7 +636,7 @@ impl Of<'_, '_> {
     }
 }
 
-/// Where an attempt begins once it is kept, or need not be.
+/// The first step of an attempt, once the delivery is kept or does not have to be.
 pub(super) fn begin(claims_late: bool) -> Phase {
     match claims_late {
         true => Phase::LookUp,
@@ -663,7 +665,7 @@ impl Row {
         }
     }
 
-    /// Due, with a new schedule. Nobody has it.
+    /// The row is due, with a new schedule. No process has taken it.
     pub(super) fn anew(self) -> Self {
         Self {
             takes: self.takes,
@@ -672,14 +674,14 @@ impl Row {
         }
     }
 
-    /// As reconciliation keeps it.
+    /// The row that reconciliation keeps.
     pub(super) fn listed() -> Self {
         Self::new(Is::Due)
     }
 }
 
 impl State {
-    /// A new row. Attempts that have taken an earlier one do not have its number.
+    /// Inserts a new row. Attempts that have taken an earlier row do not have its number.
     pub(super) fn insert(&mut self, row: Row, new_numbers: bool) {
         for attempt in self.attempts.iter_mut().flatten() {
             if attempt.take != Take::None && new_numbers {

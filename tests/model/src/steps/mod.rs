@@ -1,4 +1,4 @@
-//! The steps: each is a statement of the library, or something that happens to it.
+//! The steps. Each one is a statement of the library, or an event that happens to it.
 
 mod attempt;
 mod operator;
@@ -14,15 +14,15 @@ use crate::state::{Is, State, TakenBy};
 /// A step from one state to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Whose step it is.
+    /// Who takes the step.
     pub actor: Actor,
-    /// What it does.
+    /// What the actor does.
     pub what: &'static str,
-    /// Whether it also happens if nothing more goes wrong.
+    /// Whether the step also happens if nothing else goes wrong.
     pub is_progress: bool,
 }
 
-/// What takes a step.
+/// Who or what takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Actor {
@@ -36,7 +36,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Those that act if nothing more goes wrong.
+    /// The actors that act even if nothing else goes wrong.
     pub const ALL: [Self; 7] = [
         Self::Attempt(0),
         Self::Attempt(1),
@@ -74,7 +74,7 @@ pub fn steps(configuration: &Configuration, state: &State, into: &mut dyn FnMut(
     from.upkeep();
 }
 
-/// The state of a model from which steps lead, and where they are put.
+/// The state of a model from which steps lead, and the collector that the steps are put into.
 pub(crate) struct Steps<'a, M: Model> {
     pub(crate) model: &'a M,
     pub(crate) state: &'a M::State,
@@ -82,7 +82,7 @@ pub(crate) struct Steps<'a, M: Model> {
 }
 
 impl<M: Model> Steps<'_, M> {
-    /// A step that also happens if nothing more goes wrong.
+    /// Adds a step that also happens if nothing else goes wrong.
     pub(crate) fn step(
         &mut self,
         actor: Actor,
@@ -92,7 +92,7 @@ impl<M: Model> Steps<'_, M> {
         self.put(actor, what, true, change);
     }
 
-    /// A step that need not happen.
+    /// Adds a step that need not happen.
     pub(crate) fn may(
         &mut self,
         actor: Actor,
@@ -121,14 +121,14 @@ impl<M: Model> Steps<'_, M> {
 }
 
 impl Steps<'_, Configuration> {
-    /// A slot for one more attempt.
+    /// A slot for another attempt.
     fn free_slot(&self) -> Option<usize> {
         (0..self.model.slots).find(|slot| self.state.attempts[*slot].is_none())
     }
 }
 
 impl State {
-    /// The row ends, since its delivery is processed: it goes, or its request stays.
+    /// The row ends because its delivery is processed: the row is deleted, or its request stays.
     fn end_row(&mut self, archives: bool) {
         self.row = self.row.filter(|row| archives && row.is != Is::Recorded);
         if let Some(row) = &mut self.row {

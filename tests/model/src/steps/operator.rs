@@ -1,4 +1,4 @@
-//! What operators do with a delivery, each in one transaction.
+//! What operators do with a delivery, each action in one transaction.
 
 use super::{Actor, Steps};
 use crate::configuration::{Action, Configuration};
@@ -26,7 +26,7 @@ impl Steps<'_, Configuration> {
         if action == Action::DiscardAll && self.state.many.is_none() {
             self.act("begins to discard many", |state| state.many = Some(false));
         }
-        // All other steps wait for the transaction that has changed the row, or leave it out.
+        // All other steps wait for the transaction that has changed the row, or skip the row.
         if self.state.is_row_locked() {
             return;
         }
@@ -54,7 +54,7 @@ impl Steps<'_, Configuration> {
         });
     }
 
-    /// `retry.sql`, unless it is processed or runs.
+    /// `retry.sql`, unless the delivery is processed or running.
     fn retry(&mut self) {
         let Some(row) = self.state.row else { return };
         let leaves_running = self.model.has(Guard::RetryLeavesRunning);
@@ -68,7 +68,7 @@ impl Steps<'_, Configuration> {
         self.act("retries (`retry.sql`)", |state| state.make_due(fence));
     }
 
-    /// The turn of this delivery among many that are discarded.
+    /// The operation that discards many deliveries reaches this one.
     fn discard_next(&mut self) {
         let Some(came_again) = self.state.many else {
             return;
@@ -90,7 +90,7 @@ impl Steps<'_, Configuration> {
         self.step(Actor::Operator, what, |state| {
             state.many = None;
             state.discard(sets_aside);
-            // That of a request that came later was not meant.
+            // The operator did not mean a request that came later.
             state.ended |= !came_again;
         });
     }
@@ -131,7 +131,7 @@ impl Steps<'_, Configuration> {
         });
     }
 
-    /// `operator::reprocess`: the claim goes, and `reprocess.sql`.
+    /// `operator::reprocess`: it deletes the claim, and runs `reprocess.sql`.
     fn reprocess(&mut self) {
         if self.state.row.is_none_or(|row| row.is != Is::Processed) {
             return;
@@ -176,7 +176,7 @@ impl Steps<'_, Configuration> {
 }
 
 impl State {
-    /// It goes.
+    /// The row is deleted.
     fn discard(&mut self, sets_aside: bool) {
         self.row = None;
         self.set_aside |= sets_aside;
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// Due, with a new schedule, and taken by no attempt that had it before.
+    /// The row is due, with a new schedule. No attempt that had taken it before holds it any more.
     fn make_due(&mut self, fence: bool) {
         self.overtake();
         if fence {

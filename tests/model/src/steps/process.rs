@@ -1,4 +1,5 @@
-//! Processes: how they die, how they hear of each other, and how they take what is due.
+//! Processes: how they die, how they notice each other's heartbeats, and how they take due
+//! deliveries.
 
 use super::attempt::begun;
 use super::{Actor, Steps};
@@ -20,7 +21,7 @@ impl Steps<'_, Configuration> {
         self.clock();
     }
 
-    /// It has ended what it had begun, and is started anew with the other version.
+    /// The process has finished its work, and restarts with the other version.
     fn is_deployed(&mut self, number: u8) {
         let at = usize::from(number);
         let process = self.state.processes[at];
@@ -33,8 +34,8 @@ impl Steps<'_, Configuration> {
             return;
         }
         let what = match process.handles {
-            true => "is started anew with a version that ignores the type",
-            false => "is started anew with a version that has a handler",
+            true => "is restarted with a version that ignores the type",
+            false => "is restarted with a version that has a handler",
         };
         self.may(Actor::Process(number), what, |state| {
             state.left.deploys -= 1;
@@ -47,7 +48,7 @@ impl Steps<'_, Configuration> {
         });
     }
 
-    /// It is set forward or back, as after a failover to a host whose clock is wrong.
+    /// The clock is set forward or back, as after a failover to a host with a wrong clock.
     fn clock(&mut self) {
         if self.state.left.clock_steps == 0 {
             return;
@@ -63,7 +64,7 @@ impl Steps<'_, Configuration> {
         }
     }
 
-    /// It is killed. One of both lives on.
+    /// The process is killed. The other one survives.
     fn dies(&mut self, number: u8) {
         let [first, second] = self.state.processes;
         if self.state.left.crashes == 0 || !first.lives || !second.lives {
@@ -180,7 +181,7 @@ impl Steps<'_, Configuration> {
         }
     }
 
-    /// What Postgres does with transactions that nobody speaks in any more.
+    /// What Postgres does with transactions whose client is gone.
     fn transactions(&mut self) {
         let archives = self.model.archives;
         for slot in 0..self.model.slots {
@@ -215,7 +216,7 @@ impl Steps<'_, Configuration> {
 }
 
 impl State {
-    /// Nothing of a process is left but its transactions, for a while.
+    /// Only the transactions of the process are left, for a while.
     fn kill(&mut self, number: u8, open: Tx) {
         self.left.crashes -= 1;
         self.processes[usize::from(number)].lives = false;
@@ -238,7 +239,7 @@ impl State {
         self.let_go(slot);
     }
 
-    /// The transaction of an attempt that is over was the last of it.
+    /// Removes an attempt that is over and whose last transaction has ended.
     fn let_go(&mut self, slot: usize) {
         if self.attempts[slot].is_some_and(|attempt| attempt.phase == Phase::Over) {
             self.end(slot);

@@ -16,7 +16,7 @@ impl Steps<'_, Configuration> {
         }
     }
 
-    /// It sends the delivery again whenever it likes.
+    /// The provider sends the delivery again at any moment.
     fn provider(&mut self) {
         let Some(slot) = self.free_slot() else { return };
         if self.state.left.requests == 0 {
@@ -38,7 +38,8 @@ impl Steps<'_, Configuration> {
                     0 => "sends it to process 1, which ignores it",
                     _ => "sends it to process 2, which ignores it",
                 };
-                // Before it looks at what is kept. That 200 acknowledges nothing.
+                // The process ignores the type before it looks at the kept row. This 200
+                // acknowledges nothing.
                 self.may(Actor::Provider, what, |state| state.left.requests -= 1);
                 continue;
             }

@@ -1,5 +1,5 @@
-//! A problem of an endpoint: when it begins, and when it is over. A step in which a process takes a change, calls its hook
-//! or writes that it has is one; what happens between two of them, such as a freeze, is in the order of the steps.
+//! A problem of an endpoint: when it starts, and when it is over. A process takes a change, calls its hook and writes
+//! down that it did, each in one step. What happens in between, such as a freeze, follows from the order of the steps.
 
 use super::{Budget, Call, Process, Telling, Turn};
 use crate::checker::Model;
@@ -7,11 +7,11 @@ use crate::guards::Guard;
 use crate::properties::Property;
 use crate::steps::{Actor, Step, Steps};
 
-/// A check of what is told of a problem.
+/// A check of the reports of a problem.
 #[derive(Clone, Copy, Debug)]
 pub struct Changes(pub Telling);
 
-/// A moment.
+/// One state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// `endpoint_problems` finds the problem.
@@ -21,9 +21,9 @@ pub struct State {
     /// The row of `problems`.
     row: Option<Row>,
     processes: [Process; 2],
-    /// What a hook was told last: whether the problem is there.
+    /// Whether the problem is there, according to the last call of a hook.
     last_word: bool,
-    /// Something has gone wrong, so that a hook may be told twice.
+    /// Something has gone wrong, so a hook may be called twice for the same report.
     harmed: bool,
     left: Budget,
     broke: Option<Property>,
@@ -39,7 +39,7 @@ struct Row {
 }
 
 impl State {
-    /// Whether the problem is one: not that of an endpoint that was removed.
+    /// Whether the problem counts as one. The problem of a removed endpoint does not.
     fn truth(&self) -> bool {
         self.fails && self.served
     }
@@ -87,7 +87,7 @@ impl Model for Changes {
 }
 
 impl Steps<'_, Changes> {
-    /// Deliveries fail, or none does any more. The endpoint is removed, or is there again.
+    /// Deliveries fail, or stop failing. The endpoint is removed, or comes back.
     fn world(&mut self) {
         if self.state.left.changes > 0 {
             let what = match self.state.fails {
@@ -136,7 +136,7 @@ impl Steps<'_, Changes> {
         if writes || there == was_there {
             return self.step(actor, "looks (`problems.sql`)", notes);
         }
-        // What it has found is in its memory alone.
+        // What the process has found is only in its memory.
         if self.state.processes[process] == Process::Idle {
             self.step(actor, "looks, and notes that it is told", |state| {
                 notes(state);
@@ -259,7 +259,7 @@ impl Steps<'_, Changes> {
         }
     }
 
-    /// The time of the process that tells it is over: it is gone, or is frozen.
+    /// The time for the report is over: the process that took it is gone or frozen.
     fn time_is_over(&mut self) {
         let Some(row) = self.state.row else { return };
         if row.telling != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
@@ -290,7 +290,7 @@ impl Steps<'_, Changes> {
 }
 
 impl State {
-    /// A new row. Calls for an earlier one do not have its number.
+    /// Inserts a new row. Calls for an earlier row do not have its number.
     fn insert(&mut self, new_tellings: bool) {
         for call in self.processes.iter_mut().filter_map(Process::call) {
             call.number = call.number.filter(|_| !new_tellings);

@@ -6,22 +6,22 @@ use crate::guards::Guard;
 use crate::properties::Property;
 use crate::steps::{Actor, Step, Steps};
 
-/// A check of what is told of a dead delivery.
+/// A check of the reports of a dead delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Deaths(pub Telling);
 
-/// A moment.
+/// One state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// `state = 'dead'`. It is due otherwise.
+    /// Whether `state = 'dead'`. Otherwise the delivery is due.
     is_dead: bool,
     takes: u8,
     /// `untold_at`.
     untold: Turn,
-    /// A hook was told of this death.
+    /// A hook was called for this death.
     is_told: bool,
     processes: [Process; 2],
-    /// Something has gone wrong, so that a hook may be told twice.
+    /// Something has gone wrong, so a hook may be called twice for the same report.
     harmed: bool,
     left: Budget,
     broke: Option<Property>,
@@ -69,7 +69,7 @@ impl Model for Deaths {
 }
 
 impl Steps<'_, Deaths> {
-    /// `fail.sql`, of an attempt in a process with a hook.
+    /// `fail.sql`, after an attempt in a process with a hook.
     fn fails(&mut self, process: usize) {
         let is_idle = self.state.processes[process] == Process::Idle;
         if self.state.is_dead || !is_idle || !self.model.0.hooks[process] {
@@ -207,7 +207,7 @@ impl Steps<'_, Deaths> {
         }
     }
 
-    /// The time of the process that tells it is over: it is gone, or is frozen.
+    /// The time for the report is over: the process that took it is gone or frozen.
     fn time_is_over(&mut self) {
         if self.state.untold != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
             return;

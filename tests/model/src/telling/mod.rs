@@ -1,4 +1,4 @@
-//! What hooks are told, by two processes: of a problem of an endpoint, and of a dead delivery.
+//! What two processes report to hooks: a problem of an endpoint, and a dead delivery.
 
 pub mod changes;
 pub mod deaths;
@@ -15,18 +15,18 @@ pub struct Telling {
     pub hooks: [bool; 2],
     /// What may happen.
     pub budget: Budget,
-    /// Which guards there are.
+    /// The guards that are in place.
     pub guards: Guards,
 }
 
 /// How often something may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Budget {
-    /// Beginnings and ends of a problem, or deaths of a delivery and retries.
+    /// Starts and ends of a problem, or deaths of a delivery and retries.
     pub changes: u8,
     /// Removals and deploys of an endpoint.
     pub deploys: u8,
-    /// Processes that are killed, and started anew.
+    /// Processes that are killed and restarted.
     pub crashes: u8,
     /// Processes that are frozen for longer than a call may take.
     pub freezes: u8,
@@ -35,7 +35,7 @@ pub struct Budget {
 }
 
 impl Telling {
-    /// Two changes, and nothing goes wrong.
+    /// Two changes. Nothing goes wrong.
     pub const fn of(hooks: [bool; 2]) -> Self {
         Self {
             hooks,
@@ -50,7 +50,7 @@ impl Telling {
         }
     }
 
-    /// The same with other numbers.
+    /// The same check with another budget.
     pub fn budget(mut self, change: impl FnOnce(&mut Budget)) -> Self {
         change(&mut self.budget);
         self
@@ -66,13 +66,13 @@ impl Telling {
         self.guards.has(guard)
     }
 
-    /// Whether a process takes what is to be told.
+    /// Whether a process takes what is to be reported.
     fn takes(&self, process: usize) -> bool {
         self.hooks[process] || !self.has(Guard::OnlyWithHook)
     }
 }
 
-/// All that is checked, with a name each.
+/// All checks, each with a name.
 pub fn all() -> Vec<(String, Telling)> {
     let mut all = Vec::new();
     for (name, hooks) in [("both tell", [true, true]), ("one tells", [true, false])] {
@@ -104,18 +104,18 @@ pub fn all() -> Vec<(String, Telling)> {
     all
 }
 
-/// Where a process is that tells.
+/// How far a process has come with a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Process {
-    /// It has nothing to tell.
+    /// It has nothing to report.
     Idle,
-    /// It has taken what is to be told.
+    /// It has taken what is to be reported.
     Taken(Call),
     /// It has called its hook.
     Called(Call),
 }
 
-/// What a process tells.
+/// A report of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
     /// `tellings` or `takes`. `None` if no row has that number any more.
@@ -135,13 +135,13 @@ impl Process {
     }
 }
 
-/// Whether a process is telling what is to be told: `telling_until`, `untold_at`.
+/// Whether a process is reporting: `telling_until`, `untold_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Turn {
     /// `null`.
     None,
-    /// A process has it.
+    /// A process has taken the report.
     Taken,
-    /// Its time is over.
+    /// The time of that process is over.
     Over,
 }

@@ -1,4 +1,4 @@
-//! The methods of an `ActiveModelEx`, which begin transactions of their own, one within the other.
+//! The methods of an `ActiveModelEx`, which start nested transactions of their own.
 
 use axum::http::StatusCode;
 use idempotent_webhook::testing::assert_idempotent;
@@ -15,7 +15,7 @@ async fn ordered(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     let alice = order("alice").add_line(line("pen")).add_line(line("ink"));
     alice.insert(&db).await?;
 
-    // The order and its paper go with the pen, which is sold.
+    // The pen is already sold, so the order and its paper are rolled back as well.
     let bob = order("bob").add_line(line("paper")).add_line(line("pen"));
     let error = bob.insert(&db).await.unwrap_err();
     assert!(matches!(

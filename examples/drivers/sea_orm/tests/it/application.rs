@@ -1,4 +1,4 @@
-//! An application with one handler, on a database of its own.
+//! An application with one handler, and a database for each test.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -25,7 +25,7 @@ pub struct Application {
     provider: Provider,
 }
 
-/// A database of its own, as SeaORM has it.
+/// A new database, as a connection of SeaORM.
 pub async fn database() -> DatabaseConnection {
     let start = async || ThrowawayPostgres::start(Durability::Lossy).await.unwrap();
     let server = SERVER.get_or_init(start).await;
@@ -60,7 +60,7 @@ impl Application {
         TestDelivery::new(&self.provider).id("evt_1")
     }
 
-    /// Delivers `evt_1`: the status and the outcome.
+    /// Delivers `evt_1`, and returns the status and the outcome.
     pub async fn deliver(&self) -> (u16, String) {
         let request = self.delivery().request::<Body>();
         let response = self.router.clone().oneshot(request).await.unwrap();

@@ -1,4 +1,4 @@
-//! Errors are SeaORM's own, and one that is swallowed is not acknowledged.
+//! The errors are SeaORM's own, and a delivery whose handler swallows an error is not acknowledged.
 
 use std::ops::Deref;
 
@@ -23,7 +23,7 @@ async fn in_each_way(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     payment("a").insert(&db).await?;
 
     let savepoint = db.begin().await?;
-    // `query_one`, by `returning`.
+    // This uses `query_one` with `returning`.
     assert!(is_unique_violation(payment("a").insert(&savepoint).await));
     drop(savepoint);
 
@@ -97,7 +97,7 @@ async fn g5_a_swallowed_error_is_not_acknowledged() {
 async fn goes_on(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     let db = tx.sea_orm();
     let _ = db.execute_unprepared("select 1 / 0").await;
-    // Refused by Postgres, and not committed by itself.
+    // Postgres refuses this, and it is not committed on its own either.
     assert!(payment("a").insert(&db).await.is_err());
     assert!(db.begin().await.is_err());
     Ok(StatusCode::OK)

@@ -12,7 +12,7 @@ use crate::application::{Application, processed};
 use crate::entity::{order, payment as payments};
 use crate::payment;
 
-/// It would be another statement if it was part of the text.
+/// If this became part of the statement's text, it would be another statement.
 const QUOTED: &str = "'); drop table payments; --";
 
 async fn active_models(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
@@ -23,7 +23,7 @@ async fn active_models(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     assert_eq!(model.note.as_deref(), Some("updated"));
     payment("b").insert(&db).await?.delete(&db).await?;
 
-    // Inserted without a key, then updated by it.
+    // The order is inserted without a key, and then updated by the key that it got.
     let order = order::ActiveModel {
         customer: Set("alice".to_owned()),
         ..Default::default()
@@ -122,7 +122,7 @@ async fn values_are_bound() {
     assert_eq!(application.payments().await, [a.as_str(), "b", "c"]);
 }
 
-/// On one connection, one after the other.
+/// The statements run one after the other, on one connection.
 async fn together(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     let db = tx.sea_orm();
     tokio::try_join!(

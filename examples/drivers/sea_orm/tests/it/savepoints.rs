@@ -33,7 +33,7 @@ async fn ends_each(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     inner.commit().await?;
     savepoint.commit().await?;
 
-    // With what is committed in it.
+    // The outer rollback includes what was committed inside.
     let savepoint = db.begin().await?;
     let inner = savepoint.begin().await?;
     payment("committed in vain").insert(&inner).await?;
@@ -85,7 +85,7 @@ async fn with_closures(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
 #[tokio::test]
 async fn a_closure_that_fails_is_rolled_back_alone() {
     let application = Application::new(with_closures).await;
-    // It would also fail if one of the rollbacks looked like a commit that was forgotten.
+    // This would also fail if one of the rollbacks looked like a forgotten commit.
     let payments = async || application.payments().await.len() as i64;
     assert_idempotent(&application.router, &application.delivery(), payments).await;
     assert_eq!(application.payments().await, ["kept"]);
@@ -122,7 +122,7 @@ async fn forgets_the_commit(
     Ok(StatusCode::OK)
 }
 
-/// The same within a savepoint of sqlx.
+/// The same inside a savepoint of sqlx.
 async fn forgets_the_commit_within_another(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -213,7 +213,8 @@ async fn what_would_run_in_another_savepoint_is_refused() {
     }
 }
 
-/// A write waits for the connection when the savepoint is dropped, and would be next to have it.
+/// When the savepoint is dropped, a write is already waiting for the connection and would get it
+/// next.
 async fn drops_it_while_another_waits(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     let db = tx.sea_orm();
     let savepoint = db.begin().await?;

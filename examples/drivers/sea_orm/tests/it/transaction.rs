@@ -1,4 +1,4 @@
-//! What a handler writes commits with the claim, or not at all.
+//! What a handler writes is committed with the claim, or not at all.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +11,7 @@ use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseConnection, DbErr};
 use crate::application::{Application, processed};
 use crate::payment;
 
-/// What an application calls from anywhere.
+/// A function that an application calls from anywhere.
 async fn book(db: &impl ConnectionTrait, event_id: &str) -> Result<(), DbErr> {
     payment(event_id).insert(db).await?;
     Ok(())
@@ -81,7 +81,7 @@ async fn sqlx_and_its_savepoints_share_the_transaction() {
     assert_eq!(application.payments().await, ["a: by sqlx", "b"]);
 }
 
-/// As the documentation warns.
+/// The documentation warns of this.
 async fn past_the_transaction(
     _: DedupeTx,
     Extension(database): Extension<DatabaseConnection>,
