@@ -47,7 +47,7 @@ const TABLE: &str =
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     lambda_http::tracing::init_default_subscriber();
-    // An instance handles one request at a time. The pool notices if a connection was lost while it was frozen.
+    // An instance handles one request at a time. If it loses a connection while it is frozen, the pool notices.
     let pool = PgPoolOptions::new().max_connections(2);
     let pool = pool.connect(&env::var("DATABASE_URL")?).await?;
     // This runs at each start of an instance. A deploy step is better.
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Error> {
     let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
         .only(["payment_intent.succeeded"])
         .keep(Keep::failed(&kept))
-        // Activity would be written in the background.
+        // The layer counts requests and writes the numbers in the background, where nothing runs on Lambda.
         .without_activity()
         // Shorter than the function's timeout, so that the layer can still roll back and answer.
         .handler_timeout(Duration::from_secs(8));

@@ -117,7 +117,7 @@ async fn the_backoff_is_that_of_the_documentation() {
         ),
         (
             RECOVERY,
-            "about three days later, the delivery is dead".to_owned(),
+            "about three days after the first failure, the delivery is dead".to_owned(),
         ),
     ];
     for (page, text) in texts {

@@ -283,7 +283,8 @@ async fn fetch(id: &str) -> std::io::Result<String> {
     Ok(format!("{id}, fetch {fetches}"))
 }
 
-/// Longer than the clocks of your hosts differ, and longer than the provider's API lags behind its events.
+/// Must exceed the difference between your hosts' clocks, and the time by which the provider's API lags behind its
+/// events.
 const MARGIN: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
