@@ -6,11 +6,11 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// [Airwallex](https://www.airwallex.com/docs/developer-tools/webhooks/listen-for-webhook-events).
 ///
 /// - Signature: `x-signature: <hex>`, an HMAC-SHA256 of `<milliseconds><body>`, with the time in
-///   `x-timestamp`, under the secret of the webhook.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window. Airwallex states none, nor
-///   whether a retry is signed at a new time.
-/// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same one, so give each
-///   route an endpoint name of its own. Event type: `$.name`.
+///   `x-timestamp`, under the webhook's secret.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window. Airwallex documents neither
+///   a tolerance nor whether a retry is signed with a new timestamp.
+/// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same id, so give each route its
+///   own endpoint name. Event type: `$.name`.
 #[doc = include_str!("facts/airwallex.md")]
 pub fn airwallex(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"))

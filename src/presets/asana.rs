@@ -11,13 +11,13 @@ const SECRET: HeaderName = HeaderName::from_static("x-hook-secret");
 
 /// [Asana](https://developers.asana.com/docs/webhooks-guide).
 ///
-/// - Signature: `X-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the
-///   webhook, which Asana sends once, in the handshake.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   each event in it has a time. A heartbeat is an empty list of events, and all heartbeats
-///   have the same key: the first one reaches the handler. So does the first one of the same events
-///   from two webhooks with one endpoint name. Event type: none; each element of `$.events` has an
-///   `action`.
+/// - Signature: `X-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the webhook's secret,
+///   which Asana sends once, in the handshake.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; each event in the body has a time. A heartbeat is an empty list of events, so all
+///   heartbeats have the same delivery id, and only the first one reaches the handler. If two
+///   webhooks with the same endpoint name send the same events, only the first request reaches the
+///   handler. Event type: none; each element of `$.events` has an `action`.
 #[doc = include_str!("facts/asana.md")]
 pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(SIGNATURE);
@@ -30,7 +30,7 @@ pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(3 * DAY)
 }
 
-/// It wants the secret back.
+/// Answers the handshake, in which Asana expects its secret back.
 fn exchange(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let value = request.headers().get(&SECRET)?;
     let secret = Secret::new(value.as_bytes()).ok()?;

@@ -5,11 +5,11 @@ use crate::provider::{Provider, SecretSource, Source};
 
 /// [Attio](https://docs.attio.com/rest-api/guides/webhooks).
 ///
-/// - Signature: `Attio-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the webhook. The same is in
-///   `X-Attio-Signature`.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: `Idempotency-Key`, **not** covered by the signature. Event type: none; the events of the body have one each,
-///   in `$.events`.
+/// - Signature: `Attio-Signature: <hex>`, an HMAC-SHA256 of the body under the webhook's secret.
+///   `X-Attio-Signature` has the same value.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: `Idempotency-Key`, **not** covered by the signature. Event type: none; each event in `$.events`
+///   has its own.
 #[doc = include_str!("facts/attio.md")]
 pub fn attio(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("attio-signature"))

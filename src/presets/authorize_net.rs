@@ -5,8 +5,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Authorize.Net](https://developer.authorize.net/api/reference/features/webhooks.html).
 ///
-/// - Signature: `X-ANET-Signature: sha512=<hex>`, in upper-case digits, an HMAC-SHA512 of the body. The
-///   key is the signature key as text, although it looks like hexadecimal digits (second-hand).
+/// - Signature: `X-ANET-Signature: sha512=<hex>`, in upper-case digits, an HMAC-SHA512 of the body. The key is the
+///   text of the signature key, not decoded, although it looks like hexadecimal digits (second-hand).
 /// - Delivery id: `$.notificationId`, covered by the signature. Event type: `$.eventType`.
 #[doc = include_str!("facts/authorize-net.md")]
 pub fn authorize_net(secrets: impl Into<SecretSource>) -> Provider {

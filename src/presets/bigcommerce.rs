@@ -5,12 +5,12 @@ use crate::provider::{ASSUMED_DEADLINE, DAY, JsonPath, Provider, SecretSource, S
 /// [BigCommerce](https://developer.bigcommerce.com/docs/integrations/webhooks/https-webhook-overview),
 /// which follows Standard Webhooks.
 ///
-/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. The key is the client secret of the app
-///   as text, and not base64.
-/// - Tolerance: 3 days, on both sides, of `webhook-timestamp`, which is the redelivery window. That a
-///   retry is signed at a new time is likely, but BigCommerce does not say so.
-/// - Delivery id: `webhook-id`, covered by the signature. `$.hash` would be wrong: two changes of one
-///   kind to one object in the same second may share it. Event type: `$.scope`.
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. The key is the app's client secret as text, not as
+///   base64.
+/// - Tolerance: 3 days on both sides of `webhook-timestamp`, equal to the redelivery window. A retry is likely
+///   signed with a new timestamp, but BigCommerce does not say so.
+/// - Delivery id: `webhook-id`, covered by the signature. `$.hash` would be wrong: two changes of the same kind to
+///   one object within a second may share it. Event type: `$.scope`.
 /// - Groups: `store/order/*`.
 #[doc = include_str!("facts/bigcommerce.md")]
 pub fn bigcommerce(secrets: impl Into<SecretSource>) -> Provider {

@@ -14,8 +14,8 @@ use crate::provider::{Provider, SecretSource, Source};
 /// - Groups: `repo:*`.
 #[doc = include_str!("facts/bitbucket.md")]
 ///
-/// Bitbucket Data Center signs alike, but its `X-Request-Id` is new on every request. There,
-/// set [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`].
+/// Bitbucket Data Center signs in the same way, but its `X-Request-Id` is new on every request. For
+/// Data Center, set [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`].
 pub fn bitbucket(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature")).prefix("sha256=");
     Provider::custom("bitbucket")

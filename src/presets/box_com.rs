@@ -5,14 +5,15 @@ use http::{HeaderName, HeaderValue};
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Box](https://developer.box.com/guides/webhooks/v2/signatures-v2/), the webhooks V2.
+/// [Box](https://developer.box.com/guides/webhooks/v2/signatures-v2/): the V2 webhooks.
 ///
 /// - Signature: `BOX-SIGNATURE-PRIMARY: <base64>` and `BOX-SIGNATURE-SECONDARY: <base64>`, one
-///   for each key of the app, an HMAC-SHA256 of `<body><time>`, with the time as a date in
-///   `BOX-DELIVERY-TIMESTAMP`. One matching signature is enough. `BOX-SIGNATURE-VERSION` must
-///   be 1 and `BOX-SIGNATURE-ALGORITHM` `HmacSHA256`.
-/// - Tolerance: 7 days, past only, which is the redelivery window: Box's SDKs take 10 minutes, but
-///   nothing says that a retry carries a new time. What was processed stays a duplicate.
+///   header for each of the app's keys, each an HMAC-SHA256 of `<body><time>`, where the time is
+///   the date in `BOX-DELIVERY-TIMESTAMP`. One matching signature is enough.
+///   `BOX-SIGNATURE-VERSION` must be 1, and `BOX-SIGNATURE-ALGORITHM` must be `HmacSHA256`.
+/// - Tolerance: 7 days, past only, equal to the redelivery window: Box's SDKs allow 10 minutes, but
+///   no source says that a retry carries a new timestamp. A delivery that was processed stays a
+///   duplicate.
 /// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
 ///   on every retry. Event type: `$.trigger`.
 #[doc = include_str!("facts/box.md")]

@@ -4,20 +4,20 @@ use http::header::AUTHORIZATION;
 use crate::provider::signature::Token;
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Brevo](https://developers.brevo.com/docs/secured-webhooks), once Sendinblue.
+/// [Brevo](https://developers.brevo.com/docs/secured-webhooks), formerly Sendinblue.
 ///
-/// **Nothing is signed: whoever learns the token can send any event.**
+/// **Nothing is signed: anyone who learns the token can send any event.**
 ///
-/// - Signature: none, but `Authorization: Bearer <token>`. Create the webhook with `auth` of type
-///   `bearer` and a token, which is the secret. That Brevo sends it in this header is likely (its pages
-///   only call it a bearer token). `Bearer` may be in lower case.
-/// - Delivery id: none. The key is the SHA-256 of the body, **not** covered, as nothing is. The body has
-///   the message, the event and its time, and `$.id` is the id of the webhook (both not confirmed). Event type:
-///   `$.event`, which a batch lacks, such as a batch of inbound messages.
+/// - Signature: none, only `Authorization: Bearer <token>`. Create the webhook with `auth` of type `bearer` and a
+///   token, which is the secret here. Brevo likely sends it in this header (its pages only call it a bearer
+///   token). `Bearer` may be in lower case.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, **not** covered, because nothing is
+///   signed. The body contains the message, the event and its time, and `$.id` is the id of the webhook (both not
+///   confirmed). Event type: `$.event`, which is missing from a batch, such as a batch of inbound messages.
 #[doc = include_str!("facts/brevo.md")]
 ///
-/// A webhook whose URL has a user and a password is likely called with HTTP Basic authentication. Use
-/// [`BasicAuth`](crate::provider::signature::BasicAuth) with these settings for it.
+/// If the webhook's URL contains a user and a password, Brevo likely uses HTTP Basic authentication. In that case,
+/// use [`BasicAuth`](crate::provider::signature::BasicAuth) with the settings of this preset.
 pub fn brevo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("brevo")
         .signature(Token::header(AUTHORIZATION).prefix("Bearer "), secrets)

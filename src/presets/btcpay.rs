@@ -5,10 +5,11 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [BTCPay Server](https://docs.btcpayserver.org/Development/Webhooks/).
 ///
-/// - Signature: `BTCPay-Sig: sha256=<hex>`, an HMAC-SHA256 of the body under the secret of the webhook.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: `$.originalDeliveryId`, which a redelivery has of the first delivery, or else `$.deliveryId`, both covered by
-///   the signature. `$.deliveryId` alone would be wrong: each redelivery has its own. Event type: `$.type`.
+/// - Signature: `BTCPay-Sig: sha256=<hex>`, an HMAC-SHA256 of the body under the webhook's secret.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: `$.originalDeliveryId`, the id of the first delivery, which each redelivery carries, or else
+///   `$.deliveryId`; both are covered by the signature. `$.deliveryId` alone would be wrong: it is new on each
+///   redelivery. Event type: `$.type`.
 #[doc = include_str!("facts/btcpay.md")]
 pub fn btcpay(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));

@@ -8,18 +8,18 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 /// [Buildkite](https://buildkite.com/docs/apis/webhooks/pipelines).
 ///
 /// - Signature: `X-Buildkite-Signature: timestamp=<time>,signature=<hex>`, an HMAC-SHA256 of
-///   `<time>.<body>` under the token of the webhook; or, by default, the token itself in
-///   `X-Buildkite-Token`. If both are there, the signature counts.
-/// - **With the token, the body is not covered by a signature: whoever sees one request can make any
-///   other.** Switch the webhook to signatures.
-/// - Tolerance: 30 days, past only, which is the redelivery window: Buildkite's example is
-///   5 minutes, but nothing says that a retry carries a new time. In these days a captured request
-///   with a signature is a duplicate.
-/// - Delivery id: none. The key is the time and the SHA-256 of the body, both signed. The body alone
-///   would be wrong: it has no time of its own, and may show a later state of its object than the event's, so a build
-///   that runs, is blocked and runs again could have the same twice. **With the
-///   token, nothing is deduplicated**, as there is no time. Event type: `X-Buildkite-Event` or, if it
-///   is absent, `$.event`.
+///   `<time>.<body>` under the webhook's token; or, by default, the token itself in
+///   `X-Buildkite-Token`. If both are sent, the signature is the one that is verified.
+/// - **With the token, the body is not covered by a signature: anyone who sees one request can make
+///   any other.** Switch the webhook to signatures.
+/// - Tolerance: 30 days, past only, equal to the redelivery window: Buildkite's example allows 5
+///   minutes, but no source says that a retry carries a new timestamp. During these 30 days, a
+///   captured signed request that is sent again is a duplicate.
+/// - Delivery id: none is sent. The preset uses the time and the SHA-256 of the body, both signed. The body alone
+///   would be wrong: it contains no time, and may show a state of its object that is later than the event. A build
+///   that runs, is blocked and runs again could therefore send the same body twice. **With the token, nothing is
+///   deduplicated**, because there is no signed time. Event type: `X-Buildkite-Event` or, if it is absent,
+///   `$.event`.
 #[doc = include_str!("facts/buildkite.md")]
 pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
     let signature = Hmac::hex(SIGNATURE)

@@ -9,11 +9,11 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Calendly-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
 ///   `<time>.<body>` under the signing key.
-/// - Tolerance: 3 days, past only, which is the redelivery window: Calendly's sample takes
-///   3 minutes, but nothing says that a retry carries a new time. What was processed stays a
-///   duplicate.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.created_at` and `$.payload.uri` make it unique. Event type: `$.event`.
+/// - Tolerance: 3 days, past only, equal to the redelivery window: Calendly's sample allows 3
+///   minutes, but no source says that a retry carries a new timestamp. A delivery that was
+///   processed stays a duplicate.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; `$.created_at` and `$.payload.uri` make each body unique. Event type: `$.event`.
 #[doc = include_str!("facts/calendly.md")]
 pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("calendly-webhook-signature"));

@@ -4,19 +4,20 @@ use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Cashfree](https://www.cashfree.com/docs/payments/online/webhooks/signature-verification): the
-/// payment gateway, and the other webhooks that are signed alike.
+/// payment gateway, and the other webhooks that are signed in the same way.
 ///
 /// - Signature: `x-webhook-signature: <base64>`, an HMAC-SHA256 of `<time><body>`, with the time in
-///   `x-webhook-timestamp`, under the client secret. The time is in milliseconds alone: were one in
-///   seconds taken, too, digits could be moved from the body to the time.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window. Cashfree recommends 5 minutes
-///   for subscriptions, but does not say whether a retry is signed at a new time.
+///   `x-webhook-timestamp`, under the client secret. Only a time in milliseconds is accepted. If a
+///   time in seconds were accepted as well, an attacker could move digits from the body into the
+///   time.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window. Cashfree recommends 5 minutes for
+///   subscriptions, but does not say whether a retry is signed with a new timestamp.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. `$.data.payment.cf_payment_id`
-///   would be wrong: each status of a payment has the same. Event type: `$.type`.
+///   would be wrong: it is the same for every status of a payment. Event type: `$.type`.
 #[doc = include_str!("facts/cashfree.md")]
 ///
-/// The webhooks of payouts in version 1, and of bank account verification, have a signature in the
-/// body. This preset rejects them.
+/// Webhooks of payouts version 1 and of bank account verification have their signature in the body.
+/// This preset rejects them.
 pub fn cashfree(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-webhook-signature"))
         .timestamp_header(HeaderName::from_static("x-webhook-timestamp"))

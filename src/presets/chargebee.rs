@@ -5,15 +5,14 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Chargebee](https://apidocs.chargebee.com/docs/api/events).
 ///
-/// **Nothing is signed: whoever learns the password can send any event.**
+/// **Nothing is signed: anyone who learns the password can send any event.**
 ///
-/// - Signature: none, but HTTP Basic authentication, by [user and password](BasicCredentials).
-/// - Delivery id: `$.id`, the id of the event. It is not covered, as nothing is. Event type:
-///   `$.event_type`.
+/// - Signature: none, only HTTP Basic authentication by [user and password](BasicCredentials).
+/// - Delivery id: `$.id`, the id of the event. It is not covered, because nothing is signed. Event
+///   type: `$.event_type`.
 #[doc = include_str!("facts/chargebee.md")]
 ///
-/// Two webhooks of one site bring the same event id, so give each route an endpoint name of its
-/// own.
+/// Two webhooks of one site send the same event id, so give each route its own endpoint name.
 pub fn chargebee(credentials: impl Into<SecretSource<BasicCredentials>>) -> Provider {
     Provider::custom("chargebee")
         .signature(BasicAuth::new(), credentials.into().cast())

@@ -12,10 +12,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/checkout.md")]
 ///
-/// Two workflows bring the same event id, so give each route an endpoint name of its own.
+/// Two workflows send the same event id, so give each route its own endpoint name.
 ///
-/// **Bodies that are not valid JSON have been seen. They are rejected with 400 each time, and so are
-/// lost.**
+/// **Checkout.com has been seen to send bodies that are not valid JSON. They are rejected with 400
+/// on every attempt, so they are lost.**
 pub fn checkout(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("cko-signature"));
     Provider::custom("checkout")

@@ -7,8 +7,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [CircleCI](https://circleci.com/docs/guides/integration/outbound-webhooks/).
 ///
-/// - Signature: `circleci-signature: v1=<hex>`, an HMAC-SHA256 of the body. Other versions in
-///   the list are skipped.
+/// - Signature: `circleci-signature: v1=<hex>`, an HMAC-SHA256 of the body. Other versions in the
+///   header are skipped.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `circleci-event-type`.
 #[doc = include_str!("facts/circleci.md")]
 pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {

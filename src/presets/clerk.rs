@@ -6,9 +6,9 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Clerk](https://clerk.com/docs/guides/development/webhooks/overview), which sends through Svix.
 ///
-/// - Signature: `svix-signature`, see [`StandardWebhooks`]. The headers `webhook-*` are ignored, as by
-///   Clerk's SDK.
-/// - Tolerance: 300 seconds, on both sides, of `svix-timestamp`.
+/// - Signature: `svix-signature`, see [`StandardWebhooks`]. The headers `webhook-*` are ignored, as in Clerk's
+///   SDK.
+/// - Tolerance: 300 seconds on both sides of `svix-timestamp`.
 /// - Delivery id: `svix-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/clerk.md")]
 pub fn clerk(secrets: impl Into<SecretSource>) -> Provider {

@@ -9,13 +9,13 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA256 of the body under the secret that ClickUp returns
 ///   when the webhook is created.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: `$.webhook_id`, `$.event`, `$.history_items[0].id` and the SHA-256 of the body, all
-///   covered by the signature. ClickUp advises the webhook and the item. The event is part of it because one change,
-///   such as a new task, has several events, and the body because the edit of a comment has the same item as its
-///   posting. **An event without history is not deduplicated**: an event of a goal or a deletion says what has happened
-///   to what, but not when, so two of them have the same body. Each such request is a delivery of its own. Event type:
-///   `$.event`.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: `$.webhook_id`, `$.event`, `$.history_items[0].id` and the SHA-256 of the body, all covered by
+///   the signature. ClickUp recommends the webhook and the item. The event is part of the id because one change,
+///   such as a new task, causes several events. The body is part of it because editing a comment has the same item
+///   as posting it. **An event without history is not deduplicated**: a goal event or a deletion says what
+///   happened to which object, but not when, so two such events can have the same body. Each such request is its
+///   own delivery. Event type: `$.event`.
 #[doc = include_str!("facts/clickup.md")]
 pub fn clickup(secrets: impl Into<SecretSource>) -> Provider {
     #[expect(clippy::unwrap_used, reason = "a constant that parses")]

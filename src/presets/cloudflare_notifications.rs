@@ -3,15 +3,16 @@ use http::HeaderName;
 use crate::provider::signature::Token;
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Cloudflare's notifications](https://developers.cloudflare.com/notifications/reference/webhook-payload-schema/) by a generic
-/// webhook.
+/// [Cloudflare's notifications](https://developers.cloudflare.com/notifications/reference/webhook-payload-schema/)
+/// through a generic webhook.
 ///
-/// **Nothing is signed: whoever learns the secret can send any notification.**
+/// **Nothing is signed: anyone who learns the secret can send any notification.**
 ///
-/// - Signature: none. `cf-webhook-auth` has the secret of the destination, as it is. It is missing if none was set, which this
-///   preset rejects.
-/// - Delivery id: the SHA-256 of the body, **not** covered, as nothing is. `$.alert_correlation_id` would be wrong: the
-///   beginning and the end of an alert have the same. Event type: `$.alert_type`, which some notifications do not have.
+/// - Signature: none. `cf-webhook-auth` carries the destination's secret verbatim. If no secret was set, the
+///   header is missing, and this preset rejects the request.
+/// - Delivery id: the SHA-256 of the body, **not** covered, because nothing is signed. `$.alert_correlation_id`
+///   would be wrong: the start and the end of an alert share it. Event type: `$.alert_type`, which some
+///   notifications do not have.
 /// - Action: `$.alert_event`, as in `http_alert_origin_error.ALERT_STATE_EVENT_START`.
 #[doc = include_str!("facts/cloudflare-notifications.md")]
 pub fn cloudflare_notifications(secrets: impl Into<SecretSource>) -> Provider {

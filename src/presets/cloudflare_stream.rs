@@ -6,13 +6,13 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// [Cloudflare
 /// Stream](https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/).
 ///
-/// - Signature: `Webhook-Signature: time=<time>,sig1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-///   The key is the secret as text, although it looks like hexadecimal digits.
-/// - Tolerance: 30 days, past only, which is the redelivery window: Cloudflare asks to discard what
-///   is too old, but names no limit, and nothing says that a retry carries a new time. What was
-///   processed stays a duplicate.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.modified` and `$.uid` make it unique. Event type: `$.status.state`.
+/// - Signature: `Webhook-Signature: time=<time>,sig1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. The
+///   key is the secret as text, not decoded, although it looks like hexadecimal digits.
+/// - Tolerance: 30 days, past only, equal to the redelivery window: Cloudflare asks receivers to
+///   discard requests that are too old, but gives no limit, and no source says that a retry carries
+///   a new timestamp. A delivery that was processed stays a duplicate.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; `$.modified` and `$.uid` make each body unique. Event type: `$.status.state`.
 #[doc = include_str!("facts/cloudflare-stream.md")]
 pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"))

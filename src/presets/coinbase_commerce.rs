@@ -7,8 +7,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// a product that is being wound down (not confirmed).
 ///
 /// - Signature: `X-CC-Webhook-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `$.event.id`, covered by the signature. `$.attempt_number` changes the body
-///   of a retry, so its digest would be wrong. Event type: `$.event.type`.
+/// - Delivery id: `$.event.id`, covered by the signature. The body's digest would be wrong, because
+///   `$.attempt_number` changes the body of a retry. Event type: `$.event.type`.
 /// - Groups: `charge:*`.
 #[doc = include_str!("facts/coinbase-commerce.md")]
 pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {

@@ -5,11 +5,11 @@ use http::{HeaderName, StatusCode};
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Customer.io](https://docs.customer.io/api/webhooks/), the reporting webhooks.
+/// [Customer.io](https://docs.customer.io/api/webhooks/): the reporting webhooks.
 ///
 /// - Signature: `X-CIO-Signature: <hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
 ///   `X-CIO-Timestamp` (second-hand).
-/// - Tolerance: 30 days, past only, which is the redelivery window; Customer.io states none.
+/// - Tolerance: 30 days, past only, equal to the redelivery window; Customer.io documents none.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.object_type`, such as `email`.
 /// - Action: `$.metric`, as in `email.opened`.
 #[doc = include_str!("facts/customerio.md")]

@@ -8,17 +8,17 @@ use crate::provider::handshake::{Handshake, HandshakeRequest};
 use crate::provider::signature::{PublicKeySignature, Tolerance};
 use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
-/// [Discord](https://docs.discord.com/developers/interactions/overview): interactions and webhook
-/// events of an app. Feature `ed25519`.
+/// [Discord](https://docs.discord.com/developers/interactions/overview): an app's interactions and
+/// webhook events. Requires the feature `ed25519`.
 ///
 /// - Signature: `X-Signature-Ed25519: <hex>`, an ed25519 signature of the time in
-///   `X-Signature-Timestamp` and the body. [`PublicKey`] is the key of the app, in hex.
-/// - Tolerance: any age, as in Discord's SDKs; whether a retry is signed again is not confirmed.
-/// - Delivery id: `$.id` of an interaction, covered by the signature; a webhook event has none, so it
-///   is the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.
+///   `X-Signature-Timestamp` and the body. The [`PublicKey`] is the app's key in hex.
+/// - Tolerance: any age, as in Discord's SDKs; it is not confirmed whether a retry is signed again.
+/// - Delivery id: `$.id` of an interaction, covered by the signature. A webhook event has no id, so the preset
+///   uses the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.
 #[doc = include_str!("facts/discord.md")]
 ///
-/// The answer to an interaction matters, and a duplicate does not get the first one again.
+/// Discord uses the answer to an interaction, and a duplicate does not get the first answer again.
 pub fn discord(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let scheme = PublicKeySignature::ed25519(HeaderName::from_static("x-signature-ed25519"))
         .hex()

@@ -7,13 +7,14 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Documenso](https://docs.documenso.com/docs/developers/webhooks/verification).
 ///
-/// **Nothing is signed: whoever learns the secret can send any event.**
+/// **Nothing is signed: anyone who learns the secret can send any event.**
 ///
-/// - Signature: none. `X-Documenso-Secret` has the secret of the webhook, as it is. It is empty if none
-///   was set, which this preset rejects.
-/// - Delivery id: `$.deliveryId`, **not** covered, as nothing is. It is proposed, and **in no release of
-///   Documenso yet**: until then the key is the SHA-256 of the body, in which `$.createdAt` is the time of the attempt,
-///   so **each retry runs the handler again**. Event type: `$.event`.
+/// - Signature: none. `X-Documenso-Secret` carries the webhook's secret verbatim. If no secret was set, the header
+///   is empty, and this preset rejects the request.
+/// - Delivery id: `$.deliveryId`, **not** covered, because nothing is signed. It has been proposed, but is **not
+///   in any release of Documenso yet**. Until it is released, the preset uses the SHA-256 of the body. Since
+///   `$.createdAt` in the body is the time of the attempt, **each retry runs the handler again**. Event type:
+///   `$.event`.
 #[doc = include_str!("facts/documenso.md")]
 pub fn documenso(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));

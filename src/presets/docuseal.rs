@@ -5,14 +5,14 @@ use http::HeaderName;
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [DocuSeal](https://github.com/docusealco/docuseal). The facts are from its source.
+/// [DocuSeal](https://github.com/docusealco/docuseal). The facts come from its source code.
 ///
-/// - Signature: `X-Docuseal-Signature: <time>.<hex>`, an HMAC-SHA256 of `<time>.<body>` under the whole
-///   `whsec_…` string. Versions that do not sign yet send a header of the user's own instead; this
-///   preset rejects them.
-/// - Tolerance: 300 seconds, on both sides, as in DocuSeal's source.
-/// - Delivery id: none. The key is `$.event_type`, `$.timestamp`, which is the time of the event, and
-///   `$.data.id` together; all covered by the signature. Event type: `$.event_type`.
+/// - Signature: `X-Docuseal-Signature: <time>.<hex>`, an HMAC-SHA256 of `<time>.<body>` under the whole `whsec_…`
+///   string. Older versions do not sign; they send a header that the user chooses, and this preset rejects their
+///   requests.
+/// - Tolerance: 300 seconds on both sides, as in DocuSeal's source code.
+/// - Delivery id: none is sent. The preset uses `$.event_type`, `$.timestamp` (the time of the event) and
+///   `$.data.id` together; all are covered by the signature. Event type: `$.event_type`.
 #[doc = include_str!("facts/docuseal.md")]
 pub fn docuseal(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-docuseal-signature"))

@@ -9,8 +9,8 @@ use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource,
 ///
 /// - Signature: `X-Dropbox-Signature: <hex>`, an HMAC-SHA256 of the body under the app secret.
 /// - Delivery id: none, and **no deduplication**. A notification only lists accounts that have
-///   changes, so two notifications of different changes have the same body. Each request is
-///   therefore a delivery of its own, and the handler asks Dropbox for the changes since its
+///   changes, so notifications of different changes can have the same body. Each request is
+///   therefore its own delivery, and the handler has to ask Dropbox for the changes since its
 ///   cursor. Event type: none.
 #[doc = include_str!("facts/dropbox.md")]
 pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {

@@ -8,11 +8,11 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// [EasyPost](https://docs.easypost.com/guides/webhooks-guide).
 ///
 /// - Signature: `X-Hmac-Signature: hmac-sha256-hex=<hex>`, an HMAC-SHA256 of the body under the
-///   secret in the Unicode normalization form KD.
+///   secret, in Unicode normalization form KD.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.description`.
 #[doc = include_str!("facts/easypost.md")]
 ///
-/// Two webhooks bring the same event id, so give each route an endpoint name of its own.
+/// Two webhooks send the same event id, so give each route its own endpoint name.
 pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature"))
         .prefix("hmac-sha256-hex=")

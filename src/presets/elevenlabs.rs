@@ -6,11 +6,12 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// [ElevenLabs](https://elevenlabs.io/docs/eleven-api/resources/webhooks).
 ///
 /// - Signature: `ElevenLabs-Signature: t=<time>,v0=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-/// - Tolerance: 1 day, past only, which is the redelivery window: ElevenLabs's SDK takes 30 minutes,
-///   but the last retry comes after 40, and nothing says that it carries a new time. What was
-///   processed stays a duplicate.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.event_timestamp` and `$.data.conversation_id` make it unique. Event type: `$.type`.
+/// - Tolerance: 1 day, past only, equal to the redelivery window: ElevenLabs's SDK allows 30
+///   minutes, but the last retry comes after 40 minutes, and no source says that it carries a new
+///   timestamp. A delivery that was processed stays a duplicate.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; `$.event_timestamp` and `$.data.conversation_id` make each body unique. Event type:
+///   `$.type`.
 #[doc = include_str!("facts/elevenlabs.md")]
 pub fn elevenlabs(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("elevenlabs-signature")).prefix("v0=");

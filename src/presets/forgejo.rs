@@ -7,13 +7,13 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Forgejo](https://forgejo.org/docs/latest/user/webhooks/), which Codeberg runs.
 ///
-/// - Signature: `X-Forgejo-Signature: <hex>`, an HMAC-SHA256 of the body. The `X-Gitea-Signature`,
-///   `X-Gogs-Signature` and `X-Hub-Signature-256` beside it are the same MAC, and are ignored. Without
-///   a secret, the header is empty. Set the content type to `application/json`: of a form, and of a
-///   GET, Forgejo signs the JSON in it and not the body.
-/// - Delivery id: `X-Forgejo-Delivery`, **not** covered by the signature: whoever has captured a
-///   request can replay it under another id. Each hook has ids of its own. Event type:
-///   `X-Forgejo-Event`; `X-Forgejo-Event-Type` is finer.
+/// - Signature: `X-Forgejo-Signature: <hex>`, an HMAC-SHA256 of the body. `X-Gitea-Signature`, `X-Gogs-Signature`
+///   and `X-Hub-Signature-256` carry the same MAC, and are ignored. If the webhook has no secret, the header is
+///   empty. Set the content type to `application/json`: for a form or a GET, Forgejo signs the JSON inside it, not
+///   the body.
+/// - Delivery id: `X-Forgejo-Delivery`, **not** covered by the signature: anyone who has captured a
+///   request can replay it under another id. Each hook has its own ids. Event type:
+///   `X-Forgejo-Event`; `X-Forgejo-Event-Type` is more specific.
 /// - Action: `$.action`, as in `pull_request.opened`.
 #[doc = include_str!("facts/forgejo.md")]
 pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {

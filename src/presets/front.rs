@@ -6,16 +6,15 @@ use serde_json::json;
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
-/// [Front](https://dev.frontapp.com/docs/application-webhooks): application webhooks. Those of rules
-/// are signed otherwise.
+/// [Front](https://dev.frontapp.com/docs/application-webhooks): application webhooks. Webhooks of
+/// rules are signed in another way.
 ///
-/// - Signature: `X-Front-Signature: <base64>`, an HMAC-SHA256 of `<milliseconds>:<body>` with the time
-///   in `X-Front-Request-Timestamp`, under the *application signing key* of the app.
-/// - Tolerance: 3 days, on both sides, which is the redelivery window. Front advises 5 minutes for
-///   channels, but does not say that a retry is signed at a new time.
-/// - Delivery id: `$.type` and `$.payload.id` (`evt_…`, second-hand) together, covered by the signature.
-///   Where `$.payload.id` is absent, the SHA-256 of the body. Event type: `$.type`, such as
-///   `inbound_received`.
+/// - Signature: `X-Front-Signature: <base64>`, an HMAC-SHA256 of `<milliseconds>:<body>` with the time in
+///   `X-Front-Request-Timestamp`, under the app's *application signing key*.
+/// - Tolerance: 3 days on both sides, equal to the redelivery window. Front advises 5 minutes for
+///   channels, but does not say that a retry is signed with a new timestamp.
+/// - Delivery id: `$.type` and `$.payload.id` (`evt_…`, second-hand) together, covered by the signature. If
+///   `$.payload.id` is absent, the SHA-256 of the body. Event type: `$.type`, such as `inbound_received`.
 #[doc = include_str!("facts/front.md")]
 pub fn front(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-front-signature"))
@@ -35,7 +34,7 @@ pub fn front(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(3 * DAY)
 }
 
-/// The check of a webhook that is saved.
+/// Answers the check that Front makes when a webhook is saved.
 fn sync(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let event_type = request.json(&JsonPath::member("type"))?;
     let challenge = request.header("x-front-challenge")?;

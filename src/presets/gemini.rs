@@ -2,17 +2,17 @@ use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
 use crate::provider::{ASSUMED_DEADLINE, DAY, Provider, SecretSource, Source};
 
-/// [Gemini API](https://ai.google.dev/gemini-api/docs/webhooks), the static webhooks of a project. They follow Standard
-/// Webhooks.
+/// [Gemini API](https://ai.google.dev/gemini-api/docs/webhooks): the static webhooks of a project, which follow
+/// Standard Webhooks.
 ///
-/// - Signature: as with [`standard_webhooks`](super::standard_webhooks()), under the signing secret of the webhook.
-/// - Tolerance: 24 hours, on both sides, which is the redelivery window. Google advises 5 minutes, but nothing says that a
-///   retry has a new time. The id is signed, so a replay stays a duplicate.
+/// - Signature: as with [`standard_webhooks`](super::standard_webhooks()), under the webhook's signing secret.
+/// - Tolerance: 24 hours on both sides, equal to the redelivery window. Google advises 5 minutes, but no source
+///   says that a retry has a new timestamp. The id is signed, so a replay is still recognized as a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/gemini.md")]
 ///
-/// The dynamic webhooks, whose address is given with one call, are signed by a JSON Web Token with a key of Google. This preset
-/// rejects them.
+/// Dynamic webhooks, whose address is passed with a single API call, are signed with a JSON Web Token under one of
+/// Google's keys. This preset rejects them.
 pub fn gemini(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::new();
     standard("gemini", scheme, secrets, Source::header(ID))

@@ -5,13 +5,13 @@ use http::HeaderName;
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{HOUR, Provider, SecretSource, Source};
 
-/// [Ghost](https://ghost.org/docs/webhooks/), the webhooks with a secret.
+/// [Ghost](https://ghost.org/docs/webhooks/): webhooks with a secret.
 ///
-/// - Signature: `X-Ghost-Signature: sha256=<hex>, t=<milliseconds>`, an HMAC-SHA256 of the body and the time after it, with
-///   nothing between. It is missing if the webhook has no secret, which this preset rejects.
-/// - Tolerance: 1 hour, on both sides.
-/// - Delivery id: none; the key is made of the SHA-256 of the body and of the time, both covered by the signature. Event type:
-///   none: give each event a route of its own.
+/// - Signature: `X-Ghost-Signature: sha256=<hex>, t=<milliseconds>`, an HMAC-SHA256 of the body directly followed
+///   by the time. If the webhook has no secret, the header is missing, and this preset rejects the request.
+/// - Tolerance: 1 hour on both sides.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body and the signed time together; both are
+///   covered by the signature. Event type: none, so give each event its own route.
 #[doc = include_str!("facts/ghost.md")]
 pub fn ghost(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-ghost-signature"))

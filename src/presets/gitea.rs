@@ -7,13 +7,13 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Gitea](https://docs.gitea.com/usage/repository/webhooks).
 ///
-/// - Signature: `X-Gitea-Signature: <hex>`, an HMAC-SHA256 of the body. The `X-Hub-Signature-256`
-///   and `X-Gogs-Signature` beside it are the same MAC, and are ignored. Without a secret, the
-///   header is empty. Set the content type to `application/json`: of a form, and of a GET, Gitea
-///   signs the JSON in it and not the body.
-/// - Delivery id: `X-Gitea-Delivery`, **not** covered by the signature: whoever has captured a request
-///   can replay it under another id. Each hook has ids of its own. Event type: `X-Gitea-Event`;
-///   `X-Gitea-Event-Type` is finer.
+/// - Signature: `X-Gitea-Signature: <hex>`, an HMAC-SHA256 of the body. `X-Hub-Signature-256` and
+///   `X-Gogs-Signature` carry the same MAC, and are ignored. If the webhook has no secret, the
+///   header is empty. Set the content type to `application/json`: for a form or a GET, Gitea signs
+///   the JSON inside it, not the body.
+/// - Delivery id: `X-Gitea-Delivery`, **not** covered by the signature: anyone who has captured a request can
+///   replay it under another id. Each hook has its own ids. Event type: `X-Gitea-Event`; `X-Gitea-Event-Type` is
+///   more specific.
 /// - Action: `$.action`, as in `pull_request.opened`.
 #[doc = include_str!("facts/gitea.md")]
 pub fn gitea(secrets: impl Into<SecretSource>) -> Provider {

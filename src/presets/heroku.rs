@@ -6,9 +6,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// [Heroku](https://devcenter.heroku.com/articles/app-webhooks).
 ///
 /// - Signature: `Heroku-Webhook-Hmac-SHA256: <base64>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `$.webhook_metadata.delivery.id`, covered by the signature. A delivery has several
-///   attempts with ids of their own, so the digest of the body would be wrong. Event type:
-///   `$.webhook_metadata.event.include`.
+/// - Delivery id: `$.webhook_metadata.delivery.id`, covered by the signature. The digest of the
+///   body would be wrong, because each attempt of a delivery has its own id in the body. Event
+///   type: `$.webhook_metadata.event.include`.
 /// - Action: `$.action`, as in `api:release.update`.
 /// - Groups: `api:*`.
 #[doc = include_str!("facts/heroku.md")]

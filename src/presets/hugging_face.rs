@@ -5,12 +5,12 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Hugging Face](https://huggingface.co/docs/hub/webhooks): the Hub.
 ///
-/// **Nothing is signed: whoever learns the secret can send any event.**
+/// **Nothing is signed: anyone who learns the secret can send any event.**
 ///
-/// - Signature: none. `X-Webhook-Secret` has the secret of the webhook, as it is. The secret in the URL that the
-///   documentation offers instead is not looked at, since URLs are logged.
-/// - Delivery id: `Webhook-Id`, the same on every retry and on a replay. It is not covered, as nothing is. Event
-///   type: `$.event.scope`, such as `repo.content`.
+/// - Signature: none. `X-Webhook-Secret` carries the webhook's secret verbatim. The documentation also offers a
+///   secret in the URL; this preset ignores it, because URLs are logged.
+/// - Delivery id: `Webhook-Id`, the same on every retry and on a redelivery on request. It is not covered, because
+///   nothing is signed. Event type: `$.event.scope`, such as `repo.content`.
 /// - Action: `$.event.action`, as in `repo.content.update`.
 #[doc = include_str!("facts/hugging-face.md")]
 pub fn hugging_face(secrets: impl Into<SecretSource>) -> Provider {

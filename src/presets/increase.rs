@@ -4,12 +4,12 @@ use crate::provider::{ASSUMED_DEADLINE, DAY, JsonPath, Provider, SecretSource, S
 
 /// [Increase](https://increase.com/documentation/webhooks), which follows Standard Webhooks.
 ///
-/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. As in Increase's Python SDK, the key is
-///   the shared secret of the event subscription as text, and not base64.
-/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window.
-///   Increase's SDK has 5 minutes; that a retry is signed at a new time is likely, but not confirmed.
-/// - Delivery id: `webhook-id`, covered by the signature. `$.id` (`event_…`), which is covered, too, is
-///   the same for each subscription of an event. Event type: `$.category`.
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. As in Increase's Python SDK, the key is the shared
+///   secret of the event subscription as text, not as base64.
+/// - Tolerance: 30 days on both sides of `webhook-timestamp`, equal to the redelivery window. Increase's SDK
+///   allows 5 minutes. A retry is likely signed with a new timestamp, but this is not confirmed.
+/// - Delivery id: `webhook-id`, covered by the signature. `$.id` (`event_…`), which is also covered, is the same
+///   for every subscription that gets the event. Event type: `$.category`.
 #[doc = include_str!("facts/increase.md")]
 ///
 /// The older header `Increase-Webhook-Signature` is not read.

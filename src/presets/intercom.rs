@@ -6,13 +6,14 @@ use serde_json::Value;
 use crate::provider::signature::{Hash, Hmac};
 use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
-/// [Intercom](https://developers.intercom.com/docs/webhooks/setting-up-webhooks). Feature `sha1`.
+/// [Intercom](https://developers.intercom.com/docs/webhooks/setting-up-webhooks). Requires the
+/// feature `sha1`.
 ///
-/// - Signature: `X-Hub-Signature: sha1=<hex>`, an HMAC-SHA1 of the body under the client secret
-///   of the app.
-/// - Delivery id: `$.id` (`notif_…`), covered by the signature. `$.delivery_attempts` changes
-///   the body from one attempt to the next, so the body's digest would be wrong. Event type:
-///   `$.topic`. The test of a topic has its name and `"id": null`: it is answered as a ping, and reaches no handler.
+/// - Signature: `X-Hub-Signature: sha1=<hex>`, an HMAC-SHA1 of the body under the app's client
+///   secret.
+/// - Delivery id: `$.id` (`notif_…`), covered by the signature. The body's digest would be wrong, because
+///   `$.delivery_attempts` changes the body from one attempt to the next. Event type: `$.topic`. The test of a
+///   topic carries the topic's name and `"id": null`. It is answered as a ping and does not reach the handler.
 #[doc = include_str!("facts/intercom.md")]
 pub fn intercom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature"))
@@ -29,7 +30,8 @@ pub fn intercom(secrets: impl Into<SecretSource>) -> Provider {
         .response_deadline(Duration::from_secs(5))
 }
 
-/// A test has the topic `ping` or, with the button of a topic, its name and no id.
+/// A test has the topic `ping`, or, if it comes from a topic's test button, the name of that topic
+/// and no id.
 fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let topic = request.json(&JsonPath::member("topic"))?;
     let has_id = request.json(&JsonPath::member("id")).is_some();

@@ -3,15 +3,15 @@ use http::HeaderName;
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Knock](https://docs.knock.app/developer-tools/outbound-webhooks), its outbound webhooks.
+/// [Knock](https://docs.knock.app/developer-tools/outbound-webhooks): outbound webhooks.
 ///
 /// - Signature: `x-knock-signature: t=<milliseconds>,s=<base64>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`.
-/// - Tolerance: 30 days, past only, which is the redelivery window. Knock suggests 5 minutes, but
-///   does not say that a retry is signed at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.created_at`, in microseconds, and the entity in `$.data` make it unique. Event type:
-///   `$.type`.
+/// - Tolerance: 30 days, past only, equal to the redelivery window. Knock suggests 5 minutes, but
+///   does not say that a retry is signed with a new timestamp.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; `$.created_at`, in microseconds, and the entity in `$.data` make each body unique.
+///   Event type: `$.type`.
 #[doc = include_str!("facts/knock.md")]
 pub fn knock(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-knock-signature"))

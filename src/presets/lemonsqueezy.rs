@@ -6,9 +6,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// [Lemon Squeezy](https://docs.lemonsqueezy.com/help/webhooks/signing-requests).
 ///
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
-///   `$.meta.webhook_id` would be wrong: it is not documented to be unique. Event type:
-///   `X-Event-Name` or, if it is absent, `$.meta.event_name`.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature. `$.meta.webhook_id` would be wrong: its documentation does not say that it is
+///   unique. Event type: `X-Event-Name` or, if it is absent, `$.meta.event_name`.
 #[doc = include_str!("facts/lemonsqueezy.md")]
 pub fn lemonsqueezy(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"));

@@ -8,14 +8,13 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 /// [Linear](https://linear.app/developers/webhooks).
 ///
 /// - Signature: `Linear-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Tolerance: 24 hours, on both sides, of `$.webhookTimestamp` in the signed body, which is the
-///   redelivery window. Linear advises a minute, but the first retry comes after one, and likely with
-///   the time of the first attempt. The header `Linear-Timestamp` is not signed and is ignored. A body
-///   without a time is rejected.
-/// - Delivery id: `Linear-Delivery`, **not** covered by the signature: whoever has captured a request
-///   can replay it under another id until it is 24 hours old. The time makes each body unique, so
-///   [`replay_guard`](crate::IdempotentWebhook::replay_guard) prevents that and merges nothing. Event
-///   type: `Linear-Event`.
+/// - Tolerance: 24 hours on both sides of `$.webhookTimestamp` in the signed body, equal to the redelivery window.
+///   Linear advises a minute, but the first retry comes after a minute, and likely carries the timestamp of the
+///   first attempt. The header `Linear-Timestamp` is not signed and is ignored. A body without a time is rejected.
+/// - Delivery id: `Linear-Delivery`, **not** covered by the signature: anyone who has captured a request can
+///   replay it under another id until it is 24 hours old. [`replay_guard`](crate::IdempotentWebhook::replay_guard)
+///   prevents such a replay. It never merges two events, because the time makes each body unique. Event type:
+///   `Linear-Event`.
 /// - Action: `$.action`, as in `Issue.create`.
 #[doc = include_str!("facts/linear.md")]
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {

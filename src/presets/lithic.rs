@@ -2,16 +2,16 @@ use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Lithic](https://docs.lithic.com/docs/events-api), the webhooks of its Events API, which are sent
-/// through Svix (second-hand).
+/// [Lithic](https://docs.lithic.com/docs/events-api): the webhooks of its Events API, which are
+/// sent through Svix (second-hand).
 ///
-/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has a secret
-///   of its own.
-/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window, in
-///   case a retry has the time of the first attempt. Lithic's SDKs take 5 minutes. The id is signed, so
-///   that a replay stays a duplicate.
-/// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
-///   SDKs have in all events.
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has its own
+///   secret.
+/// - Tolerance: 30 days on both sides of `webhook-timestamp`, equal to the redelivery window, in case a retry
+///   carries the timestamp of the first attempt. Lithic's SDKs allow 5 minutes. The id is signed, so a replay is
+///   still recognized as a duplicate.
+/// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which all
+///   events have in Lithic's SDKs.
 #[doc = include_str!("facts/lithic.md")]
 pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
     standard(

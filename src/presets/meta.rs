@@ -9,11 +9,11 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// Messenger, Instagram and WhatsApp.
 ///
 /// - Signature: `X-Hub-Signature-256: sha256=<hex>`, an HMAC-SHA256 of the body under the app
-///   secret. Meta signs the text that it sends, with escaped Unicode. The `X-Hub-Signature`
-///   beside it, an HMAC-SHA1, is ignored.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   the ids and times of the messages in it, or the time of an entry, make it unique. Event
-///   type: `$.object`.
+///   secret. Meta signs the text as sent, with escaped Unicode. `X-Hub-Signature`, an HMAC-SHA1, is
+///   ignored.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; the ids and times of its messages, or the time of an entry, make each body unique.
+///   Event type: `$.object`.
 #[doc = include_str!("facts/meta.md")]
 pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");

@@ -1,7 +1,10 @@
 //! Presets: how well-known providers sign, identify and redeliver their webhooks.
 //!
-//! Each function takes the secrets and returns a [`Provider`], whose settings can be adjusted. Its
-//! documentation says what the provider signs and where the facts come from.
+//! Each function takes the secrets and returns a [`Provider`] whose settings you can adjust. The
+//! documentation of each function says what the provider signs and where the facts come from.
+//! *Likely* and *not confirmed* mark what no source confirms; *second-hand* marks what only third
+//! parties describe. If it is not certain that a retry carries a new timestamp, the tolerance is as
+//! long as the redelivery window, so that no retry is refused for its age.
 //!
 //! ```
 //! use idempotent_webhook::{Secret, presets};
@@ -15,9 +18,9 @@
 //!
 //! # What is not a secret
 //!
-//! Some providers need something else than a signing secret, or something beside it: the ARN of a topic, a pair
-//! of keys, a public key. Their presets take a type of their own in its place, and a [`Secret`](crate::Secret)
-//! does not compile:
+//! Some providers need something other than a signing secret, or something in addition to it: a topic's ARN, a
+//! pair of keys or a public key. The presets for them take their own type instead of a secret. Passing a
+//! [`Secret`](crate::Secret) to such a preset does not compile:
 //!
 //! ```
 //! use idempotent_webhook::presets::{self, LiveKitKey};
@@ -40,14 +43,14 @@
 //! ```
 //!
 //! Each such type has a text form, such as `<API key>:<API secret>`, for an environment variable or a database:
-//! it is read by [`parse`](str::parse), and `Secret::from` writes it. Pass several values, or the values of tenants,
-//! like secrets: by [`Secrets`](crate::Secrets) and [`TenantSecrets`](crate::TenantSecrets).
+//! [`parse`](str::parse) reads it, and `Secret::from` writes it. Pass several values, or the values of tenants, in
+//! the same way as secrets: with [`Secrets`](crate::Secrets) and [`TenantSecrets`](crate::TenantSecrets).
 //!
 //! # By name
 //!
-//! [`ALL`] lists them, and [`by_name`] finds one whose name is only known at run time. Presets whose signatures
-//! need a further algorithm are there with its feature, which is beside their names below. The feature
-//! `all-presets` has them all.
+//! [`ALL`] lists the presets, and [`by_name`] finds a preset whose name is only known at run time. A preset whose
+//! signatures need an additional algorithm is only available with the feature for that algorithm, which is shown
+//! next to its name below. The feature `all-presets` enables all presets.
 
 #[cfg(feature = "postgres")]
 mod redelivers;
@@ -257,7 +260,7 @@ pub(crate) use switched_off::switched_off;
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 pub use public_key::PublicKey;
 
-/// A preset in the list of [`ALL`].
+/// A preset in the list [`ALL`].
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     name: &'static str,
@@ -265,14 +268,15 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The name of its providers ([`Provider::name`]), such as `standard-webhooks`.
+    /// The name of the providers that this preset makes ([`Provider::name`]), such as
+    /// `standard-webhooks`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The provider, as the function of the same name makes it. Where that takes a type of its own in place of
-    /// a [`Secret`](crate::Secret), the secrets are its text form, which
-    /// [`check_secrets`](Provider::check_secrets) checks.
+    /// The provider, made with these secrets by the function of the same name. If that function takes its own type
+    /// instead of a [`Secret`](crate::Secret), pass the text form of that type as the secret;
+    /// [`check_secrets`](Provider::check_secrets) checks it.
     pub fn provider(&self, secrets: impl Into<SecretSource>) -> Provider {
         (self.new)(secrets.into())
     }
@@ -293,13 +297,13 @@ impl Preset {
 ///
 /// # Errors
 ///
-/// [`NoPreset`] if there is none of this name, or if a feature is off that it needs.
+/// [`NoPreset`] if no preset has this name, or if the preset needs a feature that is off.
 pub fn by_name(name: &str) -> Result<&'static Preset, NoPreset> {
     let preset = ALL.iter().find(|preset| preset.name == name);
     preset.ok_or_else(|| NoPreset::of(name))
 }
 
-/// Why [`by_name`] has found no preset.
+/// The reason why [`by_name`] found no preset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoPreset {
     name: String,
@@ -316,7 +320,7 @@ impl NoPreset {
         }
     }
 
-    /// The features that the preset needs. Empty if there is no preset of this name.
+    /// The features that the preset needs. Empty if no preset has this name.
     pub fn features(&self) -> &'static [&'static str] {
         self.features
     }
@@ -339,7 +343,8 @@ impl fmt::Display for NoPreset {
 
 impl std::error::Error for NoPreset {}
 
-/// Exports each preset whose features are on, with the type of its own that it takes, and puts it into the list.
+/// Exports each preset whose features are on, together with its own secret type if it has one, and adds it to the
+/// list.
 macro_rules! presets {
     ($($function:ident $(of $value:ident)? = $name:literal $(, needs $($feature:literal)+)?;)+) => {
         $(
@@ -528,7 +533,7 @@ presets! {
     zoom = "zoom";
 }
 
-/// Not a test: in those, all features are on.
+/// This is not a test, because tests run with all features on.
 #[cfg(feature = "all-presets")]
 const _: () = assert!(
     ALL.len() == FEATURES.len(),
@@ -581,7 +586,8 @@ mod tests {
         }
     }
 
-    /// The error of `by_name` if the feature is off. In the tests, all are on.
+    /// The error of `by_name` if a feature is off. It is made directly here, because tests run with
+    /// all features on.
     #[test]
     fn a_preset_that_is_not_there_names_its_features() {
         for (name, text) in [

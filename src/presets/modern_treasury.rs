@@ -8,10 +8,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// [Modern Treasury](https://docs.moderntreasury.com/platform/reference/webhooks).
 ///
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA256 of the body under the webhook key.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: the SHA-256 of the body, covered by the signature. The unique id of the webhook is in
-///   a header, which is not covered. `$.data.id` would be wrong: each event of an object has the same.
-///   Event type: `$.data.object`, such as `payment_order`.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: the SHA-256 of the body, covered by the signature. The webhook's unique id is in a header, which
+///   is not covered. `$.data.id` would be wrong: it is the same for every event of an object. Event type:
+///   `$.data.object`, such as `payment_order`.
 /// - Action: `$.event`, as in `payment_order.created`.
 #[doc = include_str!("facts/modern-treasury.md")]
 pub fn modern_treasury(secrets: impl Into<SecretSource>) -> Provider {

@@ -5,15 +5,15 @@ use http::HeaderName;
 use crate::provider::signature::Hmac;
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Mollie](https://docs.mollie.com/reference/webhooks-new), the next-generation webhooks. The
-/// classic ones, a form with the id of a payment, are **not signed**, and this preset rejects them: a handler for them
-/// must ask Mollie for the payment.
+/// [Mollie](https://docs.mollie.com/reference/webhooks-new): the next-generation webhooks. Classic webhooks, a
+/// form with a payment id, are **not signed**, and this preset rejects them. A handler for classic webhooks must
+/// ask Mollie for the payment.
 ///
-/// - Signature: `X-Mollie-Signature: sha256=<hex>`, with or without the prefix, an HMAC-SHA256
-///   of the body. While a secret is rotated, there are two such headers, or one with a comma if a proxy has joined
-///   them, and one matching signature is enough.
-/// - Delivery id: `$.id` (`event_…`), covered by the signature. `$.entityId` would be wrong: each
-///   event of a payment has the same. Event type: `$.type`.
+/// - Signature: `X-Mollie-Signature: sha256=<hex>`, with or without the prefix, an HMAC-SHA256 of the body. While
+///   a secret is rotated, there are two such headers, or a single header with a comma if a proxy has joined them.
+///   One matching signature is enough.
+/// - Delivery id: `$.id` (`event_…`), covered by the signature. `$.entityId` would be wrong: it is
+///   the same for every event of a payment. Event type: `$.type`.
 #[doc = include_str!("facts/mollie.md")]
 pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature"))

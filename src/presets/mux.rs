@@ -7,10 +7,10 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Mux](https://www.mux.com/docs/core/verify-webhook-signatures).
 ///
-/// - Signature: `Mux-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. Any of several
-///   `v1` may match.
-/// - Tolerance: 3 days, past only, which is the redelivery window. Mux's SDKs have 300 seconds, but
-///   nothing says that a retry is signed at a new time.
+/// - Signature: `Mux-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. If there are several `v1`,
+///   one matching signature is enough.
+/// - Tolerance: 3 days, past only, equal to the redelivery window. Mux's SDKs allow 300 seconds,
+///   but no source says that a retry is signed with a new timestamp.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/mux.md")]
 pub fn mux(secrets: impl Into<SecretSource>) -> Provider {

@@ -8,9 +8,9 @@ use crate::provider::{
 /// [Notion](https://developers.notion.com/reference/webhooks).
 ///
 /// - Signature: `X-Notion-Signature: sha256=<hex>`, an HMAC-SHA256 of the body under the
-///   verification token. Digits may be upper-case, as in Notion's SDK.
-/// - Delivery id: `$.id`, covered by the signature. The digest of the body would be wrong, as
-///   `$.attempt_number` is in it. Event type: `$.type`.
+///   verification token. The hex digits may be upper-case, as in Notion's SDK.
+/// - Delivery id: `$.id`, covered by the signature. The digest of the body would be wrong, because
+///   the body contains `$.attempt_number`. Event type: `$.type`.
 #[doc = include_str!("facts/notion.md")]
 pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-notion-signature"))
@@ -25,7 +25,7 @@ pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
         .unsigned_handshake(exchange)
 }
 
-/// The token comes with a signature of its own making: whoever sent it knows it, no more.
+/// The token is signed with itself: this only proves that the sender knows the token that it sent.
 fn exchange(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     if request.method() != Method::POST || request.body().len() > 1024 {
         return None;

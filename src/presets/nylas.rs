@@ -5,15 +5,15 @@ use http::{HeaderName, Method, StatusCode};
 use crate::provider::signature::Hmac;
 use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
-/// [Nylas](https://developer.nylas.com/docs/v3/notifications/), the webhooks of its version 3.
+/// [Nylas](https://developer.nylas.com/docs/v3/notifications/): version 3 webhooks.
 ///
 /// - Signature: `X-Nylas-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same one, so give each
-///   route an endpoint name of its own. Event type: `$.type`, with `.truncated` after it if the
-///   notification was too large.
+/// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same id, so give each route its
+///   own endpoint name. Event type: `$.type`, with `.truncated` after it if the notification was too large.
 #[doc = include_str!("facts/nylas.md")]
 ///
-/// Leave `compressed_delivery` off: what is signed is the compressed body, which has no id to read.
+/// Leave `compressed_delivery` off: with it, Nylas signs the compressed body, from which the preset
+/// cannot read the id.
 pub fn nylas(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-nylas-signature"));
     Provider::custom("nylas")

@@ -11,12 +11,13 @@ use crate::provider::{
 
 /// [Okta](https://developer.okta.com/docs/concepts/event-hooks/) event hooks.
 ///
-/// **Nothing is signed: whoever learns the value can send any event.**
+/// **Nothing is signed: anyone who learns the value can send any event.**
 ///
-/// - Signature: none. `Authorization` has the value that was configured, as it is: with `Bearer `
-///   only if that is part of it.
-/// - Delivery id: `$.eventId`. It is not covered, as nothing is. Event type: `$.eventType`, which is
-///   `com.okta.event_hook` for all; the types of the events are in `$.data.events[].eventType`.
+/// - Signature: none. `Authorization` carries the configured value verbatim, with `Bearer ` only if
+///   that is part of the value.
+/// - Delivery id: `$.eventId`. It is not covered, because nothing is signed. Event type:
+///   `$.eventType`, which is always `com.okta.event_hook`; the types of the events are in
+///   `$.data.events[].eventType`.
 #[doc = include_str!("facts/okta.md")]
 pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("okta")
@@ -33,7 +34,7 @@ pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
         .empty_answers()
 }
 
-/// The check of a new hook, which has the token like an event.
+/// Answers the check of a new hook, which carries the token, as an event does.
 fn verification(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let challenge = request.header("x-okta-verification-challenge")?;
     let is_authentic = request.method() == Method::GET && request.signing_secret().is_some();

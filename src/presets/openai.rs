@@ -6,11 +6,12 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [OpenAI](https://platform.openai.com/docs/guides/webhooks), which follows Standard Webhooks.
 ///
-/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. As in OpenAI's SDKs, a secret without
-///   `whsec_` is the key itself and not base64, and a signature need not begin with `v1,`.
-/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
-/// - Delivery id: `webhook-id` (`wh_…`), covered by the signature. `$.id` (`evt_…`) is another one.
-///   Event type: `$.type`.
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. As in OpenAI's SDKs, a secret
+///   without `whsec_` is the key itself, not base64, and a signature does not have to start with
+///   `v1,`.
+/// - Tolerance: 300 seconds on both sides of `webhook-timestamp`.
+/// - Delivery id: `webhook-id` (`wh_…`), covered by the signature. `$.id` (`evt_…`) is a different
+///   id. Event type: `$.type`.
 #[doc = include_str!("facts/openai.md")]
 pub fn openai(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::openai();

@@ -7,10 +7,10 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Paddle Billing](https://developer.paddle.com/webhooks/signature-verification).
 ///
-/// - Signature: `Paddle-Signature: ts=<time>;h1=<hex>`, an HMAC-SHA256 of `<time>:<body>`.
-///   There are several `h1` while a secret is rotated, and one matching signature is enough.
-/// - Tolerance: 30 days, past only, which is the redelivery window. Paddle's SDK has 5 seconds, which
-///   has refused every delivery of some servers, and nothing says that a retry is signed at a new time.
+/// - Signature: `Paddle-Signature: ts=<time>;h1=<hex>`, an HMAC-SHA256 of `<time>:<body>`. While a
+///   secret is rotated, there are several `h1`, and one matching signature is enough.
+/// - Tolerance: 30 days, past only, equal to the redelivery window. Paddle's SDK allows 5 seconds, with which some
+///   servers refused every delivery, and no source says that a retry is signed with a new timestamp.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
 #[doc = include_str!("facts/paddle.md")]
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {

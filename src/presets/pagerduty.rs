@@ -5,12 +5,12 @@ use http::{HeaderName, StatusCode};
 use crate::provider::signature::Hmac;
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [PagerDuty](https://developer.pagerduty.com/docs/webhooks-overview), the webhooks V3.
+/// [PagerDuty](https://developer.pagerduty.com/docs/webhooks-overview): V3 webhooks.
 ///
-/// - Signature: `X-PagerDuty-Signature: v1=<hex>`, with more of them after commas, an
-///   HMAC-SHA256 of the body. One matching signature is enough.
+/// - Signature: `X-PagerDuty-Signature: v1=<hex>`, an HMAC-SHA256 of the body. Further signatures
+///   may follow after commas; one matching signature is enough.
 /// - Delivery id: `$.event.id`, covered by the signature. `X-Webhook-Id`, which PagerDuty names for
-///   it, is not covered. Event type: `$.event.event_type`.
+///   deduplication, is not covered. Event type: `$.event.event_type`.
 #[doc = include_str!("facts/pagerduty.md")]
 pub fn pagerduty(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-pagerduty-signature"))

@@ -5,13 +5,13 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Paystack](https://paystack.com/docs/payments/webhooks/).
 ///
-/// - Signature: `x-paystack-signature: <hex>`, an HMAC-SHA512 of the body under the secret key
-///   of the API.
-/// - Delivery id: none. The key of a body with `$.data.id`, such as for a charge or a transfer, is its SHA-256, covered
-///   by the signature. **Other bodies are not deduplicated** ([`Source::receipt`]), as they have no time either: a
-///   second `customeridentification.failed` is the same text as the first, and its digest would lose it. A second
-///   `charge.dispute.remind` of a dispute that has not changed is likely the same text, too, and a duplicate. Event
-///   type: `$.event`.
+/// - Signature: `x-paystack-signature: <hex>`, an HMAC-SHA512 of the body under the API's secret
+///   key.
+/// - Delivery id: none. If the body has a `$.data.id`, as for a charge or a transfer, the preset uses the SHA-256
+///   of the body, which is covered by the signature. **Other bodies are not deduplicated** ([`Source::receipt`]),
+///   because they contain no time either: a second `customeridentification.failed` has the same body as the first,
+///   and would be lost if the digest were used. A second `charge.dispute.remind` for an unchanged dispute likely
+///   has the same body as well, so it is a duplicate. Event type: `$.event`.
 #[doc = include_str!("facts/paystack.md")]
 pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-paystack-signature")).hash(Hash::Sha512);

@@ -7,10 +7,10 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [Persona](https://docs.withpersona.com/webhooks-best-practices).
 ///
-/// - Signature: `Persona-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-///   While a secret is rotated, there are two such pairs with a space between them, and one
-///   matching signature is enough.
-/// - Tolerance: 30 days, past only, which is the redelivery window; Persona states none.
+/// - Signature: `Persona-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. While a
+///   secret is rotated, there are two such pairs, separated by a space. One matching signature is
+///   enough.
+/// - Tolerance: 30 days, past only, equal to the redelivery window; Persona documents none.
 /// - Delivery id: `$.data.id` (`evt_…`), covered by the signature. Event type:
 ///   `$.data.attributes.name`.
 #[doc = include_str!("facts/persona.md")]

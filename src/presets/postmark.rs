@@ -5,13 +5,13 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Postmark](https://postmarkapp.com/developer/webhooks/webhooks-overview).
 ///
-/// **Nothing is signed: whoever learns the password can send any event.**
+/// **Nothing is signed: anyone who learns the password can send any event.**
 ///
-/// - Signature: none, but HTTP Basic authentication, by the [user and the password](BasicCredentials)
-///   in the URL that is set in Postmark.
-/// - Delivery id: `X-PM-Webhook-Trace-Id`, or the SHA-256 of the body of a request without it. Only
-///   bounces have an id in the body, and one message has several events. Event type: `$.RecordType`,
-///   which inbound messages lack.
+/// - Signature: none, only HTTP Basic authentication by the [user and the password](BasicCredentials) in the URL
+///   that is set in Postmark.
+/// - Delivery id: `X-PM-Webhook-Trace-Id`, or the SHA-256 of the body if that header is absent.
+///   Only bounces have an id in the body, and one message has several events. Event type:
+///   `$.RecordType`, which inbound messages lack.
 #[doc = include_str!("facts/postmark.md")]
 pub fn postmark(credentials: impl Into<SecretSource<BasicCredentials>>) -> Provider {
     Provider::custom("postmark")

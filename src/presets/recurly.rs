@@ -5,16 +5,17 @@ use http::HeaderName;
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Recurly](https://docs.recurly.com/recurly-subscriptions/docs/webhooks), the webhooks in
-/// JSON. Those in XML are **not signed**, and this preset rejects them.
+/// [Recurly](https://docs.recurly.com/recurly-subscriptions/docs/webhooks): webhooks in JSON.
+/// Webhooks in XML are **not signed**, and this preset rejects them.
 ///
-/// - Signature: `recurly-signature: <time>,<hex>`, with more signatures after further commas, an
-///   HMAC-SHA256 of `<time>.<body>`. One matching signature is enough. The time is in milliseconds
-///   in Recurly's SDK and in seconds in its sample; both are taken.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window. Recurly's SDK takes 300
-///   seconds, but nothing says that a retry has a new time; a captured request is a duplicate.
-/// - Delivery id: none; `$.id` is the id of the resource. The key is the SHA-256 of the body,
-///   which is covered by the signature; `$.event_time` makes it unique. Event type:
+/// - Signature: `recurly-signature: <time>,<hex>`, an HMAC-SHA256 of `<time>.<body>`. Further
+///   signatures may follow after commas; one matching signature is enough. The time is in
+///   milliseconds in Recurly's SDK and in seconds in its sample; both are accepted.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window. Recurly's SDK allows 300
+///   seconds, but no source says that a retry has a new timestamp. A captured request that is sent
+///   again is a duplicate.
+/// - Delivery id: none; `$.id` is the id of the resource. The preset uses the SHA-256 of the body,
+///   which is covered by the signature; `$.event_time` makes each body unique. Event type:
 ///   `$.object_type`, such as `charge_invoice`.
 /// - Action: `$.event_type`, as in `charge_invoice.paid`.
 #[doc = include_str!("facts/recurly.md")]

@@ -7,12 +7,13 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// [Replicate](https://replicate.com/docs/topics/webhooks/verify-webhook), which follows Standard
 /// Webhooks.
 ///
-/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. The secret (`whsec_…`) is one for the
-///   user or the organization.
-/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`. Replicate's SDKs check none.
-/// - Delivery id: `webhook-id`, covered by the signature and the same when a webhook is sent again,
-///   as documented. `$.id` would be wrong: it is the id of the prediction, which has several webhooks.
-///   Event type: `$.status`.
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. A user or an organization has one
+///   secret (`whsec_…`).
+/// - Tolerance: 300 seconds on both sides of `webhook-timestamp`. Replicate's SDKs do not check the
+///   time.
+/// - Delivery id: `webhook-id`, covered by the signature. Replicate documents that it stays the same when a
+///   webhook is sent again. `$.id` would be wrong: it is the id of the prediction, and a prediction has several
+///   webhooks. Event type: `$.status`.
 #[doc = include_str!("facts/replicate.md")]
 pub fn replicate(secrets: impl Into<SecretSource>) -> Provider {
     standard(

@@ -6,8 +6,9 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Resend](https://resend.com/docs/dashboard/webhooks/introduction), which sends through Svix.
 ///
-/// - Signature: `svix-signature`, or `webhook-signature` if it is absent, see [`StandardWebhooks`].
-/// - Tolerance: 300 seconds, on both sides, of `svix-timestamp`.
+/// - Signature: `svix-signature` or, if it is absent, `webhook-signature`, see
+///   [`StandardWebhooks`].
+/// - Tolerance: 300 seconds on both sides of `svix-timestamp`.
 /// - Delivery id: `svix-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/resend.md")]
 pub fn resend(secrets: impl Into<SecretSource>) -> Provider {

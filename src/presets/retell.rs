@@ -7,16 +7,16 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [Retell AI](https://docs.retellai.com/features/webhook).
 ///
-/// - Signature: `x-retell-signature: v=<milliseconds>,d=<hex>`, an HMAC-SHA256 of the body and, after
-///   it, the milliseconds, under the API key that has the webhook badge.
-/// - Tolerance: 1 day, on both sides, which is the redelivery window. Retell's SDKs take 5 minutes,
-///   but nothing says that a retry is signed at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body and the signed time, both covered by the
-///   signature, as nothing is documented that makes a body unique. `$.call.call_id` would be wrong: a call
-///   has several events, and some of them more than once. Event type: `$.event`.
+/// - Signature: `x-retell-signature: v=<milliseconds>,d=<hex>`, an HMAC-SHA256 of the body followed by the
+///   milliseconds, under the API key that has the webhook badge.
+/// - Tolerance: 1 day on both sides, equal to the redelivery window. Retell's SDKs allow 5 minutes,
+///   but no source says that a retry is signed with a new timestamp.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body and the signed time, both covered by the
+///   signature, because Retell documents nothing that makes a body unique. `$.call.call_id` would be wrong: a call
+///   has several events, some of them more than once. Event type: `$.event`.
 #[doc = include_str!("facts/retell.md")]
 ///
-/// The webhook for inbound calls wants an answer of its own, which a duplicate would not get.
+/// The webhook for inbound calls expects a specific answer, which a duplicate would not get.
 pub fn retell(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-retell-signature"))
         .encoding(Encoding::HexOfAnyCase)

@@ -8,23 +8,25 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [RevenueCat](https://www.revenuecat.com/docs/integrations/webhooks).
 ///
-/// **With an authorization value, nothing is signed: whoever learns it can send any event.** Switch
-/// on the signing of the webhook, and give its signing secret instead.
+/// **With an authorization value, nothing is signed: anyone who learns it can send any event.**
+/// Switch on signing for the webhook, and configure its signing secret instead.
 ///
-/// - Signature: `X-RevenueCat-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
-///   `<time>.<body>` under the signing secret (second-hand). There are several `v1` while a secret is
-///   rotated, and one matching signature is enough. Without that header, `Authorization`, which has
-///   the value that was configured, as it is: with `Bearer ` only if that is part of it. **Once
-///   the signing secret is the only one, the authorization value alone is refused.**
-/// - Tolerance: 7 days, on both sides, which is the redelivery window; none for an authorization
-///   value. RevenueCat takes 5 minutes and signs each retry at a new time (both second-hand).
-/// - Delivery id: `$.event.id`, covered by the signature, if there is one. Two webhooks of a project
-///   likely get the same one, so give each route an endpoint name of its own. Event type:
+/// - Signature: `X-RevenueCat-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>` under the
+///   signing secret (second-hand). While a secret is rotated, there are several `v1`, and one matching signature
+///   is enough. Without that header, `Authorization`, which carries the configured value verbatim, with `Bearer `
+///   only if that is part of the value. **Once the signing secret is the only configured secret, a request with
+///   only the authorization value is refused.**
+/// - Tolerance: 7 days on both sides, equal to the redelivery window; with an authorization value,
+///   no time is checked. RevenueCat allows 5 minutes, and signs each retry with a new timestamp
+///   (both second-hand).
+/// - Delivery id: `$.event.id`, covered by the signature, if the request is signed. Two webhooks of
+///   a project likely get the same id, so give each route its own endpoint name. Event type:
 ///   `$.event.type`.
 #[doc = include_str!("facts/revenuecat.md")]
 pub fn revenuecat(secrets: impl Into<SecretSource>) -> Provider {
     let signature = HeaderName::from_static("x-revenuecat-webhook-signature");
-    // One secret serves for both: who can send it as the value could make the HMAC.
+    // A secret works for both: a sender who knows it as the authorization value could also compute
+    // the HMAC.
     let scheme = ByHeader::new(
         signature.clone(),
         Hmac::timestamped(signature),

@@ -5,13 +5,13 @@ use http::{HeaderName, StatusCode};
 use crate::provider::signature::{Encoding, Hmac, Tolerance};
 use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 
-/// [Sanity](https://www.sanity.io/docs/content-lake/webhooks), the GROQ-powered webhooks.
+/// [Sanity](https://www.sanity.io/docs/content-lake/webhooks): GROQ-powered webhooks.
 ///
 /// - Signature: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`, in base64 with the URL-safe alphabet and without padding.
-/// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none. Sanity sends
-///   one request at a time, so those behind a slow handler come late, and a shorter time could refuse
-///   them. **For 24 hours, whoever has captured a request can send it again under a fresh id.**
+/// - Tolerance: 24 hours, past only, equal to the redelivery window; Sanity's SDK does not check the time. Sanity
+///   sends one request at a time, so requests behind a slow handler arrive late, and a shorter tolerance could
+///   refuse them. **For 24 hours, anyone who has captured a request can send it again under a fresh id.**
 /// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
 ///   `sanity-operation`.
 #[doc = include_str!("facts/sanity.md")]

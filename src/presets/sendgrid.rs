@@ -7,16 +7,15 @@ use crate::provider::signature::{PublicKeySignature, Tolerance};
 use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [SendGrid](https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features):
-/// the event webhook. Feature `p256`.
+/// the event webhook. Requires the feature `p256`.
 ///
-/// - Signature: `X-Twilio-Email-Event-Webhook-Signature: <base64>`, an ECDSA signature with P-256, in
-///   DER, of the time in `X-Twilio-Email-Event-Webhook-Timestamp` and the body, whose last line
-///   break counts. [`PublicKey`] is the verification key, as SendGrid shows it. SendGrid only signs if
-///   that is switched on.
+/// - Signature: `X-Twilio-Email-Event-Webhook-Signature: <base64>`, an ECDSA signature with P-256, in DER, of the
+///   time in `X-Twilio-Email-Event-Webhook-Timestamp` and the body, including its last line break. The
+///   [`PublicKey`] is the verification key as SendGrid shows it. SendGrid only signs if signing is switched on.
 /// - Tolerance: any age, as in SendGrid's SDKs.
-/// - Delivery id: the SHA-256 of the body, covered by the signature, as a body is a batch. Each event has an
-///   `sg_event_id`, by which a handler can recognize events that it knows from another batch.
-///   Event type: none, as the events of a batch have types of their own.
+/// - Delivery id: the SHA-256 of the body, covered by the signature, because a body is a batch. Each event has an
+///   `sg_event_id`, by which a handler can recognize events that already came in another batch. Event type: none,
+///   because each event of a batch has its own type.
 #[doc = include_str!("facts/sendgrid.md")]
 pub fn sendgrid(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let header = |name| HeaderName::from_static(name);

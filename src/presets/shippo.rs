@@ -5,14 +5,14 @@ use http::{HeaderName, StatusCode};
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Shippo](https://docs.goshippo.com/tracking/webhook-security), with HMAC, which Shippo switches on
-/// for an account on request.
+/// [Shippo](https://docs.goshippo.com/tracking/webhook-security): webhooks with HMAC, which Shippo switches on for
+/// an account on request.
 ///
 /// - Signature: `Shippo-Auth-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-/// - Tolerance: 7 days, past only, which is the redelivery window; nothing says that a retry is signed
-///   at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the times
-///   in `$.data` make it unique (likely). Event type: `$.event`.
+/// - Tolerance: 7 days, past only, equal to the redelivery window; no source says that a retry is signed with a
+///   new timestamp.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the signature; the
+///   times in `$.data` likely make each body unique. Event type: `$.event`.
 #[doc = include_str!("facts/shippo.md")]
 pub fn shippo(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("shippo-auth-signature"));

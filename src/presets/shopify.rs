@@ -5,19 +5,20 @@ use http::HeaderName;
 use crate::provider::signature::Hmac;
 use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 
-/// [Shopify](https://shopify.dev/docs/apps/build/webhooks), with either family of
-/// headers: `X-Shopify-*`, and `shopify-*` of its newer events, which wins.
+/// [Shopify](https://shopify.dev/docs/apps/build/webhooks), with both families of headers:
+/// `X-Shopify-*`, and the `shopify-*` of its newer events, which takes precedence.
 ///
-/// - Signature: `X-Shopify-Hmac-Sha256: <base64>`, an HMAC-SHA256 of the body under
-///   the client secret of the app.
-/// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature.
-///   `X-Shopify-Event-Id` would be wrong: the deliveries to all subscriptions share it, so all except one would be
-///   dropped. Event type: `X-Shopify-Topic`, **not** covered either.
+/// - Signature: `X-Shopify-Hmac-Sha256: <base64>`, an HMAC-SHA256 of the body under the app's
+///   client secret.
+/// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature. `X-Shopify-Event-Id` would be wrong:
+///   an event has the same one in its deliveries to all subscriptions, so all except one would be dropped. Event
+///   type: `X-Shopify-Topic`, also **not** covered.
 /// - Action: `shopify-action` of the newer events, **not** covered, as in `Product.update`.
-/// - Version: the version of the payload, **not** covered by the signature. Once the version of a subscription is no
-///   longer supported, Shopify moves on to the oldest supported one, and the header has that one.
-/// - Groups: `orders/*`. Four topics have a dot: `customer.tags_added`, `customer.tags_removed`, `customer.joined_segment`
-///   and `customer.left_segment`.
+/// - Version: the version of the payload, **not** covered by the signature. Once a subscription's version is no
+///   longer supported, Shopify moves the subscription to the oldest supported version, and the header shows that
+///   version.
+/// - Groups: `orders/*`. Four topics contain a dot instead of a slash: `customer.tags_added`,
+///   `customer.tags_removed`, `customer.joined_segment` and `customer.left_segment`.
 #[doc = include_str!("facts/shopify.md")]
 pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
     let either = |newer, older| {

@@ -7,12 +7,13 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Shopware](https://developer.shopware.com/docs/guides/plugins/apps/lifecycle/webhook.html) apps.
 ///
-/// - Signature: `shopware-shop-signature: <hex>`, an HMAC-SHA256 of the body under the secret that the
-///   app has assigned to the shop. Each shop has its own: see
-///   [`TenantSecrets`](crate::TenantSecrets), with `$.source.shopId` as the tenant.
-/// - Tolerance: any age. `$.timestamp` is covered, but is not checked, as the id is covered, too.
-/// - Delivery id: `$.source.eventId`, covered by the signature. Shopware before 6.4.11 sends none, and
-///   is rejected. Event type: `$.data.event`.
+/// - Signature: `shopware-shop-signature: <hex>`, an HMAC-SHA256 of the body under the secret that the app
+///   assigned to the shop. Each shop has its own secret: see [`TenantSecrets`](crate::TenantSecrets), with
+///   `$.source.shopId` as the tenant.
+/// - Tolerance: any age. `$.timestamp` is covered but not checked, because the id is covered as
+///   well.
+/// - Delivery id: `$.source.eventId`, covered by the signature. Shopware before 6.4.11 sends none, so its requests
+///   are rejected. Event type: `$.data.event`.
 #[doc = include_str!("facts/shopware.md")]
 pub fn shopware(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("shopware-shop-signature"));

@@ -7,9 +7,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Square](https://developer.squareup.com/docs/webhooks/step3validate).
 ///
-/// - Signature: `x-square-hmacsha256-signature: <base64>`, an HMAC-SHA256 of the notification
-///   URL and, after it, the body. Set the scheme and host with
-///   [`public_url`](Provider::public_url).
+/// - Signature: `x-square-hmacsha256-signature: <base64>`, an HMAC-SHA256 of the notification URL
+///   followed by the body. Set the scheme and host with [`public_url`](Provider::public_url).
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/square.md")]
 pub fn square(secrets: impl Into<SecretSource>) -> Provider {

@@ -7,11 +7,11 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Squarespace-Signature: <hex>`, an HMAC-SHA256 of the body. The secret is the key in
 ///   hexadecimal digits.
-/// - Tolerance: any age, as no time is signed.
+/// - Tolerance: any age, because no time is signed.
 /// - Delivery id: `$.id`, the id of the notification, covered by the signature. Event type: `$.topic`.
 #[doc = include_str!("facts/squarespace.md")]
 ///
-/// A secret that is rotated is invalid at once.
+/// When a secret is rotated, the old one becomes invalid at once.
 pub fn squarespace(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("squarespace-signature"))
         .encoding(Encoding::HexOfAnyCase)

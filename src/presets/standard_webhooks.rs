@@ -11,7 +11,7 @@ pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
 ///
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`] for its versions and
 ///   secrets.
-/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
+/// - Tolerance: 300 seconds on both sides of `webhook-timestamp`.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/standard-webhooks.md")]
 pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
@@ -24,7 +24,7 @@ pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
     .redelivery_window(30 * DAY)
 }
 
-/// What all providers that follow the specification have in common.
+/// The settings that all providers that follow the specification have in common.
 pub(super) fn standard(
     name: &'static str,
     scheme: StandardWebhooks,

@@ -7,21 +7,21 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 
 /// [Stripe](https://docs.stripe.com/webhooks): snapshot and thin (v2) events.
 ///
-/// - Signature: `Stripe-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
-///   `<time>.<body>` under the whole `whsec_…` string. Any of several `v1` may
-///   match; other schemes are skipped.
+/// - Signature: `Stripe-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>` under the
+///   whole `whsec_…` string. If there are several `v1`, one matching signature is enough; other
+///   schemes are skipped.
 /// - Tolerance: 300 seconds, past only, as in Stripe's SDKs.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
-///   both the snapshot and the thin event of a change gets two ids. The types of thin events begin
-///   with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
-/// - Version: the endpoint's version, or else the account's default, which changes with an upgrade of the account. Thin
-///   events have none.
-/// - Mode: `$.livemode`, which [can be expected](Provider::expect_livemode). A live endpoint for connected accounts
-///   [gets test events, too](crate::documentation::providers#stripe-connect).
+///   both the snapshot event and the thin event of a change gets two ids. The types of thin events
+///   start with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
+/// - Version: the endpoint's API version or, if it has none, the account's default, which changes when the account
+///   is upgraded. Thin events have none.
+/// - Mode: `$.livemode`, which [can be expected](Provider::expect_livemode). A live endpoint for connected
+///   accounts [also gets test events](crate::documentation::providers#stripe-connect).
 #[doc = include_str!("facts/stripe.md")]
 ///
-/// Each endpoint of an account has its own secret, and so have live and test mode. An API key, the id of an
-/// endpoint and a secret within quotes are refused.
+/// Each endpoint of an account has its own secret, and live and test mode have different secrets. An API key, an
+/// endpoint id or a secret in quotes is refused.
 pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("stripe-signature"))
         .secret_check(check_signing_secret);
@@ -39,7 +39,7 @@ pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(30 * DAY)
 }
 
-/// Refuses what is often taken for the signing secret.
+/// Refuses values that are often mistaken for the signing secret.
 fn check_signing_secret(secret: &Secret) -> Result<(), SecretError> {
     let secret = secret.expose();
     let begins_with = |prefixes: &[&str]| {
@@ -48,17 +48,17 @@ fn check_signing_secret(secret: &Secret) -> Result<(), SecretError> {
     };
     if begins_with(&["sk_", "rk_", "pk_"]) {
         return Err(SecretError::new(
-            "it is an API key of Stripe: take the signing secret of the webhook endpoint, `whsec_…`",
+            "it is a Stripe API key: use the signing secret of the webhook endpoint, `whsec_…`",
         ));
     }
     if begins_with(&["we_"]) {
         return Err(SecretError::new(
-            "it is the id of a webhook endpoint of Stripe: take its signing secret, `whsec_…`",
+            "it is the id of a Stripe webhook endpoint: use its signing secret, `whsec_…`",
         ));
     }
     if begins_with(&["\"", "'"]) {
         return Err(SecretError::new(
-            "it is within quotes: take the signing secret of the webhook endpoint without them, `whsec_…`",
+            "it is in quotes: use the signing secret of the webhook endpoint without quotes, `whsec_…`",
         ));
     }
     Ok(())
@@ -76,18 +76,18 @@ mod tests {
     #[test]
     fn what_is_taken_for_the_signing_secret_is_refused() -> Result<(), SecretError> {
         for (wrong, reason) in [
-            ("sk_live_51H", "an API key"),
-            ("rk_test_51H", "an API key"),
-            ("pk_live_51H", "an API key"),
-            ("we_1MqqbK", "the id of a webhook endpoint"),
-            ("\"whsec_51H\"", "within quotes"),
-            ("'whsec_51H'", "within quotes"),
+            ("sk_live_51H", "a Stripe API key"),
+            ("rk_test_51H", "a Stripe API key"),
+            ("pk_live_51H", "a Stripe API key"),
+            ("we_1MqqbK", "the id of a Stripe webhook endpoint"),
+            ("\"whsec_51H\"", "in quotes"),
+            ("'whsec_51H'", "in quotes"),
         ] {
             let error = refused(wrong)?.unwrap_or_default();
             assert!(error.contains(reason), "{wrong}: {error}");
             assert!(error.contains("signing secret"), "{wrong}: {error}");
         }
-        // The CLI's and older ones.
+        // Secrets of the CLI, and older ones.
         for right in ["whsec_51H", "51H", "sk"] {
             assert_eq!(refused(right)?, None, "{right}");
         }

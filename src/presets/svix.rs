@@ -7,8 +7,9 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// [Svix](https://docs.svix.com/receiving/verifying-payloads/how) and providers
 /// that send through it.
 ///
-/// As [`standard_webhooks`](super::standard_webhooks()), with the headers `svix-id`,
-/// `svix-timestamp` and `svix-signature`, which win over the headers of the specification.
+/// Like [`standard_webhooks`](super::standard_webhooks()), but with the headers `svix-id`,
+/// `svix-timestamp` and `svix-signature`, which take precedence over the headers of the
+/// specification.
 ///
 #[doc = include_str!("facts/svix.md")]
 pub fn svix(secrets: impl Into<SecretSource>) -> Provider {

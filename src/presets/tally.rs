@@ -7,9 +7,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Tally](https://tally.so/help/webhooks).
 ///
-/// - Signature: `Tally-Signature: <base64>`, an HMAC-SHA256 of the body under the signing secret. It is missing if the webhook
-///   has none, which this preset rejects.
-/// - Tolerance: any age, as no time is signed.
+/// - Signature: `Tally-Signature: <base64>`, an HMAC-SHA256 of the body under the signing secret. If the webhook
+///   has no secret, the header is missing, and this preset rejects the request.
+/// - Tolerance: any age, because no time is signed.
 /// - Delivery id: `$.eventId`, covered by the signature. Event type: `$.eventType`.
 #[doc = include_str!("facts/tally.md")]
 pub fn tally(secrets: impl Into<SecretSource>) -> Provider {

@@ -6,20 +6,20 @@ use super::PublicKey;
 use crate::provider::signature::{PublicKeySignature, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-/// [Telnyx](https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks). Feature
-/// `ed25519`.
+/// [Telnyx](https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks). Requires the
+/// feature `ed25519`.
 ///
 /// - Signature: `Telnyx-Signature-Ed25519: <base64>`, an ed25519 signature of `<time>|<body>` with
-///   the time in `Telnyx-Timestamp`. [`PublicKey`] is the key of the account, in base64.
-/// - Tolerance: 3 days, on both sides, which is the redelivery window. Telnyx's SDKs have 5 minutes,
-///   but nothing says that a retry is signed at a new time.
-/// - Delivery id: `$.data.id`, or `$.id` of an event without that envelope; a clicked link has none
-///   and is keyed by `$.message_id`, `$.time_clicked` and `$.url` together; all covered by the
-///   signature. Event type: `$.data.event_type`, `$.event_type` or `$.record_type`, the first that
-///   is there.
+///   the time in `Telnyx-Timestamp`. The [`PublicKey`] is the account's key in base64.
+/// - Tolerance: 3 days on both sides, equal to the redelivery window. Telnyx's SDKs allow 5
+///   minutes, but no source says that a retry is signed with a new timestamp.
+/// - Delivery id: `$.data.id`, or `$.id` if the event has no `data` envelope. The event for a
+///   clicked link has no id; it is identified by `$.message_id`, `$.time_clicked` and `$.url`
+///   together. All are covered by the signature. Event type: the first that is present of
+///   `$.data.event_type`, `$.event_type` and `$.record_type`.
 #[doc = include_str!("facts/telnyx.md")]
 ///
-/// The webhooks of TeXML are forms without an id. They are rejected with 400 unless
+/// TeXML webhooks are forms without an id. They are rejected with 400 unless
 /// [`delivery_id`](Provider::delivery_id) names another source.
 pub fn telnyx(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let scheme = PublicKeySignature::ed25519(HeaderName::from_static("telnyx-signature-ed25519"))

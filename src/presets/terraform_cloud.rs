@@ -6,14 +6,14 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 /// [HCP Terraform](https://developer.hashicorp.com/terraform/cloud-docs/api-docs/notification-configurations),
 /// formerly Terraform Cloud, and Terraform Enterprise: generic notifications.
 ///
-/// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token of
-///   the notification configuration. It is only sent if there is a token.
-/// - Delivery id: none. The key is `$.run_id` of a run, `$.details.new_assessment_result.id` of a health
-///   assessment, or `$.change_request_created_at` of a change request, with the SHA-256 of the body, which are
-///   covered by the signature. The others, for automatic destroy runs, have nothing that is known to make their bodies
-///   unique: a [receipt](Source::receipt) is their key, so **a retry of these runs the handler again**. Event type:
-///   `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for workspaces. None is documented
-///   for change requests.
+/// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token
+///   of the notification configuration. The header is only sent if there is a token.
+/// - Delivery id: none is sent. The preset uses `$.run_id` of a run, `$.details.new_assessment_result.id` of a
+///   health assessment, or `$.change_request_created_at` of a change request, together with the SHA-256 of the
+///   body; all are covered by the signature. The remaining notifications, for automatic destroy runs, contain
+///   nothing that is known to make their bodies unique. They get a [receipt](Source::receipt) as their id, so **a
+///   retry of such a notification runs the handler again**. Event type: `$.notifications[0].trigger` for runs,
+///   such as `run:completed`, and `$.trigger` for workspaces. None is documented for change requests.
 /// - Groups: `run:*`.
 #[doc = include_str!("facts/terraform-cloud.md")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
@@ -40,7 +40,7 @@ pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
         .signed_handshake(verification)
 }
 
-/// The trigger of a notification of a run. There is always one notification.
+/// The trigger of a run notification. The list always has one notification.
 const OF_RUN: &str = "$.notifications[0].trigger";
 
 fn verification(request: &HandshakeRequest<'_>) -> Option<Handshake> {

@@ -5,8 +5,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Todoist](https://developer.todoist.com/api/v1/#tag/Webhooks).
 ///
-/// - Signature: `X-Todoist-Hmac-SHA256: <base64>`, an HMAC-SHA256 of the body under the client secret of the app.
-/// - Tolerance: any age, as no time is signed.
+/// - Signature: `X-Todoist-Hmac-SHA256: <base64>`, an HMAC-SHA256 of the body under the app's client secret.
+/// - Tolerance: any age, because no time is signed.
 /// - Delivery id: `X-Todoist-Delivery-ID`, **not** covered by the signature. Event type: `$.event_name`.
 /// - Groups: `item:*`.
 #[doc = include_str!("facts/todoist.md")]

@@ -8,13 +8,13 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 /// [Twitch EventSub](https://dev.twitch.tv/docs/eventsub/handling-webhook-events/).
 ///
 /// - Signature: `Twitch-Eventsub-Message-Signature: sha256=<hex>`, an HMAC-SHA256 of
-///   `<id><time><body>`, with the time as a date in `Twitch-Eventsub-Message-Timestamp`.
-/// - Tolerance: 30 days, past only, which is the redelivery window. Twitch advises 10 minutes, but
-///   does not say that a retry is signed at a new time.
+///   `<id><time><body>`, where the time is the date in `Twitch-Eventsub-Message-Timestamp`.
+/// - Tolerance: 30 days, past only, equal to the redelivery window. Twitch advises 10 minutes, but
+///   does not say that a retry is signed with a new timestamp.
 /// - Delivery id: `Twitch-Eventsub-Message-Id`, covered by the signature. Event type:
-///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body has it as
-///   `$.subscription.type`. The revocation of a subscription is a delivery of the same event
-///   type, whose `Twitch-Eventsub-Message-Type` is `revocation`.
+///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body also has it, as
+///   `$.subscription.type`. The revocation of a subscription is a delivery with the same event
+///   type, and its `Twitch-Eventsub-Message-Type` is `revocation`.
 #[doc = include_str!("facts/twitch.md")]
 pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("twitch-eventsub-message-signature"))

@@ -6,17 +6,18 @@ use http::header::AUTHORIZATION;
 use crate::provider::signature::{ByHeader, Token};
 use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
-/// [Vapi](https://docs.vapi.ai/server-url/server-authentication), the messages to a server URL.
+/// [Vapi](https://docs.vapi.ai/server-url/server-authentication): messages to a server URL.
 ///
-/// **Nothing is signed: whoever learns the secret can send any message.** Vapi can sign with an HMAC
-/// instead. By default it signs `<time>.<body>`, in hex in `x-signature`, with the time in `x-timestamp`, whose form is
-/// not documented; the hash has no default. Describe your settings with
-/// [`Hmac`](crate::provider::signature::Hmac) and [`Provider::custom`].
+/// **Nothing is signed: anyone who learns the secret can send any message.** Vapi can sign with an HMAC instead.
+/// By default, it signs `<time>.<body>` and sends the hex signature in `x-signature` and the time in
+/// `x-timestamp`; the format of the time is not documented, and the hash has no default. Describe your settings
+/// with [`Hmac`](crate::provider::signature::Hmac) and [`Provider::custom`].
 ///
-/// - Signature: none. The secret is in `X-Vapi-Secret`, as it is, or else in `Authorization`, after
+/// - Signature: none. The secret is in `X-Vapi-Secret`, verbatim, or else in `Authorization` after
 ///   `Bearer `, which is what a bearer credential sends by default.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
-///   `$.message.timestamp` makes it unique (likely). Event type: `$.message.type`.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is not covered,
+///   because nothing is signed; `$.message.timestamp` likely makes each body unique. Event type:
+///   `$.message.type`.
 #[doc = include_str!("facts/vapi.md")]
 pub fn vapi(secrets: impl Into<SecretSource>) -> Provider {
     const SECRET: HeaderName = HeaderName::from_static("x-vapi-secret");

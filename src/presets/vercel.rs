@@ -5,10 +5,10 @@ use http::HeaderName;
 use crate::provider::signature::{Hash, Hmac};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Vercel](https://vercel.com/docs/webhooks/webhooks-api). Feature `sha1`.
+/// [Vercel](https://vercel.com/docs/webhooks/webhooks-api). Requires the feature `sha1`.
 ///
 /// - Signature: `x-vercel-signature: <hex>`, an HMAC-SHA1 of the body. The webhooks of an
-///   integration are signed with the client secret of the integration.
+///   integration are signed with the integration's client secret.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/vercel.md")]
 pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {

@@ -6,21 +6,23 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// [Vonage](https://developer.vonage.com/en/getting-started/concepts/webhooks): Messages, Dispatch,
 /// Voice, Verify and Video, with signed webhooks.
 ///
-/// - Signature: `Authorization: Bearer`, a JSON Web Token with HS256 of the issuer `Vonage`, whose claim
-///   `payload_hash` is the SHA-256 of the body in hex. The secret is the signature secret of the account.
-///   Vonage calls the hash optional; **a request without it is refused**, as nothing else covers the body.
-/// - Only POST. Voice calls by GET unless it is set otherwise, with a hash of the parameters, and gets 405.
-/// - Tolerance: 24 hours, past only, of the claim `iat`, which is the redelivery window. Vonage's tokens
-///   have no expiry, and nothing says that a retry has a new one; one that has expired is refused.
-/// - Delivery id: `$.message_uuid`, with `$.status` and `$.timestamp` if they are there, as one message has
-///   several states, and one state several times. A status without a time has the SHA-256 of the body instead. For calls `$.uuid`, `$.status` and `$.timestamp` together. Anything else, such as the
-///   events of Verify, is keyed by the SHA-256 of the body. All covered by the signature. The token's `jti`
-///   is not it, as a retry likely has a new one. Event type: `$.status` or, if it is absent,
+/// - Signature: `Authorization: Bearer`, a JSON Web Token with HS256 from the issuer `Vonage`, whose claim
+///   `payload_hash` is the SHA-256 of the body in hex. The secret is the account's signature secret. Vonage calls
+///   the hash optional, but **a request without it is refused**, because nothing else covers the body.
+/// - Only POST is accepted. By default, Voice sends a GET with a hash of the parameters, which gets 405.
+/// - Tolerance: 24 hours, past only, measured from the claim `iat`, equal to the redelivery window. Vonage's
+///   tokens have no expiry, and no source says that a retry has a new token. If a token has an expiry, it is
+///   refused once it has expired.
+/// - Delivery id: `$.message_uuid`, with `$.status` and `$.timestamp` if they are present, because a message has
+///   several states, and can have a state several times. For a status without a time, the preset uses the SHA-256
+///   of the body instead. For calls, `$.uuid`, `$.status` and `$.timestamp` together. Anything else, such as
+///   Verify events, is identified by the SHA-256 of the body. All are covered by the signature. The token's `jti`
+///   would be wrong, because a retry likely has a new one. Event type: `$.status` or, if it is absent,
 ///   `$.message_type`.
 #[doc = include_str!("facts/vonage.md")]
 ///
-/// Not for the SMS API, which signs parameters, and not for the Contact Center, whose token is in
-/// `Vonage-Signature`.
+/// This preset does not support the SMS API, which signs parameters, or the Contact Center, whose
+/// token is in `Vonage-Signature`.
 pub fn vonage(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Jwt::hs256()
         .issuer("Vonage")

@@ -5,13 +5,14 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Webflow](https://developers.webflow.com/data/docs/working-with-webhooks).
 ///
-/// - Signature: `x-webflow-signature: <hex>`, an HMAC-SHA256 of `<time>:<body>`, with the time
-///   in milliseconds in `x-webflow-timestamp`. The secret is the client secret of the OAuth
-///   app, or the webhook's own key.
-/// - Tolerance: one day, past only, which is the redelivery window (Webflow's SDK checks none).
-/// - Delivery id: none. The key is the signed time and the SHA-256 of the body, covered by the
-///   signature. The body alone would be wrong: for `ecomm_inventory_changed` it is an item and its quantity, so the
-///   second time that 4 are left would be lost. Event type: `$.triggerType`.
+/// - Signature: `x-webflow-signature: <hex>`, an HMAC-SHA256 of `<time>:<body>`, with the time in
+///   milliseconds in `x-webflow-timestamp`. The secret is the OAuth app's client secret, or the
+///   webhook's own key.
+/// - Tolerance: one day, past only, equal to the redelivery window (Webflow's SDK does not check
+///   the time).
+/// - Delivery id: none is sent. The preset uses the signed time and the SHA-256 of the body, covered by the
+///   signature. The body alone would be wrong: for `ecomm_inventory_changed`, it is an item and its quantity, so
+///   the second event with 4 left would be lost. Event type: `$.triggerType`.
 #[doc = include_str!("facts/webflow.md")]
 pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-webflow-signature"))

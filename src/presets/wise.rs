@@ -6,14 +6,15 @@ use super::PublicKey;
 use crate::provider::signature::PublicKeySignature;
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Wise](https://docs.wise.com/guides/developer/webhooks/event-handling). Feature `rsa`.
+/// [Wise](https://docs.wise.com/guides/developer/webhooks/event-handling). Requires the feature
+/// `rsa`.
 ///
 /// - Signature: `X-Signature-SHA256: <base64>`, an RSA signature (PKCS #1 v1.5) with SHA-256 of the
-///   body. [`PublicKey`] is Wise's, in PEM; the sandbox has another one.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: the SHA-256 of the body, which is covered by the signature. `X-Delivery-Id` is not,
-///   and whether it stays on a retry is not documented. `$.data.occurred_at` and `$.sent_at` make the
-///   body unique (likely). Event type: `$.event_type`.
+///   body. The [`PublicKey`] is Wise's public key in PEM; the sandbox has another key.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: the SHA-256 of the body, which is covered by the signature. `X-Delivery-Id` is not covered, and
+///   it is not documented whether a retry keeps it. `$.data.occurred_at` and `$.sent_at` likely make each body
+///   unique. Event type: `$.event_type`.
 /// - Groups: `transfers#*`.
 #[doc = include_str!("facts/wise.md")]
 pub fn wise(keys: impl Into<SecretSource<PublicKey>>) -> Provider {

@@ -9,14 +9,14 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 
 /// [WooCommerce](https://woocommerce.com/document/webhooks/).
 ///
-/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body under the
-///   secret, whose HTML entities, such as `&amp;`, are decoded first, as WordPress does. A plugin of
-///   the shop can choose another hash function, which this preset does not verify.
-/// - Delivery id: the topic, `X-WC-Webhook-Delivery-ID` and the SHA-256 of the body. The body is
-///   signed, the headers are **not** covered by the signature. The header alone would be wrong: two
-///   deliveries of one webhook within the same second share it. The body alone would be, too: for `*.deleted` it is an
-///   id, and for `action.*` a name, each time. **Two deliveries within one second that agree in all of this count as
-///   one**: `action.*`, twice. Event type: `X-WC-Webhook-Topic`.
+/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body under the secret.
+///   HTML entities in the secret, such as `&amp;`, are decoded first, as WordPress does. A plugin
+///   of the shop can choose another hash function, which this preset does not support.
+/// - Delivery id: the topic, `X-WC-Webhook-Delivery-ID` and the SHA-256 of the body. The body is signed; the
+///   headers are **not** covered by the signature. The header alone would be wrong: two deliveries of one webhook
+///   within the same second share it. The body alone would also be wrong: for `*.deleted`, it is only an id, and
+///   for `action.*`, only a name. **If two deliveries within one second agree in all three, the second is a
+///   duplicate**; this can happen with `action.*`. Event type: `X-WC-Webhook-Topic`.
 #[doc = include_str!("facts/woocommerce.md")]
 pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(SIGNATURE).derive_key(Derivation::HtmlText);
@@ -39,7 +39,7 @@ pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(24 * HOUR)
 }
 
-/// Not signed, so it must be nothing but a ping.
+/// The ping is not signed, so the request must contain nothing else.
 fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let id = request.body().strip_prefix(b"webhook_id=")?;
     let is_ping = request.method() == Method::POST

@@ -9,8 +9,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `WorkOS-Signature: t=<milliseconds>, v1=<hex>`, with a space after the comma,
 ///   an HMAC-SHA256 of `<milliseconds>.<body>` under the whole secret.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window. WorkOS's SDKs have 3 minutes,
-///   but WorkOS describes it as the time of the event, and a retry may come days later.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window. WorkOS's SDKs allow 3 minutes, but WorkOS
+///   describes the timestamp as the time of the event, and a retry may come days later.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.event`.
 #[doc = include_str!("facts/workos.md")]
 pub fn workos(secrets: impl Into<SecretSource>) -> Provider {

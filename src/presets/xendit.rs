@@ -7,12 +7,13 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Xendit](https://docs.xendit.co/apidocs/webhook-behavior).
 ///
-/// **Nothing is signed: whoever learns the token can send any event.**
+/// **Nothing is signed: anyone who learns the token can send any event.**
 ///
-/// - Signature: none. `x-callback-token` has the verification token of the account, as it is.
-/// - Delivery id: a SHA-256 of the members of the body but `created`, which is the time of the attempt in the webhooks of
-///   the Payments API. It is not covered, as nothing is. No member is known to be the id of an event: `$.id` and
-///   `$.data.id` name the payment. Event type: `$.event`, which the webhooks of invoices and other older products lack.
+/// - Signature: none. `x-callback-token` carries the account's verification token verbatim.
+/// - Delivery id: a SHA-256 of all members of the body except `created`, which in Payments API webhooks is the
+///   time of the attempt. It is not covered, because nothing is signed. No member is known to be an event id:
+///   `$.id` and `$.data.id` name the payment. Event type: `$.event`, which webhooks of invoices and other older
+///   products lack.
 #[doc = include_str!("facts/xendit.md")]
 pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Token::header(HeaderName::from_static("x-callback-token"));

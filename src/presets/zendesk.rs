@@ -7,15 +7,14 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
 /// [Zendesk](https://developer.zendesk.com/documentation/webhooks/verifying/).
 ///
-/// - Signature: `X-Zendesk-Webhook-Signature: <base64>`, an HMAC-SHA256 of `<time><body>`, with
-///   the time as a date in `X-Zendesk-Webhook-Signature-Timestamp`. The key is the secret as
-///   text, although it looks like base64.
-/// - Tolerance: 24 hours, on both sides, which is the redelivery window; Zendesk states none.
-/// - Delivery id: `X-Zendesk-Webhook-Invocation-Id`, **not** covered by the signature: whoever has
-///   captured a request can replay it under another id until it is 24 hours old. Against that, set
-///   [`replay_guard`](crate::IdempotentWebhook::replay_guard), unless a trigger sends the same body
-///   for different events. Event type: `$.type`, which the body of a trigger or an automation need not
-///   have.
+/// - Signature: `X-Zendesk-Webhook-Signature: <base64>`, an HMAC-SHA256 of `<time><body>`, where
+///   the time is the date in `X-Zendesk-Webhook-Signature-Timestamp`. The key is the secret as
+///   text, not decoded, although it looks like base64.
+/// - Tolerance: 24 hours on both sides, equal to the redelivery window; Zendesk documents none.
+/// - Delivery id: `X-Zendesk-Webhook-Invocation-Id`, **not** covered by the signature: anyone who has captured a
+///   request can replay it under another id until it is 24 hours old. To prevent this, set
+///   [`replay_guard`](crate::IdempotentWebhook::replay_guard), unless a trigger sends the same body for different
+///   events. Event type: `$.type`, which the body of a trigger or an automation may lack.
 #[doc = include_str!("facts/zendesk.md")]
 pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-zendesk-webhook-signature"))

@@ -9,12 +9,12 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 
 /// [Zoom](https://developers.zoom.us/docs/api/webhooks/).
 ///
-/// - Signature: `x-zm-signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time
-///   in `x-zm-request-timestamp`, under the secret token of the app.
-/// - Tolerance: 3 days, past only, which is the redelivery window; Zoom states none, nor whether a
-///   retry is signed at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.event_ts`, in milliseconds, makes it unique. Event type: `$.event`.
+/// - Signature: `x-zm-signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
+///   `x-zm-request-timestamp`, under the app's secret token.
+/// - Tolerance: 3 days, past only, equal to the redelivery window; Zoom documents neither a
+///   tolerance nor whether a retry is signed with a new timestamp.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; `$.event_ts`, in milliseconds, makes each body unique. Event type: `$.event`.
 #[doc = include_str!("facts/zoom.md")]
 pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-zm-signature"))
@@ -41,7 +41,7 @@ pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(3 * DAY)
 }
 
-/// It wants the token back, and its HMAC-SHA256 under the secret that signs.
+/// Answers the validation with Zoom's token and the token's HMAC-SHA256 under the signing secret.
 fn validation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     const EVENT: &str = "endpoint.url_validation";
     if request.json(&JsonPath::member("event"))? != EVENT {

@@ -1,4 +1,4 @@
-//! How it is called: where the secret comes from, errors, and help.
+//! How the command is called: where the secret comes from, errors, and help.
 
 use crate::capture::Captured;
 use crate::run::{run, shows_nothing_of, webhook};
@@ -32,7 +32,7 @@ fn the_secret_comes_from_an_argument_a_variable_or_standard_input() {
     of(&["--secret", "another"], None, b"").ends(1);
 
     of(&[], None, b"").is_error(
-        "the secret is missing: give it by the environment variable WEBHOOK_SECRET, or with --secret",
+        "the secret is missing: give it in the environment variable WEBHOOK_SECRET, or with --secret",
     );
     of(&["--secret-env", "NOT_SET"], Some(SECRET), b"").is_error("variable NOT_SET");
     of(&[], Some(" "), b"").is_error("it is blank");
@@ -52,7 +52,7 @@ fn wrong_usage_is_told() {
     webhook(SECRET, &url, b"").is_error("https:// or http://");
     let again = ["replay", "-", "--secret-env", "A"];
     let plain = b"POST / HTTP/1.1\n\n";
-    webhook(SECRET, &[&again[..], &nowhere].concat(), plain).is_error("unless --provider says");
+    webhook(SECRET, &[&again[..], &nowhere].concat(), plain).is_error("unless --provider names");
 
     let send = [&["send", "github"][..], &nowhere].concat();
     let with = |more: &[&str]| webhook(SECRET, &[&send[..], more].concat(), b"");
@@ -63,13 +63,13 @@ fn wrong_usage_is_told() {
     with(&["--header", "no colon"]).is_error("it has no colon");
     with(&["--expired"]).is_error("github signs no time, so its requests do not expire");
     with(&[]).is_not_now("no answer from 127.0.0.1:1: Connection refused");
-    // If nothing listens, not many are sent.
+    // If nothing listens, only a few requests are sent.
     with(&["--times", "4000000000"]).is_not_now("Connection refused");
 
     let stripe = ["send", "stripe", "--body", "-"];
     let stripe = [&stripe[..], &nowhere].concat();
     webhook(SECRET, &stripe, b"[]").is_error("stripe has the id in the body, and this body");
-    webhook("sk_test_secret", &stripe, b"{}").is_error("it is an API key of Stripe");
+    webhook("sk_test_secret", &stripe, b"{}").is_error("it is a Stripe API key");
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn another_machine_is_not_sent_to_by_mistake() {
         ("http://192.0.2.1/", "192.0.2.1 is not this machine"),
         ("http://localhost.example.com/", "is not this machine"),
         ("https://127.0.0.1/", "https:// is only for --canary"),
-        ("127.0.0.1:3000", "it must begin with http://"),
-        ("http://a:b@127.0.0.1/", "it has a user"),
+        ("127.0.0.1:3000", "it must start with http://"),
+        ("http://a:b@127.0.0.1/", "it has a user name"),
     ] {
         webhook(SECRET, &["send", "github", "--to", to], b"").is_error(told);
     }
@@ -111,5 +111,9 @@ fn the_providers_are_listed() {
         .says("secret          not any text: Standard Webhooks needs `whsec_`")
         .says("covers          the body, a time, the delivery id\n")
         .says("presets/fn.svix.html");
+    // GitHub does not deliver again by itself, only by hand.
+    run(None, &["providers", "github"], b"")
+        .ends(0)
+        .says("redelivery      at most 3 days after the first attempt, by itself or by hand\n");
     run(None, &["providers", "svi"], b"").is_error("is it svix?");
 }

@@ -1,4 +1,4 @@
-//! Adyen's signatures in the items of the body, and of the body.
+//! Adyen's two kinds of signatures: one in each item of a payment body, and one of the whole body.
 
 use std::borrow::Cow;
 
@@ -24,16 +24,17 @@ const SIGNATURE: HeaderName = HeaderName::from_static("hmacsignature");
 /// Adyen sends one item in JSON, and at most six elsewhere.
 const MAX_ITEMS: usize = 6;
 
-/// The events whose reference is not their own: of a rescue, which may have several attempts, of a capture,
-/// whose payout may be rejected again, and the name of a file, which may be made again.
+/// The events whose reference belongs to something else, so that it may repeat: to a rescue, which may have
+/// several attempts; to a capture, whose payout may be rejected again; or to a file, which may be generated again
+/// under the same name.
 const REPEATED: [&str; 3] = [
     "AUTORESCUE_NEXT_ATTEMPT",
     "PAIDOUT_REVERSED",
     "REPORT_AVAILABLE",
 ];
 
-/// The events of disputes, which have the reference of the dispute: the same event may happen in several of its stages.
-/// Most of them have a status as well, but none of a payment in Brazil.
+/// The dispute events. Their reference is that of the dispute, and the same event may happen in several stages of
+/// a dispute. Most of them have a status as well, but not those of a payment in Brazil.
 const DISPUTES: [&str; 22] = [
     "ARBITRATION_LOST",
     "ARBITRATION_WON",
@@ -59,7 +60,8 @@ const DISPUTES: [&str; 22] = [
     "SECOND_CHARGEBACK",
 ];
 
-/// The signed fields of an item, in their order, its time, the status of its dispute, and its signature.
+/// The signed fields of an item in their order, followed by its time, the status of its dispute, and its
+/// signature.
 const FIELDS: [&str; 11] = [
     "pspReference",
     "originalReference",
@@ -120,7 +122,7 @@ impl SignatureScheme for Adyen {
         false
     }
 
-    /// For reports and disputes it has the time, which is not signed.
+    /// The id of a report or a dispute contains the time, which is not signed.
     fn signs_value(&self, _: &str) -> bool {
         false
     }
@@ -173,7 +175,7 @@ fn is_signed(secrets: &Secrets, content: &[u8], signature: &[u8]) -> Result<(), 
     Err(error)
 }
 
-/// The items of a body, at least one. Each is signed on its own.
+/// The items of a body: at least one. Each item is signed separately.
 fn read_items(body: &[u8]) -> Result<Vec<Item>, SignatureError> {
     let mut items = Vec::new();
     while let Some(item) = read_item(body, items.len())? {
@@ -200,7 +202,7 @@ fn paths_of_item(index: usize) -> Vec<JsonPath> {
     FIELDS.into_iter().filter_map(parse).collect()
 }
 
-/// An item, if the body has as many.
+/// The item at this index, if the body has that many.
 fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> {
     let read = |paths: &[JsonPath]| {
         let matches = Reader::new(paths).read(body);
@@ -214,7 +216,7 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
         .into_iter()
         .map(|found| match found {
             Match::Text(text) => Ok(text),
-            // A field that is absent is signed as an empty one.
+            // An absent field is signed like an empty one.
             Match::Nothing => Ok(String::new()),
             Match::Boolean(_) | Match::Null | Match::Other => Err(SignatureError::MalformedBody),
         })

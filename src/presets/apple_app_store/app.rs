@@ -1,4 +1,4 @@
-//! The app whose notifications are taken.
+//! The app whose notifications the preset accepts.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::provider::{Secret, SecretError};
 const PRODUCTION: &str = "Production";
 const SANDBOX: &str = "Sandbox";
 
-/// The app whose notifications [`apple_app_store`](super::apple_app_store) takes, in production or in the
+/// The app whose notifications [`apple_app_store`](super::apple_app_store) accepts, in production or in the
 /// sandbox.
 ///
 /// Its text form is the bundle id, and `<bundle id> Sandbox` for the sandbox.
@@ -19,11 +19,11 @@ pub struct AppStoreApp {
 }
 
 impl AppStoreApp {
-    /// An app by its bundle id, such as `com.example.app`, in production.
+    /// The app with this bundle id, such as `com.example.app`, in production.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the bundle id is blank or has a space.
+    /// [`SecretError`] if the bundle id is blank or contains a space.
     pub fn new(bundle_id: impl Into<String>) -> Result<Self, SecretError> {
         let bundle_id = bundle_id.into();
         match is_part(&bundle_id, ' ') {
@@ -37,7 +37,7 @@ impl AppStoreApp {
         }
     }
 
-    /// The app in the sandbox, instead of production's.
+    /// The app in the sandbox instead of in production.
     #[must_use]
     pub fn sandbox(mut self) -> Self {
         self.environment = SANDBOX;

@@ -9,24 +9,24 @@ mod scheme;
 
 pub use app::AppStoreApp;
 
-/// [App Store Server Notifications V2](https://developer.apple.com/documentation/appstoreservernotifications)
-/// of Apple. Feature `x509`.
+/// [App Store Server Notifications V2](https://developer.apple.com/documentation/appstoreservernotifications) of
+/// Apple. Requires the feature `x509`.
 ///
-/// - Signature: `$.signedPayload`, a JSON Web Signature with ES256. **Members beside it are not covered.** It
-///   brings its certificates, which [`X509Chain`](crate::provider::signature::X509Chain) checks: they must end at
-///   *Apple Root CA - G3*, have Apple's extensions for receipts, and have been valid at the time of signing.
-///   Whether a certificate is revoked is not checked. A notification of another [app](AppStoreApp) is refused.
-/// - **Sandbox**: [`AppStoreApp::sandbox`] takes notifications of the sandbox instead of production's.
-///   Anyone with a test account can cause those, so let them have a route of their own.
-/// - Keys: nothing is fetched. [`Provider::keys`](Provider::keys) with a certificate in PEM replaces Apple's
-///   root, for tests.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window; Apple states none, nor whether a
-///   retry is signed at a new time.
+/// - Signature: `$.signedPayload`, a JSON Web Signature with ES256. **Other members of the body are not covered.**
+///   The signature contains its certificates, which [`X509Chain`](crate::provider::signature::X509Chain) checks:
+///   they must end at *Apple Root CA - G3*, have Apple's extensions for receipts, and have been valid at the time
+///   of signing. Revocation is not checked. A notification for another [app](AppStoreApp) is refused.
+/// - **Sandbox**: [`AppStoreApp::sandbox`] accepts notifications from the sandbox instead of from production.
+///   Anyone with a test account can cause sandbox notifications, so give them their own route.
+/// - Keys: nothing is fetched. In tests, [`Provider::keys`](Provider::keys) with a certificate in PEM replaces
+///   Apple's root.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window; Apple documents neither a tolerance nor
+///   whether a retry is signed with a new timestamp.
 /// - Delivery id: `notificationUUID`, covered by the signature. Event type: `notificationType`.
 #[doc = include_str!("../facts/apple-app-store.md")]
 ///
-/// The transaction in the payload (`signedTransactionInfo`) is signed in its own right. It is inside of what
-/// is verified here, so reading it needs no second check.
+/// The transaction in the payload (`signedTransactionInfo`) has its own signature. This preset verifies the
+/// notification around it, so you can read the transaction without a second check.
 pub fn apple_app_store(apps: impl Into<SecretSource<AppStoreApp>>) -> Provider {
     Provider::custom("apple-app-store")
         .signature(AppStore::new(), apps.into().cast())

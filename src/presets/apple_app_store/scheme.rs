@@ -22,21 +22,23 @@ use crate::provider::{Secret, SecretError, Secrets};
 pub(super) const ID: &str = "notificationUUID";
 pub(super) const TYPE: &str = "notificationType";
 
-/// Apple Root CA - G3, valid until 2039. Its SHA-256 begins with `63343abf` (Apple's page of certificates).
+/// Apple Root CA - G3, valid until 2039. Its SHA-256 starts with `63343abf`, according to Apple's page of
+/// certificates.
 const ROOT: &str = include_str!("apple_root_ca_g3.pem");
 
-/// Apple's extensions: of certificates that sign receipts, and of their issuers.
+/// Apple's certificate extensions: the first marks certificates that sign receipts, the second
+/// their issuers.
 const SIGNS_RECEIPTS: &str = "1.2.840.113635.100.6.11.1";
 const ISSUES: &str = "1.2.840.113635.100.6.2.1";
 
 const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
 
-/// Where a payload names its app.
+/// The members of a payload that may name its app.
 const ABOUT: [&str; 4] = ["data", "summary", "externalPurchaseToken", "appData"];
 
 #[derive(Debug)]
 pub(super) struct AppStore {
-    /// Fails only if the file of the root is broken, which a test would show.
+    /// It fails only if the root certificate's file is broken, which a test would show.
     chain: Result<X509Chain, CertificateError>,
 }
 
@@ -53,7 +55,7 @@ impl AppStore {
         }
     }
 
-    /// Apple's chain, or one that ends at a given root.
+    /// Apple's chain, or a chain that ends at a given root.
     fn chain(&self, request: &SignedRequest<'_>) -> Result<X509Chain, CertificateError> {
         match request.given_keys().map(|keys| keys.certificates().last()) {
             Some(Some(root)) => Ok(of_apple(X509Chain::of(root.clone()))),
@@ -81,7 +83,8 @@ fn about(claims: &Claims) -> Option<(&str, &str)> {
     Some((text("bundleId")?, environment))
 }
 
-/// It is read before the signature is known, as the certificates must be valid then.
+/// The time is read before the signature is verified, because the certificates must have been valid
+/// at that time.
 fn signed_at(token: &Compact<'_>) -> Option<SystemTime> {
     let Match::Text(milliseconds) = token.unverified_claim("signedDate")? else {
         return None;
@@ -123,7 +126,7 @@ impl SignatureScheme for AppStore {
         })
     }
 
-    /// Members beside the token are not covered.
+    /// Other members of the body are not covered.
     fn signs_body(&self) -> bool {
         false
     }
@@ -144,8 +147,8 @@ impl SignatureScheme for AppStore {
         secret.parse::<AppStoreApp>().map(drop)
     }
 
-    /// The body of a test is the notification, with what it lacks. The keys are the private one, and the
-    /// three certificates.
+    /// A test sets the notification as the body, and missing members are added. The given keys are the private key
+    /// and the three certificates.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let app: AppStoreApp = secret.parse()?;
         let no_key = SignError::new("there is no private key with its certificates to sign with");
@@ -197,7 +200,7 @@ mod tests {
         let sent: Vec<_> = certificates.map(|one| one.to_der().to_vec()).collect();
         let chain = AppStore::new().chain?;
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        // 2026-01-01, and the years in which the leaf was not valid.
+        // 2026-01-01, then years in which the leaf certificate was not valid.
         assert!(chain.verify(&sent, at(1_767_225_600)).is_ok());
         let fault = |time| chain.verify(&sent, time).err();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A message of SNS, and what of it is signed.
+//! An SNS message, and the part of it that is signed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 use crate::provider::json_path::unescape::{unescape, unescape_into};
 use crate::provider::signature::SignatureAlgorithm;
 
-/// The longest of the members but the message, as it is written in JSON, in bytes. They are read
-/// before the signature is known.
+/// The maximum length of each member except the message itself, as written in JSON, in bytes. The
+/// members are read before the signature is verified.
 const MAX_SHORT: usize = 4 * 1024;
 
-/// A message. A member that is there twice is refused. What SNS lets its users fill is not copied.
+/// A message. A repeated member is refused. Text that SNS users can choose is not copied.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Message<'a> {
@@ -34,7 +34,7 @@ pub(super) struct Message<'a> {
     pub(super) certificate: Short,
 }
 
-/// A text of bounded length.
+/// A text of limited length.
 pub(super) struct Short(pub(super) String);
 
 impl<'de> Deserialize<'de> for Short {
@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for Short {
         let text = Some(json).filter(|json| json.len() <= MAX_SHORT);
         let text = text.and_then(unescape);
         text.map(Self)
-            .ok_or_else(|| D::Error::custom("it is not text, or too long"))
+            .ok_or_else(|| D::Error::custom("it is not text, or it is too long"))
     }
 }
 
@@ -88,9 +88,9 @@ impl<'a> Message<'a> {
         BASE64.decode(&self.signature.0).ok()
     }
 
-    /// What is signed: names and values, each with a line break after it. `None` if something is missing, or
-    /// if another value than the message has a line break. Such a value could be taken for several, and the
-    /// signature of one message would count for another.
+    /// The signed content: names and values, each followed by a line break. `None` if something is missing, or if
+    /// a value other than the message contains a line break. Such a value could be read as several values, and the
+    /// signature of one message would be valid for another.
     pub(super) fn content(&self) -> Option<String> {
         let mut rest = vec![("MessageId", &*self.message_id.0)];
         match self.kind {

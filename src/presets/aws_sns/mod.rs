@@ -14,23 +14,24 @@ mod subscription;
 
 pub use topic::SnsTopic;
 
-/// [AWS SNS](https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html) over HTTPS.
-/// Feature `x509`.
+/// [AWS SNS](https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html) over HTTPS. Requires
+/// the feature `x509`.
 ///
-/// - Signature: `Signature` in the body, an RSA signature with SHA-1 (`SignatureVersion` 1) or SHA-256 (2) of
-///   the message, its id, subject, time, topic and type. **`MessageAttributes` and `UnsubscribeURL` are not
-///   covered.** A message of another [topic](SnsTopic) is refused. Set `SignatureVersion` 2 for the topic.
-/// - Keys: in the certificate at `SigningCertURL`, fetched by [`Provider::keys`](Provider::keys). Its address
-///   must be `https://sns.<region>.amazonaws.com/SimpleNotificationService-<hex>.pem` with the region of the
-///   topic, or the same below the domain of the topic's partition, such as `amazonaws.com.cn`. AWS's TLS vouches for it, as it comes without its issuers. It
-///   must be for SNS, and valid at the message's time.
-/// - Tolerance: a day, past only, which is the redelivery window; AWS states none, and a retry keeps its
+/// - Signature: `Signature` in the body, an RSA signature with SHA-1 (`SignatureVersion` 1) or SHA-256 (2) of the
+///   message, its id, subject, time, topic and type. **`MessageAttributes` and `UnsubscribeURL` are not covered.**
+///   A message from another [topic](SnsTopic) is refused. Set the topic's `SignatureVersion` to 2.
+/// - Keys: in the certificate at `SigningCertURL`, fetched by [`Provider::keys`](Provider::keys). That address
+///   must be `https://sns.<region>.amazonaws.com/SimpleNotificationService-<hex>.pem` with the topic's region, or
+///   the same path under the domain of the topic's partition, such as `amazonaws.com.cn`. The certificate comes
+///   without its issuers, so only AWS's TLS vouches for it. It must be issued for SNS, and valid at the message's
 ///   time.
+/// - Tolerance: a day, past only, equal to the redelivery window; AWS documents none, and a retry keeps its
+///   timestamp.
 /// - Delivery id: `$.MessageId`, covered by the signature. Event type: none.
 #[doc = include_str!("../facts/aws-sns.md")]
 ///
-/// The content type is `text/plain`, which axum's `Json` refuses: take the body as `String` or `Bytes`. With
-/// raw message delivery nothing is signed, and each request is refused.
+/// The content type is `text/plain`, which axum's `Json` refuses: extract the body as `String` or `Bytes`. With
+/// raw message delivery, nothing is signed, and every request is refused.
 pub fn aws_sns(topics: impl Into<SecretSource<SnsTopic>>) -> Provider {
     Provider::custom("aws-sns")
         .signature(AwsSns, topics.into().cast())

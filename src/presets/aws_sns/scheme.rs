@@ -1,4 +1,4 @@
-//! The signature in a message of SNS.
+//! The signature in an SNS message.
 
 use std::borrow::Cow;
 
@@ -19,12 +19,12 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The id, which is signed.
+/// The name of the signed id.
 pub(super) const ID: &str = "MessageId";
 
 const TYPE: HeaderName = HeaderName::from_static("x-amz-sns-message-type");
 
-/// AWS's partitions, and the domain of each.
+/// AWS's partitions and their domains.
 const PARTITIONS: [(&str, &str); 4] = [
     ("aws", "amazonaws.com"),
     ("aws-us-gov", "amazonaws.com"),
@@ -35,8 +35,8 @@ const PARTITIONS: [(&str, &str); 4] = [
 #[derive(Debug)]
 pub(super) struct AwsSns;
 
-/// Whether a host is the host of SNS in the region of a topic: `sns.us-east-1.amazonaws.com`. Any other region
-/// could be the name of something else, such as `sns.s3-us-west-2.amazonaws.com`, a bucket of S3.
+/// Whether a host is the SNS host in the region of a topic, such as `sns.us-east-1.amazonaws.com`. With any other
+/// region, the host could belong to something else: `sns.s3-us-west-2.amazonaws.com` is an S3 bucket.
 pub(super) fn is_sns(host: &str, topic: &str) -> bool {
     host_of(topic).is_some_and(|known| known == host)
 }
@@ -50,7 +50,7 @@ pub(super) fn host_of(topic: &str) -> Option<String> {
     Some(format!("sns.{region}.{domain}"))
 }
 
-/// Other paths of these hosts are SNS's API, which can be made to answer with a text of the caller's.
+/// Other paths of these hosts are the SNS API, which a caller can make answer with a text of their choice.
 fn is_certificate(path: &str) -> bool {
     let name = path
         .strip_prefix("/SimpleNotificationService-")
@@ -58,7 +58,8 @@ fn is_certificate(path: &str) -> bool {
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
-/// Whether a certificate is one of SNS: `sns.amazonaws.com`, `sns-signing.<region>.amazonaws.com`.
+/// Whether the name of a certificate belongs to SNS: `sns.amazonaws.com`,
+/// `sns-signing.<region>.amazonaws.com`.
 fn is_name(name: &str) -> bool {
     let domain = name.split_once('.').map(|(_, domain)| domain);
     let is_known = |domain: &str| {
@@ -118,7 +119,7 @@ impl SignatureScheme for AwsSns {
         }
     }
 
-    /// Attributes and white space are not covered.
+    /// Message attributes and white space are not covered.
     fn signs_body(&self) -> bool {
         false
     }
@@ -148,7 +149,7 @@ impl SignatureScheme for AwsSns {
         secret.parse::<SnsTopic>().map(drop)
     }
 
-    /// The body of a test is a message, completed with all members except `Subject`.
+    /// A test sets the message as the body. Missing members are added, except `Subject`.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let (_, key) = request.signing_key().ok_or(SignError::no_key())?;
         let key = key.clone();
@@ -156,7 +157,7 @@ impl SignatureScheme for AwsSns {
             return Err(SignError::new("the body is not a JSON object"));
         };
         let topic = String::from_utf8_lossy(secret.expose());
-        let host = host_of(&topic).ok_or(SignError::new("the topic is of no partition of AWS"))?;
+        let host = host_of(&topic).ok_or(SignError::new("the topic's partition is unknown"))?;
         let host = format!("https://{host}");
         let is_notification = body.get("Type").is_none_or(|kind| kind == "Notification");
         let mut set = |name: &str, value: Value| {
@@ -183,7 +184,7 @@ impl SignatureScheme for AwsSns {
         );
         let unsigned = json!(body).to_string();
         let message = Message::read(unsigned.as_bytes());
-        let message = message.ok_or(SignError::new("the body is not a message of SNS"))?;
+        let message = message.ok_or(SignError::new("the body is not an SNS message"))?;
         let content = message.content();
         let content = content.ok_or(SignError::new("a member of the message cannot be signed"))?;
         let signature = key.sign(SignatureAlgorithm::RsaSha256, content.as_bytes());

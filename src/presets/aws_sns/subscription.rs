@@ -1,10 +1,10 @@
-//! The messages by which SNS says that a subscription begins or ends.
+//! The messages that announce the start or the end of a subscription.
 
 use super::message::{Kind, Message};
 use super::scheme::is_sns;
 use crate::provider::{Handshake, HandshakeRequest};
 
-/// Whether an address confirms a subscription, and is SNS's in the region of the topic.
+/// Whether an address confirms a subscription and belongs to SNS in the region of the topic.
 pub(super) fn is_confirmation_url(url: &str, topic: &str) -> bool {
     let host = url
         .strip_prefix("https://")
@@ -19,7 +19,7 @@ pub(super) fn confirmation(request: &HandshakeRequest<'_>) -> Option<Handshake> 
     match message.kind {
         Kind::Notification => None,
         Kind::SubscriptionConfirmation => Some(handshake.confirmed_at(message.subscribe_url?.0)),
-        // A visit of its address would subscribe again.
+        // A request to its address would subscribe again.
         Kind::UnsubscribeConfirmation => Some(handshake),
     }
 }

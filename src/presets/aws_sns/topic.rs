@@ -1,4 +1,4 @@
-//! The topic whose messages are taken.
+//! The topic whose messages the preset accepts.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use super::scheme::host_of;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-/// The topic whose messages [`aws_sns`](super::aws_sns) takes.
+/// The topic whose messages [`aws_sns`](super::aws_sns) accepts.
 ///
 /// Its text form is the ARN.
 #[derive(Clone, Debug)]
@@ -15,12 +15,12 @@ pub struct SnsTopic {
 }
 
 impl SnsTopic {
-    /// A topic by its ARN, such as `arn:aws:sns:us-east-1:123456789012:orders`.
+    /// The topic with this ARN, such as `arn:aws:sns:us-east-1:123456789012:orders`.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is not the ARN of a topic, or of a partition whose keys are not known, such as
-    /// `aws-iso`.
+    /// [`SecretError`] if it is not the ARN of a topic, or if the address of the partition's keys is not known, as
+    /// for `aws-iso`.
     pub fn new(arn: impl Into<String>) -> Result<Self, SecretError> {
         let arn = arn.into();
         let parts: Vec<_> = arn.split(':').collect();

@@ -9,20 +9,20 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, 
 
 mod scheme;
 
-/// [Azure Event Grid](https://learn.microsoft.com/azure/event-grid/receive-events), in its own schema and in
-/// that of CloudEvents.
+/// [Azure Event Grid](https://learn.microsoft.com/azure/event-grid/receive-events), in its own schema and in the
+/// CloudEvents schema.
 ///
-/// **Nothing is signed: whoever learns the secret can send any event.**
+/// **Nothing is signed: anyone who learns the secret can send any event.**
 ///
-/// - Signature: none. The query parameter `code` has the secret that was written into the endpoint's URL, or
-///   else the header `Authorization`, set as a delivery property. For tokens of Microsoft Entra, make a
-///   provider with [`Jwt`](crate::provider::signature::Jwt).
-/// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not**
-///   covered, as nothing is. If they are longer than 255 bytes, their SHA-256. For a batch, which must be switched on,
-///   it is the SHA-256 of the body: an event that comes again in another batch runs again.
-///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
-///   **An event of a custom input schema without `topic` or `id` is rejected each time it comes**: set another
-///   [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
+/// - Signature: none. The secret is in the query parameter `code`, if you wrote it into the endpoint's URL, or
+///   else in the header `Authorization`, if you set that as a delivery property. For Microsoft Entra tokens, build
+///   a provider with [`Jwt`](crate::provider::signature::Jwt).
+/// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not** covered,
+///   because nothing is signed. If they are longer than 255 bytes, the SHA-256 of both. A batch, if you switched
+///   batching on, is identified by the SHA-256 of the body, so the handler runs again for an event that is sent
+///   again in another batch. Two subscriptions likely get an event under the same id, so give each route its own
+///   endpoint name. **An event of a custom input schema without `topic` or `id` is rejected on every attempt**:
+///   set another [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
 #[doc = include_str!("../facts/azure-event-grid.md")]
 pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("azure-event-grid")
@@ -30,7 +30,7 @@ pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(event::ID))
         .event_type(Source::signed_value(event::TYPE))
         .unsigned_handshake(|request| {
-            // It has the secret, but neither a body nor the headers of a delivery.
+            // The request carries the secret, but neither a body nor the headers of a delivery.
             request.signing_secret()?;
             consent(request)
         })
@@ -41,7 +41,7 @@ pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(8 * DAY)
 }
 
-/// It wants its code back.
+/// Answers the validation, in which Event Grid expects its code back.
 fn validation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     const EVENT: &str = "SubscriptionValidation";
     if request.header("aeg-event-type") != Some(EVENT) {

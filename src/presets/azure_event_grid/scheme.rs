@@ -14,7 +14,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The parameter of the query.
+/// The query parameter with the secret.
 const TOKEN: &str = "code";
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl SignatureScheme for EventGrid {
         "token".into()
     }
 
-    /// A body that is not an event becomes the data of one.
+    /// A body that is not an event is sent as the data of an event.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         request.insert_header(AUTHORIZATION, secret.expose())?;
         let body: Value = serde_json::from_slice(request.body())

@@ -1,4 +1,4 @@
-//! The keys of an API user.
+//! The key pair of an API user.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ const MALFORMED: SecretError = SecretError::new(
     "Braintree needs `<public key>:<private key>`, without white space around them",
 );
 
-/// The keys of an API user of Braintree, for [`braintree`](super::braintree).
+/// The key pair of a Braintree API user, for [`braintree`](super::braintree).
 ///
 /// Its text form is `<public key>:<private key>`.
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ pub struct BraintreeKeys {
 }
 
 impl BraintreeKeys {
-    /// The public key, and the private key that is secret.
+    /// The pair of this public key and this private key.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the public key is blank or has a colon, or the private key is not UTF-8, or if either
-    /// begins or ends with white space.
+    /// [`SecretError`] if the public key is blank or contains a colon, if the private key is not UTF-8, or if one
+    /// of them starts or ends with white space.
     pub fn new(public_key: impl Into<String>, private_key: Secret) -> Result<Self, SecretError> {
         let public_key = public_key.into();
         match is_part(&public_key, ':') && private_key.is_last_part() {

@@ -10,15 +10,16 @@ mod scheme;
 
 pub use keys::BraintreeKeys;
 
-/// [Braintree](https://developer.paypal.com/braintree/docs/guides/webhooks/overview). Feature `sha1`.
+/// [Braintree](https://developer.paypal.com/braintree/docs/guides/webhooks/overview). Requires the feature `sha1`.
 ///
-/// - Signature: the form field `bt_signature` has pairs `<public key>|<hex>` joined with `&`, each
-///   an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a
-///   [private key](BraintreeKeys).
+/// - Signature: the form field `bt_signature` contains pairs `<public key>|<hex>`, joined with `&`.
+///   Each hex value is an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a [private
+///   key](BraintreeKeys).
 /// - Tolerance: any age; the time in the payload is not checked.
-/// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, as there is no id.
-///   Two notifications of one kind about one object in one second are one. Event type: the `kind`
-///   in the payload, which is XML in base64.
+/// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, because Braintree
+///   sends no id. If Braintree sends two notifications of the same kind about the same object
+///   within a second, the second is a duplicate. Event type: the `kind` in the payload, which is
+///   XML in base64.
 #[doc = include_str!("../facts/braintree.md")]
 pub fn braintree(keys: impl Into<SecretSource<BraintreeKeys>>) -> Provider {
     Provider::custom("braintree")
@@ -31,8 +32,8 @@ pub fn braintree(keys: impl Into<SecretSource<BraintreeKeys>>) -> Provider {
         .redelivery_window(3 * DAY)
 }
 
-/// The check of a new webhook. A challenge is 20 to 32 hexadecimal digits: anything else would have
-/// the endpoint sign what may be a payload.
+/// Answers the check of a new webhook. A challenge is 20 to 32 hexadecimal digits. If anything else
+/// were answered, the endpoint could be made to sign a payload.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let challenge = request.query_value("bt_challenge")?;
     let is_challenge = (20..=32).contains(&challenge.len())

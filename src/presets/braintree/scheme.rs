@@ -1,4 +1,4 @@
-//! Braintree's signature of a payload in a form.
+//! Braintree's signature of the payload in a form.
 
 use std::borrow::Cow;
 
@@ -16,9 +16,9 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The name of the digest of the payload.
+/// The name of the value with the payload's digest.
 pub(super) const PAYLOAD: &str = "payload";
-/// The name of the kind of the notification.
+/// The name of the value with the notification's kind.
 pub(super) const KIND: &str = "kind";
 
 const SIGNATURE_FIELD: &str = "bt_signature";
@@ -27,7 +27,7 @@ const PAYLOAD_FIELD: &str = "bt_payload";
 /// The signed content of a test that sets no body.
 const EMPTY: &str = "<notification><kind>test</kind></notification>";
 
-/// More would only make work.
+/// Checking more pairs would only cost time.
 const MAX_PAIRS: usize = 10;
 
 #[derive(Debug)]
@@ -63,12 +63,12 @@ impl SignatureScheme for Braintree {
         secret.parse::<BraintreeKeys>().map(drop)
     }
 
-    // Other fields beside the two are not signed.
+    // Fields other than these two are not signed.
     fn signs_body_bytes(&self) -> bool {
         false
     }
 
-    /// Signs the body as the payload, unless it is a form with a payload.
+    /// Signs the body as the payload, unless the body is already a form with a payload.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let keys = Keys::of(secret)?;
         let fields = fields(request.body()).unwrap_or_default();
@@ -108,8 +108,8 @@ impl Keys {
         hex::encode(hmac(Hash::Sha1, &self.derived, [payload]))
     }
 
-    /// Whether one of the pairs is of this key. A line break at the end of the payload, which some
-    /// readers of forms remove, is signed.
+    /// Whether one of the pairs was made with this key. Braintree signs the line break at the end
+    /// of the payload, which some form parsers remove.
     fn has_signed(&self, pairs: &str, payload: &[u8]) -> bool {
         let pairs = pairs.split('&').take(MAX_PAIRS);
         let of_key = pairs.filter_map(|pair| {
@@ -117,7 +117,7 @@ impl Keys {
             (public == self.public).then_some(signature)
         });
         let signatures: Vec<_> = of_key.collect();
-        // Two MACs, however many signatures there are, and none for another key.
+        // Computes two MACs regardless of the number of signatures, and none for another key.
         !signatures.is_empty()
             && [payload, &[payload, b"\n"].concat()].iter().any(|payload| {
                 let mac = self.mac(payload);
@@ -127,7 +127,7 @@ impl Keys {
     }
 }
 
-/// The answer that the provider expects to a challenge.
+/// The answer that Braintree expects to a challenge.
 pub(super) fn answer(secret: &Secret, challenge: &str) -> Option<String> {
     let keys = Keys::of(secret).ok()?;
     Some(format!(
@@ -139,13 +139,13 @@ pub(super) fn answer(secret: &Secret, challenge: &str) -> Option<String> {
 
 /// The content of a signed payload.
 fn read(payload: &[u8]) -> Result<Signed, SignatureError> {
-    // Braintree breaks the lines of its base64.
+    // Braintree's base64 contains line breaks.
     let base64 = payload.iter().copied().filter(|byte| *byte != b'\n');
     let xml = BASE64
         .decode(base64.collect::<Vec<_>>())
         .map_err(|_| SignatureError::MalformedBody)?;
-    // The answer to a challenge is a MAC as well, of hexadecimal digits that may be base64, but never
-    // that of XML.
+    // The answer to a challenge is a MAC under the same key. A challenge consists of hexadecimal digits, which may
+    // be valid base64, but never base64 of XML.
     if !xml.trim_ascii_start().starts_with(b"<") {
         return Err(SignatureError::MalformedBody);
     }

@@ -15,25 +15,26 @@ const PATHS: [&str; 3] = [
 
 /// Circle's keys, for [`circle`](super::circle).
 ///
-/// Its text form is the address of the keys, or the key that is given.
+/// Its text form is the address of the keys, or the given key.
 #[derive(Clone, Debug)]
 pub struct CircleKeys(pub(super) Keys);
 
 #[derive(Clone, Debug)]
 pub(super) enum Keys {
-    /// The address without the slash at its end.
+    /// The address, without a slash at its end.
     Fetched(String),
-    /// In tests a private one.
+    /// The public key; in tests, the private key.
     Given(Secret),
 }
 
 impl CircleKeys {
-    /// The keys below an address of Circle's API, such as
+    /// The keys that Circle's API serves below an address, such as
     /// `https://api.circle.com/v2/notifications/publicKey`.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is not one of Circle's own: your API key goes along.
+    /// [`SecretError`] if it is not one of Circle's own addresses, because your API key is sent to
+    /// it.
     pub fn fetched(address: impl Into<String>) -> Result<Self, SecretError> {
         let address = address.into();
         let address = address.strip_suffix('/').unwrap_or(&address);
@@ -50,11 +51,11 @@ impl CircleKeys {
         }
     }
 
-    /// The one key of a subscription, in PEM or base64, as Circle's API shows it.
+    /// The single key of a subscription, in PEM or base64, as Circle's API shows it.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is not a key of P-256.
+    /// [`SecretError`] if it is not a P-256 key.
     pub fn given(public_key: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
         let key = Secret::new(public_key)?;
         match P256.key_of(key.expose()) {

@@ -1,4 +1,4 @@
-//! Circle's signature, with a key that is given or found by its id.
+//! Circle's signature, verified with a given key or with a key that is fetched by its id.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-circle-signature");
 const KEY_ID: HeaderName = HeaderName::from_static("x-circle-key-id");
 pub(super) const P256: SignatureAlgorithm = SignatureAlgorithm::EcdsaP256;
 
-/// The id of a key in tests.
+/// The key id in tests.
 const TEST_KEY: &str = "00000000-0000-4000-8000-000000000000";
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ fn signature(headers: &HeaderMap) -> Result<Vec<u8>, SignatureError> {
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
 }
 
-/// Whether a request is signed with the given key, or with the key of its id.
+/// Whether a request is signed with the given key, or with the fetched key that it names.
 fn is_signed(
     request: &SignedRequest<'_>,
     secret: &Secret,

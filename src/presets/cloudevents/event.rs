@@ -13,7 +13,7 @@ pub(in crate::presets) const TYPE: &str = "type";
 /// The longest delivery id.
 const MAX_ID: usize = 255;
 
-/// The values of an event, or of a batch. Without an id if there is none.
+/// The values of an event or of a batch. They have no id if the event has none.
 pub(in crate::presets) fn values(headers: &HeaderMap, body: &[u8]) -> Signed {
     let content_type = headers
         .get(CONTENT_TYPE)
@@ -32,7 +32,7 @@ pub(in crate::presets) fn values(headers: &HeaderMap, body: &[u8]) -> Signed {
     }
 }
 
-/// The values of an event in JSON, whose source and type have these names.
+/// The values of a JSON event. The parameters name its members for the source and the type.
 pub(in crate::presets) fn of_event(event: &Value, source: &str, kind: &str) -> Signed {
     let text = |name| event.get(name).and_then(Value::as_str);
     of_parts(text(source), text("id"), text(kind))
@@ -42,7 +42,7 @@ fn of_parts(source: Option<&str>, id: Option<&str>, kind: Option<&str>) -> Signe
     let is_there = |part: &&str| !part.trim().is_empty();
     let mut signed = Signed::new();
     if let Some((source, id)) = source.filter(is_there).zip(id.filter(is_there)) {
-        // The length keeps a source and an id apart that would make the same text.
+        // The length separates pairs of source and id that would otherwise give the same text.
         let key = format!("{}:{source} {id}", source.len());
         signed = match key.len() {
             ..=MAX_ID => signed.value(ID, key),

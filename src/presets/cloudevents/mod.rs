@@ -7,18 +7,18 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, 
 pub(super) mod event;
 mod scheme;
 
-/// [CloudEvents](https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md) 1.0 by HTTP, from
-/// any sender that follows the specification of webhooks.
+/// [CloudEvents](https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md) 1.0 over HTTP, from
+/// any sender that follows the CloudEvents webhook specification.
 ///
-/// **Nothing is signed: whoever learns the token can send any event.**
+/// **Nothing is signed: anyone who learns the token can send any event.**
 ///
-/// - Signature: none. `Authorization: Bearer <token>`, or `access_token` in the query, has the token that was
-///   configured, as it is.
+/// - Signature: none. `Authorization: Bearer <token>`, or `access_token` in the query, carries the configured
+///   token verbatim.
 /// - Delivery id: `ce-source` and `ce-id` together, or `$.source` and `$.id` of an event in structured mode;
-///   **not** covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch it is
-///   the SHA-256 of the body: an event that comes again in another batch runs again. Two
-///   subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
-///   Event type: `ce-type`, or `$.type`.
+///   **not** covered, because nothing is signed. If they are longer than 255 bytes, the SHA-256 of both. A batch
+///   is identified by the SHA-256 of the body, so the handler runs again for an event that is sent again in
+///   another batch. Two subscriptions likely get an event under the same id, so give each route its own endpoint
+///   name. Event type: `ce-type`, or `$.type`.
 #[doc = include_str!("../facts/cloudevents.md")]
 pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("cloudevents")
@@ -30,7 +30,7 @@ pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(30 * DAY)
 }
 
-/// Consent to an origin that asks whether it may send.
+/// Consents when an origin asks whether it may send.
 pub(super) fn consent(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     const ORIGIN: &str = "webhook-request-origin";
     let is_asked = request.method() == Method::OPTIONS;

@@ -1,4 +1,4 @@
-//! The token of CloudEvents' webhooks, in a header or in the query.
+//! The token of CloudEvents webhooks, in a header or in the query.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The parameter of the query.
+/// The query parameter with the token.
 const TOKEN: &str = "access_token";
 
 #[derive(Debug)]
@@ -54,7 +54,8 @@ impl SignatureScheme for CloudEvents {
         "token".into()
     }
 
-    /// An event in structured mode is left as it is, and any other body becomes the data of one.
+    /// An event in structured mode is left as it is. Any other body is sent as the data of an
+    /// event.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let token = [b"Bearer ", secret.expose()].concat();
         request.insert_header(AUTHORIZATION, token)?;

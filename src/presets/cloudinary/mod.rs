@@ -4,15 +4,16 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [Cloudinary](https://cloudinary.com/documentation/notification_signatures). Feature `sha1`.
+/// [Cloudinary](https://cloudinary.com/documentation/notification_signatures). Requires the feature
+/// `sha1`.
 ///
-/// - Signature: `X-Cld-Signature: <hex>`, the SHA-1 or, if the account is set so, the SHA-256 of the
-///   body, `X-Cld-Timestamp` and the API secret, one after the other. **That is not an HMAC**: with SHA-1, somebody who
-///   can make Cloudinary sign a chosen text might find another text with the same signature. Both hashes are accepted.
-/// - Tolerance: 1 day, past only, which is the redelivery window. Cloudinary's SDKs take 2 hours, and
-///   nothing says that a retry is signed at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.timestamp` and `$.request_id` make it unique (not confirmed). Event type:
+/// - Signature: `X-Cld-Signature: <hex>`, the SHA-1 or, if the account is set to it, the SHA-256 of the body,
+///   `X-Cld-Timestamp` and the API secret, concatenated. **This is not an HMAC**: with SHA-1, somebody who can
+///   make Cloudinary sign a chosen text might find another text with the same signature. Both hashes are accepted.
+/// - Tolerance: 1 day, past only, equal to the redelivery window. Cloudinary's SDKs allow 2 hours, and no source
+///   says that a retry is signed with a new timestamp.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; `$.timestamp` and `$.request_id` make each body unique (not confirmed). Event type:
 ///   `$.notification_type`.
 #[doc = include_str!("../facts/cloudinary.md")]
 pub fn cloudinary(secrets: impl Into<SecretSource>) -> Provider {

@@ -19,7 +19,7 @@ const TIME: HeaderName = HeaderName::from_static("x-cld-timestamp");
 #[derive(Debug)]
 pub(super) struct Cloudinary;
 
-/// The hash of a signature, by its length.
+/// The hash function of a signature, which its length shows.
 #[derive(Clone, Copy)]
 enum Hash {
     Sha1,

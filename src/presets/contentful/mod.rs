@@ -10,18 +10,19 @@ mod scheme;
 
 /// [Contentful](https://www.contentful.com/developers/docs/webhooks/request-verification/).
 ///
-/// - Signature: `x-contentful-signature: <hex>`, an HMAC-SHA256 of the method, the path, the query,
-///   the headers that `x-contentful-signed-headers` lists, and the body, under a secret of
-///   64 characters.
+/// - Signature: `x-contentful-signature: <hex>`, an HMAC-SHA256, under a secret of 64 characters,
+///   of the method, the path, the query, the headers that `x-contentful-signed-headers` lists, and
+///   the body.
 /// - Needs [`public_url`](Provider::public_url) only if a proxy changes the path.
-/// - Tolerance: 2 days, past only, of `x-contentful-timestamp`, which is the redelivery window.
-///   Contentful's toolkit takes 30 seconds, but the first retry comes 30 seconds after the failure,
-///   and nothing says that it carries a new time.
-/// - Delivery id: `X-Contentful-Idempotency-Key`. It is covered by the signature only if it is among
-///   the signed headers, which this preset does not ask for. If it is, a captured request is a
-///   duplicate. **If it is not, whoever has captured a request can replay it under a fresh key for
-///   2 days**: set a shorter [`tolerance`](Provider::tolerance), or the layer's
-///   [`replay_guard`](crate::IdempotentWebhook::replay_guard). Event type: `X-Contentful-Topic`.
+/// - Tolerance: 2 days, past only, measured from `x-contentful-timestamp`, equal to the redelivery
+///   window. Contentful's toolkit allows 30 seconds, but the first retry comes 30 seconds after the
+///   failure, and no source says that it carries a new timestamp.
+/// - Delivery id: `X-Contentful-Idempotency-Key`. The signature covers it only if it is among the
+///   signed headers, which this preset does not require. If it is covered, a captured request that
+///   is sent again is a duplicate. **If it is not covered, anyone who has captured a request can
+///   replay it under a fresh key for 2 days**: set a shorter [`tolerance`](Provider::tolerance), or
+///   the layer's [`replay_guard`](crate::IdempotentWebhook::replay_guard). Event type:
+///   `X-Contentful-Topic`.
 #[doc = include_str!("../facts/contentful.md")]
 pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| Source::header(HeaderName::from_static(name));

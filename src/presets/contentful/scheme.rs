@@ -25,11 +25,11 @@ const TIME: HeaderName = HeaderName::from_static(TIME_NAME);
 #[derive(Debug)]
 pub(super) struct Contentful;
 
-/// The values in the head of a request.
+/// The values in the headers of a request.
 struct Head<'a> {
     signature: &'a str,
     signed_at: SystemTime,
-    /// The signed headers by their names, with what is signed.
+    /// The signed headers: their names, and the values that are signed.
     headers: BTreeMap<&'a str, &'a str>,
 }
 
@@ -45,8 +45,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The headers of a list, and the one with the time, in the order of their names. The list itself is
-/// left out.
+/// The listed headers and the header with the time, in the order of their names. The header with
+/// the list is left out.
 fn listed<'a>(
     headers: &'a HeaderMap,
     list: &'a str,
@@ -99,7 +99,7 @@ impl SignatureScheme for Contentful {
         true
     }
 
-    /// The path is signed, and the host is not.
+    /// The path is signed, the host is not.
     fn needs_public_url(&self) -> bool {
         false
     }
@@ -111,7 +111,7 @@ impl SignatureScheme for Contentful {
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         match secret.expose().len() {
             64 => Ok(()),
-            _ => Err(SecretError::new("Contentful's have 64 characters")),
+            _ => Err(SecretError::new("Contentful's secrets have 64 characters")),
         }
     }
 
@@ -142,8 +142,8 @@ fn mac(secret: &Secret, canonical: &str, body: &[u8]) -> String {
     hex::encode(hmac(Hash::Sha256, secret.expose(), parts))
 }
 
-/// The signed content before the body. The list of the signed headers is signed as well, in its own
-/// place among them.
+/// The signed content before the body. The header that lists the signed headers is signed as well,
+/// at its place in their order.
 fn canonical(method: &str, path_and_query: &str, headers: &BTreeMap<&str, &str>) -> String {
     let mut names = headers
         .keys()
@@ -161,7 +161,8 @@ fn canonical(method: &str, path_and_query: &str, headers: &BTreeMap<&str, &str>)
     format!("{method}\n{}\n{headers}\n", encoded_path(path_and_query))
 }
 
-/// The query is encoded as a whole, and then the path and the query are once more.
+/// The query as a whole is percent-encoded first; then the path and the query together are encoded
+/// again.
 fn encoded_path(path_and_query: &str) -> String {
     let path = match path_and_query.split_once('?') {
         Some((path, query)) if !query.is_empty() => {

@@ -7,21 +7,21 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, MIB, Provider, SecretSou
 mod multipart;
 mod scheme;
 
-/// The answer that Dropbox Sign takes for a success.
+/// The only answer that Dropbox Sign counts as a success.
 const RECEIVED: &str = "Hello API Event Received";
 
-/// [Dropbox Sign](https://developers.hellosign.com/docs/events/overview/), once HelloSign.
+/// [Dropbox Sign](https://developers.hellosign.com/docs/events/overview/), formerly HelloSign.
 ///
-/// **The signature covers the time and the type of an event, and nothing else of the body.** Whoever
-/// has captured a request can send any event of that type within the tolerance: fetch from Dropbox Sign
-/// what the handler relies on.
+/// **The signature covers the time and the type of an event, and nothing else in the body.** Anyone who has
+/// captured a request can send any event of that type within the tolerance, so fetch from Dropbox Sign whatever
+/// data the handler relies on.
 ///
-/// - Signature: `event.event_hash` in hex, an HMAC-SHA256 of `<event_time><event_type>` under the API
-///   key of the account, in the JSON of the part `json` of the body, which is `multipart/form-data`.
-/// - Tolerance: 7 days, past only, which is the redelivery window, as `event_time` is the time of the event.
-/// - Delivery id: none. The key is the SHA-256 of the JSON, which is **not** covered by the signature.
-///   `event.event_hash` would be wrong, as all events of one type within a second share it. The boundary
-///   between the parts does not count. Event type: `event.event_type`.
+/// - Signature: `event.event_hash` in hex, an HMAC-SHA256 of `<event_time><event_type>` under the account's API
+///   key. It is in the JSON of the part `json` of the body, which is `multipart/form-data`.
+/// - Tolerance: 7 days, past only, equal to the redelivery window, because `event_time` is the time of the event.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the JSON, which is **not** covered by the
+///   signature. `event.event_hash` would be wrong, because all events of one type within a second share it. The
+///   boundary between the parts does not affect this digest. Event type: `event.event_type`.
 #[doc = include_str!("../facts/dropbox-sign.md")]
 pub fn dropbox_sign(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("dropbox-sign")

@@ -1,11 +1,11 @@
-//! A part of a `multipart/form-data` body.
+//! Finds a part of a `multipart/form-data` body.
 
 use std::ops::Range;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-/// RFC 2046.
+/// The maximum length of a boundary, from RFC 2046.
 const MAX_BOUNDARY: usize = 70;
 
 /// The boundary, if the headers say that the body is `multipart/form-data`.
@@ -23,8 +23,8 @@ pub(super) fn boundary(headers: &HeaderMap) -> Option<&str> {
     (!boundary.is_empty() && boundary.len() <= MAX_BOUNDARY).then_some(boundary)
 }
 
-/// Where the content of the only part with this name is. `None` if the part is repeated: readers differ in
-/// which one counts.
+/// The range of the content of the only part with this name. `None` if the part is repeated, because parsers
+/// differ in which part they use.
 pub(super) fn only_part(body: &[u8], boundary: &str, name: &str) -> Option<Range<usize>> {
     let delimiter = format!("--{boundary}");
     let delimiter = delimiter.as_bytes();
@@ -33,7 +33,8 @@ pub(super) fn only_part(body: &[u8], boundary: &str, name: &str) -> Option<Range
     let mut start = find(body, 0, delimiter)? + delimiter.len();
     // The text after the last delimiter is not a part.
     while let Some(end) = find(body, start, delimiter) {
-        // Not beyond it: there may be as many parts as fit, and none with an end of its head.
+        // The search stops at the end of the part. Otherwise, with many parts whose head has no
+        // end, it would scan the rest of the body for each part.
         let head_end = find(body.get(..end)?, start, b"\r\n\r\n");
         let head = head_end.and_then(|head_end| body.get(start..head_end));
         if let (Some(head), Some(head_end)) = (head, head_end)
@@ -94,7 +95,7 @@ mod tests {
                 ),
                 Some("a\r\n\r\nb"),
             ),
-            // Twice, without an end, without a head, of another name.
+            // The part is there twice, has no end, has no head, or has another name.
             (
                 format!("--b\r\n{HEAD}\r\n\r\n1\r\n--b\r\n{HEAD}\r\n\r\n2\r\n--b--"),
                 None,
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn parts_without_an_end_of_their_heads_are_read_in_one_pass() {
-        // The rest of the text would be searched for each of them.
+        // A search beyond each part would scan the rest of the text for each of them.
         let many = "--b".repeat(500_000);
         assert_eq!(part(&many), None);
     }

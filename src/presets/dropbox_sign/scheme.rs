@@ -17,13 +17,13 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The name of the digest that identifies an event.
+/// The name of the value with the digest that identifies an event.
 pub(super) const EVENT: &str = "event";
 
-/// The name of the type of an event.
+/// The name of the value with the event type.
 pub(super) const TYPE: &str = "type";
 
-/// The part of the body that has the event.
+/// The part of the body that contains the event.
 const PART: &str = "json";
 
 const MEMBERS: [&str; 3] = ["event_time", "event_type", "event_hash"];
@@ -93,7 +93,7 @@ impl SignatureScheme for DropboxSign {
         "HMAC-SHA256 in hex, in the body, of a time and the event type".into()
     }
 
-    /// The event keeps its type.
+    /// Signs the event in the body; its type stays.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let no_event = || SignError::new("the body is not JSON with an `event`, or has none");
         let range = json_of(request.headers(), request.body()).ok_or_else(no_event)?;
@@ -128,7 +128,7 @@ pub(super) fn event_type(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     Some(event_type)
 }
 
-/// Where the JSON is: in a part of the body, or the body itself.
+/// The range of the JSON: in a part of the body, or the whole body.
 fn json_of(headers: &HeaderMap, body: &[u8]) -> Option<Range<usize>> {
     match boundary(headers) {
         Some(boundary) => only_part(body, boundary, PART),

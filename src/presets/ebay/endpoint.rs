@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::provider::{Secret, SecretError};
 
-/// No verification token begins with this.
+/// No verification token starts with this.
 const SANDBOX: &str = "sandbox:";
 
 /// The endpoint that eBay notifies, for [`ebay`](super::ebay), in production or in the sandbox.
@@ -17,12 +17,12 @@ pub struct EbayEndpoint {
 }
 
 impl EbayEndpoint {
-    /// An endpoint in production, with the verification token that you have given to eBay.
+    /// An endpoint in production, with the verification token that you gave to eBay.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the token has anything but ASCII letters, digits, `_` and `-`, which is all that
-    /// eBay allows.
+    /// [`SecretError`] if the token contains anything but ASCII letters, digits, `_` and `-`. eBay allows nothing
+    /// else.
     pub fn new(verification_token: Secret) -> Result<Self, SecretError> {
         let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
         match verification_token.expose().iter().all(is_allowed) {
@@ -31,12 +31,12 @@ impl EbayEndpoint {
                 is_sandbox: false,
             }),
             false => Err(SecretError::new(
-                "it is not a verification token of eBay, which has letters, digits, `_` and `-`",
+                "it is not an eBay verification token, which consists of letters, digits, `_` and `-`",
             )),
         }
     }
 
-    /// The endpoint in the sandbox, instead of production's.
+    /// The endpoint in the sandbox instead of in production.
     #[must_use]
     pub fn sandbox(mut self) -> Self {
         self.is_sandbox = true;

@@ -13,20 +13,21 @@ mod scheme;
 pub use endpoint::EbayEndpoint;
 
 /// [eBay](https://developer.ebay.com/marketplace-account-deletion): the Notification API and
-/// marketplace account deletions. Features `p256` and `sha1`.
+/// marketplace account deletions. Requires the features `p256` and `sha1`.
 ///
-/// - Signature: `X-EBAY-SIGNATURE`, base64 of JSON with an ECDSA signature of the body with P-256 and SHA-1,
-///   in DER. The verification token of the [endpoint](EbayEndpoint) signs nothing: it is for the handshake.
-/// - Keys: at `https://api.ebay.com/commerce/notification/v1/public_key/<id>`, by the id in the header, which must be a
-///   UUID, fetched by [`Provider::keys`](Provider::keys). **eBay asks for an application token, which the client must
-///   add**, as below.
+/// - Signature: `X-EBAY-SIGNATURE`, base64 of JSON that contains an ECDSA signature of the body with P-256 and
+///   SHA-1, in DER. The verification token of the [endpoint](EbayEndpoint) signs nothing: it is only for the
+///   handshake.
+/// - Keys: at `https://api.ebay.com/commerce/notification/v1/public_key/<id>`, by the id in the header, which must
+///   be a UUID. [`Provider::keys`](Provider::keys) fetches them. **eBay requires an application token, which the
+///   client must add**, as shown below.
 /// - Needs [`public_url`](Provider::public_url) for the handshake.
-/// - Tolerance: any age, as the only signed time is in the body.
+/// - Tolerance: any age, because the only signed time is in the body.
 /// - Delivery id: `$.notification.notificationId`, covered by the signature. Event type: `$.metadata.topic`.
 #[doc = include_str!("../facts/ebay.md")]
 ///
-/// This [`KeySource`](crate::provider::keys::KeySource) adds the application token to every request that it
-/// makes, so let no other preset have it:
+/// This [`KeySource`](crate::provider::keys::KeySource) adds the application token to every request that it makes,
+/// so do not use it for any other preset:
 ///
 /// ```
 /// use bytes::Bytes;
@@ -73,7 +74,7 @@ pub fn ebay(endpoints: impl Into<SecretSource<EbayEndpoint>>) -> Provider {
         .redelivery_window(30 * DAY)
 }
 
-/// It wants a hash of its code, the verification token and the endpoint.
+/// Answers the challenge with a hash of eBay's code, the verification token and the endpoint.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let code = request.query_value("challenge_code")?;
     if request.method() != Method::GET {

@@ -1,4 +1,4 @@
-//! eBay's signature, which names its key.
+//! eBay's signature, whose header names the key.
 
 use std::borrow::Cow;
 
@@ -21,14 +21,14 @@ const ALGORITHM: &str = "ecdsa";
 const DIGEST: &str = "SHA1";
 const P256_SHA1: SignatureAlgorithm = SignatureAlgorithm::EcdsaP256Sha1;
 
-/// The id of a key in tests.
+/// The key id in tests.
 const TEST_KEY: &str = "00000000-0000-4000-8000-000000000000";
 
 #[derive(Debug)]
 pub(super) struct Ebay;
 
-/// The longest value of the header, in bytes: it is parsed as a whole before the signature is known. eBay's has
-/// about 250.
+/// The maximum length of the header, in bytes, because the header is parsed as a whole before the signature is
+/// verified. eBay sends about 250.
 const MAX_HEADER: usize = 4 * 1024;
 
 /// The values in the header.
@@ -62,8 +62,8 @@ impl Head {
     }
 }
 
-/// The address of a key. A sandbox has an application and an endpoint of its own, so all secrets are of the
-/// same kind.
+/// The address of a key. A sandbox has its own application and its own endpoint, so all secrets are of the same
+/// kind.
 fn address(key_id: &str, secrets: &Secrets) -> KeyRequest {
     let mut endpoints = secrets.iter().filter_map(|secret| secret.parse().ok());
     let host = match endpoints.any(|endpoint: EbayEndpoint| endpoint.is_sandbox) {

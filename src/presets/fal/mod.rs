@@ -9,18 +9,18 @@ mod user;
 
 pub use user::FalUser;
 
-/// [fal](https://fal.ai/docs/model-apis/webhooks). Feature `ed25519`.
+/// [fal](https://fal.ai/docs/model-apis/webhooks). Requires the feature `ed25519`.
 ///
 /// - Signature: `X-Fal-Webhook-Signature: <hex>`, an ed25519 signature of four lines: the id in
 ///   `X-Fal-Webhook-Request-Id`, the user in `X-Fal-Webhook-User-Id`, the time in
 ///   `X-Fal-Webhook-Timestamp`, and the SHA-256 of the body in hex.
 /// - Keys: at `https://rest.fal.ai/.well-known/jwks.json`, fetched by [`Provider::keys`](Provider::keys). A
-///   request does not name its key, so each is tried. If none of them matches, they are fetched again, at most
+///   request does not name its key, so every key is tried. If no key matches, the keys are fetched again, at most
 ///   once a minute.
-/// - It takes your own [user id](FalUser). **fal's keys are the same for all of its customers, and each of them
-///   can have fal send a signed webhook to your URL**, so another user is refused.
-/// - Tolerance: 3 days, on both sides, which is the redelivery window. fal asks for 5 minutes, but does not
-///   say that a retry is signed at a new time; a captured request is a duplicate.
+/// - The preset takes your own [user id](FalUser). **fal's keys are the same for all customers, and each customer
+///   can have fal send a signed webhook to your URL**, so a webhook of another user is refused.
+/// - Tolerance: 3 days on both sides, equal to the redelivery window. fal asks for 5 minutes, but does not say
+///   that a retry is signed with a new timestamp. A captured request that is sent again is a duplicate.
 /// - Delivery id: `X-Fal-Webhook-Request-Id`, covered by the signature. Event type: `$.status`.
 #[doc = include_str!("../facts/fal.md")]
 pub fn fal(users: impl Into<SecretSource<FalUser>>) -> Provider {

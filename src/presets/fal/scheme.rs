@@ -39,7 +39,7 @@ impl Fal {
     }
 }
 
-/// The values in the head of a request.
+/// The values in the headers of a request.
 struct Head<'a> {
     id: &'a str,
     user: &'a str,
@@ -63,7 +63,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The signed content. No header has a line break in it.
+/// The signed content. A header cannot contain a line break.
 fn message(id: &str, user: &str, time: &str, body: &[u8]) -> String {
     format!("{id}\n{user}\n{time}\n{}", sha256_hex(body))
 }

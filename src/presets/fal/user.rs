@@ -1,11 +1,11 @@
-//! The user whose webhooks are taken.
+//! The user whose webhooks the preset accepts.
 
 use std::str::FromStr;
 
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-/// The user of fal whose webhooks [`fal`](super::fal) takes: yourself.
+/// The fal user whose webhooks [`fal`](super::fal) accepts, which is you.
 ///
 /// Its text form is the user id.
 #[derive(Clone, Debug)]
@@ -14,16 +14,16 @@ pub struct FalUser {
 }
 
 impl FalUser {
-    /// A user by the id that fal sends in `X-Fal-Webhook-User-Id`.
+    /// The user with the id that fal sends in `X-Fal-Webhook-User-Id`.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is blank or has a space.
+    /// [`SecretError`] if it is blank or contains a space.
     pub fn new(id: impl Into<String>) -> Result<Self, SecretError> {
         let id = id.into();
         match is_part(&id, ' ') {
             true => Ok(Self { id }),
-            false => Err(SecretError::new("it is not the id of a user of fal")),
+            false => Err(SecretError::new("it is not a fal user id")),
         }
     }
 }

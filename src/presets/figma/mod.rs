@@ -7,11 +7,11 @@ mod scheme;
 
 /// [Figma](https://developers.figma.com/docs/rest-api/webhooks/).
 ///
-/// **Nothing is signed: whoever learns the passcode can send any event.**
+/// **Nothing is signed: anyone who learns the passcode can send any event.**
 ///
-/// - Signature: none. `$.passcode` in the body has the passcode that was configured, as it is.
-/// - Delivery id: a SHA-256 of the members of the body but `retries`, which counts the attempts.
-///   Figma sends no id, and a second on one file can have several events. Event type:
+/// - Signature: none. `$.passcode` in the body carries the configured passcode verbatim.
+/// - Delivery id: a SHA-256 of all members of the body except `retries`, which counts the attempts.
+///   Figma sends no id, and one file can have several events within a second. Event type:
 ///   `$.event_type`.
 #[doc = include_str!("../facts/figma.md")]
 pub fn figma(secrets: impl Into<SecretSource>) -> Provider {

@@ -40,7 +40,7 @@ impl SignatureScheme for Figma {
         let signed = one_of(secrets, passcode.as_bytes())?;
         let event: Value =
             serde_json::from_slice(request.body()).map_err(|_| SignatureError::MalformedBody)?;
-        // A passcode of digits must not be sent as a number.
+        // A passcode that consists of digits must not be sent as a JSON number.
         if !event.get(PASSCODE).is_some_and(Value::is_string) {
             return Err(SignatureError::MalformedBody);
         }

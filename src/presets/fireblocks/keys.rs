@@ -8,7 +8,7 @@ use crate::provider::{Secret, SecretError};
 
 /// Fireblocks' keys, for [`fireblocks`](super::fireblocks).
 ///
-/// Its text form is the environment, `us`, `eu`, `eu2` or `sandbox`, or the key that is given, in PEM.
+/// Its text form is the environment (`us`, `eu`, `eu2` or `sandbox`), or the given key in PEM.
 #[derive(Clone, Debug)]
 pub struct FireblocksKeys(pub(super) Keys);
 
@@ -18,7 +18,7 @@ pub(super) enum Keys {
     Eu,
     Eu2,
     Sandbox,
-    /// In tests a private one.
+    /// The public key; in tests, the private key.
     Given(Secret),
 }
 
@@ -58,7 +58,7 @@ impl FireblocksKeys {
         }
     }
 
-    /// Where the keys are, unless one is given.
+    /// The address of the keys, unless a key is given.
     pub(super) fn address(&self) -> Option<KeyRequest> {
         Some(KeyRequest::get(match self.0 {
             Keys::Us => "https://keys.fireblocks.io/.well-known/jwks.json",

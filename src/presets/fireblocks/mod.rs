@@ -8,17 +8,18 @@ mod scheme;
 
 pub use keys::FireblocksKeys;
 
-/// [Fireblocks](https://developers.fireblocks.com/docs/webhooks-notifications). Feature `rsa`.
+/// [Fireblocks](https://developers.fireblocks.com/docs/webhooks-notifications). Requires the
+/// feature `rsa`.
 ///
 /// - Signature: `Fireblocks-Webhook-Signature`, a detached JSON Web Signature with RS512 of the
-///   body. If it is absent, `Fireblocks-Signature: <base64>`, an RSA signature with SHA-512 of the
-///   body, which Fireblocks sent until March 2026.
-/// - Keys: the keys of an [environment](FireblocksKeys) are at `https://keys.fireblocks.io/.well-known/jwks.json` or
-///   the like at `eu-keys`, `eu2-keys` and `sandbox-keys`, fetched by [`Provider::keys`](Provider::keys). Or a public
-///   key is
-///   [given](FireblocksKeys::given); then nothing is fetched, and the older signature counts as well. The keys are the same for all
-///   customers: **a request to another customer can be sent to you**. Look at its `$.workspaceId` (likely).
-/// - Tolerance: any age, as no time is signed.
+///   body. If that header is absent, `Fireblocks-Signature: <base64>`, an RSA signature with
+///   SHA-512 of the body, which Fireblocks sent until March 2026.
+/// - Keys: the keys of an [environment](FireblocksKeys) are at `https://keys.fireblocks.io/.well-known/jwks.json`,
+///   or at the same path on `eu-keys`, `eu2-keys` and `sandbox-keys`. [`Provider::keys`](Provider::keys) fetches
+///   them. You can also [give](FireblocksKeys::given) a public key: then nothing is fetched, and the older
+///   signature is accepted as well. The keys are the same for all customers: **a request to another customer can
+///   be sent to you**. Check its `$.workspaceId` (likely).
+/// - Tolerance: any age, because no time is signed.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.eventType`.
 #[doc = include_str!("../facts/fireblocks.md")]
 pub fn fireblocks(keys: impl Into<SecretSource<FireblocksKeys>>) -> Provider {

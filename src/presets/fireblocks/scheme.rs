@@ -35,7 +35,7 @@ impl Fireblocks {
     }
 }
 
-/// Where the keys of a secret are, unless it is a key itself.
+/// The address of the keys, unless the secret is itself a key.
 fn address(secret: &Secret) -> Option<KeyRequest> {
     secret.parse::<FireblocksKeys>().ok()?.address()
 }
@@ -50,12 +50,12 @@ fn detached(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
     }
 }
 
-/// What a detached signature covers.
+/// The content that a detached signature covers.
 fn content(header: &str, body: &[u8]) -> String {
     format!("{header}.{}", BASE64URL.encode(body))
 }
 
-/// Whether a message is signed with the given key, or with a fetched one.
+/// Whether a message is signed with the given key, or with a fetched key.
 fn is_signed(
     request: &SignedRequest<'_>,
     secret: &Secret,
@@ -88,7 +88,7 @@ impl SignatureScheme for Fireblocks {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         if !request.headers().contains_key(DETACHED) {
-            // It is verified with a key that is given alone.
+            // The older signature is only verified with a given key.
             let is_given = |secret: &Secret| address(secret).is_none();
             return match secrets.iter().any(is_given) {
                 true => self.older.verify(request, secrets),
@@ -129,7 +129,7 @@ impl SignatureScheme for Fireblocks {
         let content = content(&header, request.body());
         let signature = key
             .sign(RS512, content.as_bytes())
-            .ok_or(SignError::new("the key is not a private one"))?;
+            .ok_or(SignError::new("the key is not a private key"))?;
         let token = format!("{header}..{}", BASE64URL.encode(signature));
         request.insert_header(DETACHED, token)
     }

@@ -10,20 +10,21 @@ mod scheme;
 
 /// [GitLab](https://docs.gitlab.com/user/project/integrations/webhooks/).
 ///
-/// **With a secret token, nothing is signed: whoever learns it can send any event.** With a signing
-/// token, the id and the body are.
+/// **With a secret token, nothing is signed: anyone who learns it can send any event.** With a
+/// signing token, the id and the body are signed.
 ///
-/// - Signature: with a signing token (`whsec_…`), `webhook-signature` of
-///   [Standard Webhooks](crate::provider::signature::StandardWebhooks). With any other secret,
-///   `X-Gitlab-Token`, which has the secret as it is. If GitLab sends both, the token
-///   counts only while none of the secrets is a signing token. With secrets of both kinds, a request that has the
-///   token alone is taken, so remove the secret token once GitLab signs.
-/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`; none for a secret token.
-/// - Delivery id: `webhook-id` or, where it is absent, `Idempotency-Key`. Both have the
-///   same value, on every attempt. Only `webhook-id` is covered, and only with a signing token.
-///   `X-Gitlab-Webhook-UUID` would be wrong, as it is new for each request, and
-///   `X-Gitlab-Event-UUID`, as all hooks of an event share it. Old versions send no key, and are
-///   refused. Event type: `X-Gitlab-Event`.
+/// - Signature: with a signing token (`whsec_…`), `webhook-signature` of [Standard
+///   Webhooks](crate::provider::signature::StandardWebhooks). With any other secret, `X-Gitlab-Token`, which
+///   carries the secret verbatim. If GitLab sends both headers, the token is accepted only while no configured
+///   secret is a signing token. If secrets of both kinds are configured, a request that only has the token is
+///   still accepted, so remove the secret token once GitLab signs.
+/// - Tolerance: 300 seconds on both sides of `webhook-timestamp`; with a secret token, no time is
+///   checked.
+/// - Delivery id: `webhook-id` or, if it is absent, `Idempotency-Key`. Both have the same value on
+///   every attempt. Only `webhook-id` is covered, and only with a signing token.
+///   `X-Gitlab-Webhook-UUID` would be wrong because it is new for each request, and
+///   `X-Gitlab-Event-UUID` because all hooks that an event triggers share it. Old GitLab versions
+///   send neither header, so their requests are refused. Event type: `X-Gitlab-Event`.
 /// - Action: `$.object_attributes.action`, as in `Merge Request Hook.open`; pushes and pipelines have none.
 #[doc = include_str!("../facts/gitlab.md")]
 pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {

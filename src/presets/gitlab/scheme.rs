@@ -13,7 +13,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// A signing token or a secret token, by the form of the secret.
+/// Verifies with a signing token or a secret token; the form of the secret shows which it is.
 #[derive(Debug)]
 pub(super) struct GitLab {
     signing: StandardWebhooks,

@@ -12,20 +12,20 @@ mod scheme;
 pub use push::PubSub;
 
 /// [Google Pub/Sub](https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions) push
-/// subscriptions with authentication. Feature `rsa`.
+/// subscriptions with authentication. Requires the feature `rsa`.
 ///
-/// **The token does not cover the body: whoever has captured a request can send any message with its token,
-/// until the token expires an hour later.** Google's TLS is all that protects the message on its way.
+/// **The token does not cover the body: anyone who has captured a request can send any message with its token,
+/// until the token expires an hour later.** Only Google's TLS protects the message in transit.
 ///
-/// - Signature: `Authorization: Bearer`, a JSON Web Token with RS256 of `accounts.google.com`, for the
+/// - Signature: `Authorization: Bearer`, a JSON Web Token with RS256, issued by `accounts.google.com` for the
 ///   service account and the audience of the [subscription](PubSub). The claim `email_verified` must be true.
 /// - Keys: at `https://www.googleapis.com/oauth2/v3/certs`, fetched by [`Provider::keys`](Provider::keys).
 ///   Google changes them about weekly (not confirmed).
-/// - Tolerance: the life of the token, which expires after an hour, with a minute of leeway.
-/// - Delivery id: `$.subscription` and `$.message.messageId` together, **not** covered by the signature. The id
-///   of a message is unique for its topic only. A subscription whose own name is longer than 170 characters
-///   makes the key too long: set another one. A push subscription without wrapping has no such members: with
-///   its metadata written, set [`delivery_id`](Provider::delivery_id) to the headers
+/// - Tolerance: the lifetime of the token, which expires after an hour, plus a minute of leeway.
+/// - Delivery id: `$.subscription` and `$.message.messageId` together, **not** covered by the signature. A message
+///   id is unique only within its topic. If the subscription's own name is longer than 170 characters, the id
+///   becomes too long: set another [`delivery_id`](Provider::delivery_id). A push subscription with payload
+///   unwrapping does not send these members: let it write the metadata, and set `delivery_id` to the headers
 ///   `x-goog-pubsub-subscription-name` and `x-goog-pubsub-message-id`. Event type: none.
 #[doc = include_str!("../facts/google-pubsub.md")]
 pub fn google_pubsub(subscriptions: impl Into<SecretSource<PubSub>>) -> Provider {

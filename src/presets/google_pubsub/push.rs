@@ -1,14 +1,14 @@
-//! The audience and the account that a token of Google must have.
+//! The audience and the account that a Google token must name.
 
 use std::str::FromStr;
 
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-/// The push subscription whose requests [`google_pubsub`](super::google_pubsub) takes: its service account
-/// and its audience.
+/// The push subscription whose requests [`google_pubsub`](super::google_pubsub) accepts: its service account and
+/// its audience.
 ///
-/// Its text form is `<service account> <audience>`, with one space between.
+/// Its text form is `<service account> <audience>`, separated by one space.
 #[derive(Clone, Debug)]
 pub struct PubSub {
     pub(super) service_account: String,
@@ -16,12 +16,13 @@ pub struct PubSub {
 }
 
 impl PubSub {
-    /// The service account's email, such as `push@my-project.iam.gserviceaccount.com`, and the audience,
-    /// which is the push endpoint's URL unless the subscription has another one.
+    /// Takes the service account's email, such as `push@my-project.iam.gserviceaccount.com`, and the audience,
+    /// which is the push endpoint's URL unless the subscription sets another audience.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the account is not an email, or if either is blank or has a space.
+    /// [`SecretError`] if the account is not an email address, or if one of the two is blank or
+    /// contains a space.
     pub fn new(
         service_account: impl Into<String>,
         audience: impl Into<String>,

@@ -1,4 +1,4 @@
-//! Hook0's signature of the headers that it names.
+//! Hook0's signature, which names the headers that it covers.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -25,7 +25,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-hook0-signature");
 const EVENT_ID: HeaderName = HeaderName::from_static("x-event-id");
 const EVENT_TYPE: HeaderName = HeaderName::from_static("x-event-type");
 
-/// More than Hook0 sends.
+/// The maximum number of covered headers; Hook0 sends fewer.
 const MAX_HEADERS: usize = 64;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Hook0;
 struct Head<'a> {
     time: &'a str,
     signed_at: SystemTime,
-    /// The names of the covered headers, as they are written.
+    /// The names of the covered headers, as written in the signature header.
     names: &'a str,
     mac: Vec<u8>,
 }
@@ -48,7 +48,7 @@ impl<'a> Head<'a> {
         Ok(head)
     }
 
-    /// If a field is repeated, it is unclear which one counts.
+    /// `None` if a field is repeated, because it would be unclear which value counts.
     fn parse(text: &'a str) -> Option<Self> {
         let only = |prefix| {
             let mut found = text
@@ -124,8 +124,8 @@ impl SignatureScheme for Hook0 {
             return Err(SignatureError::NoMatch);
         }
         let event = match head.covered(headers, &EVENT_ID)? {
-            // Where a value ends and the next one begins is not covered: with any text as the id, a part
-            // of the event type could become one.
+            // The signature does not cover where a value ends and the next one starts. If the id could be any
+            // text, part of the event type could become part of the id.
             Some(id) if is_uuid(id) => id.to_owned(),
             Some(_) => return Err(SignatureError::MalformedHeader(EVENT_ID)),
             None => sha256_hex(request.body()),

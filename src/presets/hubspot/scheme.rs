@@ -1,4 +1,4 @@
-//! HubSpot's three versions of a signature.
+//! HubSpot's three signature versions.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The name of the digest that identifies a batch.
+/// The name of the value with the digest that identifies a batch.
 pub(super) const EVENTS: &str = "events";
 
 /// The member of an event that counts the attempts.
@@ -31,7 +31,7 @@ const VERSION: HeaderName = HeaderName::from_static("x-hubspot-signature-version
 #[derive(Debug)]
 pub(super) struct HubSpot;
 
-/// The values in the head of a request.
+/// The values in the headers of a request.
 enum Head<'a> {
     V3 {
         signature: Vec<u8>,
@@ -134,7 +134,7 @@ impl SignatureScheme for HubSpot {
         true
     }
 
-    /// The first version of its signatures has no URL.
+    /// Version 1 of the signature does not cover the URL.
     fn needs_public_url(&self) -> bool {
         false
     }
@@ -168,7 +168,7 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], timestamp: &str) 
     hmac(Hash::Sha256, key, parts)
 }
 
-/// The URL with those characters decoded that HubSpot signs so.
+/// The URL, with the characters decoded that HubSpot decodes before it signs.
 fn decoded(url: &str) -> String {
     const DECODED: [(&str, &str); 12] = [
         ("%3A", ":"),
@@ -204,7 +204,7 @@ fn decoded(url: &str) -> String {
     decoded
 }
 
-/// A digest of a batch of events that is the same for all attempts. Nothing for another body.
+/// A digest of a batch of events that is the same for all attempts. `None` for any other body.
 fn events_digest(request: &SignedRequest<'_>) -> Option<String> {
     let Ok(Value::Array(mut events)) = serde_json::from_slice(request.body()) else {
         return None;
@@ -215,7 +215,7 @@ fn events_digest(request: &SignedRequest<'_>) -> Option<String> {
         }
     }
     let mut events = Value::from(events);
-    // In one order of the members, whether or not `serde_json` keeps theirs.
+    // The members get a fixed order, whether or not `serde_json` preserves theirs.
     events.sort_all_objects();
     let events = events.to_string();
     let parts = [request.path_and_query().as_bytes(), events.as_bytes()];

@@ -6,24 +6,25 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [Jira](https://developer.atlassian.com/cloud/jira/platform/understanding-jwt-for-connect-apps/),
-/// webhooks of Connect apps. Those of administrators are signed in another way.
+/// [Jira](https://developer.atlassian.com/cloud/jira/platform/understanding-jwt-for-connect-apps/):
+/// webhooks of Connect apps. Webhooks that an administrator registers are signed in another way.
 ///
-/// **The body is not signed: whoever has captured a request can send any body to the same URL until
-/// an hour after its token expires.**
+/// **The body is not signed: anyone who has captured a request can send any body to the same URL
+/// until an hour after the token expires.**
 ///
-/// - Signature: `Authorization: JWT <token>`, a token with HS256 under the shared secret of the
-///   installation. Its claim `qsh` is a SHA-256 of the method, the path and the sorted query; a
-///   token for any other place, such as `context-qsh`, is refused.
-/// - Tolerance: the token counts until an hour after its `exp`, which must be there, and an hour on both sides of its
-///   `iat`. Jira delivers again up to half an hour later, and does not say that a retry has a new token. If it has, a
-///   shorter [`tolerance`](Provider::tolerance) is safer.
-/// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
-///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
+/// - Signature: `Authorization: JWT <token>`, a token with HS256 under the installation's shared
+///   secret. Its claim `qsh` is a SHA-256 of the method, the path and the sorted query; a token
+///   with any other `qsh`, such as `context-qsh`, is refused.
+/// - Tolerance: the token is accepted until an hour after its `exp`, which is required, and within an hour on both
+///   sides of its `iat`. Jira delivers again up to half an hour later, and does not say that a retry has a new
+///   token. If yours do, a shorter [`tolerance`](Provider::tolerance) is safer.
+/// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; according to
+///   a third party that quotes Atlassian, it is the same on every retry. Event type:
+///   `$.webhookEvent`.
 /// - Groups: `jira:*`.
 #[doc = include_str!("../facts/jira-connect.md")]
 ///
-/// The path that is signed is relative to the base URL of the app, and so is the path that the
+/// The signed path is relative to the app's base URL. The preset compares it with the path that the
 /// server receives.
 pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
     let id = HeaderName::from_static("x-atlassian-webhook-identifier");

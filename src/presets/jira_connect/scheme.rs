@@ -19,10 +19,11 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// How long a token counts after it has expired, for a retry that may carry the first one.
+/// How long a token is accepted after it has expired, because a retry may carry the token of the
+/// first attempt.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60 * 60);
 
-/// The characters that are not encoded in the hash.
+/// The characters that the hashed content does not percent-encode.
 const UNRESERVED: &str = "-_.~";
 
 #[derive(Debug)]
@@ -107,11 +108,11 @@ fn hash(method: &str, path_and_query: &str) -> Option<String> {
     Some(hex::encode(sha256([canonical.as_bytes()])))
 }
 
-/// The parameters sorted by name; the values of a repeated one are sorted and joined.
+/// The parameters, sorted by name. The values of a repeated parameter are sorted and joined.
 fn canonical_query(query: &str) -> Option<String> {
     let mut by_name = BTreeMap::<_, Vec<_>>::new();
     for (name, value) in fields(query.as_bytes())? {
-        // The token itself, which may be in the query elsewhere.
+        // Elsewhere, the query may carry the token itself, which is not hashed.
         if name != b"jwt" {
             let values = by_name.entry(encode(&name, UNRESERVED)).or_default();
             values.push(encode(&value, UNRESERVED));

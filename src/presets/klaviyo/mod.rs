@@ -10,15 +10,15 @@ mod scheme;
 /// [Klaviyo](https://developers.klaviyo.com/en/docs/working_with_system_webhooks): system webhooks.
 /// The webhooks of a flow are not signed.
 ///
-/// - Signature: `Klaviyo-Signature: <hex>`, an HMAC-SHA256 of the body and, after it, the text of
-///   `Klaviyo-Timestamp`, under the secret key of the webhook.
-/// - Tolerance: any age. `Klaviyo-Timestamp` is a date such as `Thu, 04 Jan 2024 18:05:25 GMT`; it is
-///   covered by the signature, but not read, and Klaviyo names no limit. Nothing separates it from the
-///   body: whoever has captured a request can move text from one to the other, which leaves no JSON.
-/// - Delivery id: none, as a body is a batch of up to 1000 events. The key is the SHA-256 of the body,
+/// - Signature: `Klaviyo-Signature: <hex>`, an HMAC-SHA256 of the body followed by the text of
+///   `Klaviyo-Timestamp`, under the webhook's secret key.
+/// - Tolerance: any age. `Klaviyo-Timestamp` is a date such as `Thu, 04 Jan 2024 18:05:25 GMT`; it is covered by
+///   the signature but not read, and Klaviyo documents no limit. Nothing separates it from the body, so anyone who
+///   has captured a request can move text from one to the other, but the body is then no longer JSON.
+/// - Delivery id: none, because a body is a batch of up to 1000 events. The preset uses the SHA-256 of the body,
 ///   which is covered by the signature. Each event has a `$.data[].external_id`, by which a handler can recognize
-///   events that it knows from another batch. Event type: none, as the events of a batch have a
-///   `topic` each.
+///   events that already came in another batch. Event type: none, because each event of a batch has its own
+///   `topic`.
 #[doc = include_str!("../facts/klaviyo.md")]
 pub fn klaviyo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("klaviyo")

@@ -55,7 +55,7 @@ impl SignatureScheme for Klaviyo {
         self.hmac.check_secret(secret)
     }
 
-    /// A date of the request's own stays.
+    /// If the request already has a date, it stays.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         if !request.headers().contains_key(TIME) {
             request.insert_header(TIME, http_date(request.time()))?;
@@ -72,7 +72,7 @@ fn http_date(time: SystemTime) -> String {
     ];
     let date = to_rfc_3339(time);
     let part = |range| date.get(range).unwrap_or_default();
-    // The first day of all was a Thursday.
+    // Day 0, 1970-01-01, was a Thursday.
     let day = to_unix_time(time, TimeUnit::Seconds) / 86_400 % 7;
     let day = usize::try_from(day).ok().and_then(|day| DAYS.get(day));
     let month = part(5..7).parse::<usize>().ok();

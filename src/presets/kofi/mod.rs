@@ -7,15 +7,15 @@ mod scheme;
 
 /// [Ko-fi](https://help.ko-fi.com/hc/en-us/articles/360004162298).
 ///
-/// **Nothing is signed: whoever learns the verification token can send any event.**
+/// **Nothing is signed: anyone who learns the verification token can send any event.**
 ///
-/// - Signature: none. The body is a form, whose field `data` is JSON with the
-///   `verification_token` of the account.
-/// - Delivery id: `message_id` of that JSON. It is not covered, as nothing is. Event type: its
-///   `type`, such as `Donation`.
+/// - Signature: none. The body is a form whose field `data` is JSON with the account's
+///   `verification_token`.
+/// - Delivery id: `message_id` of that JSON. It is not covered, because nothing is signed. Event
+///   type: its `type`, such as `Donation`.
 #[doc = include_str!("../facts/kofi.md")]
 ///
-/// A test delivery is made of the JSON: its signer makes the form.
+/// Pass the JSON to a test delivery: signing it makes the form.
 pub fn kofi(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("kofi")
         .signature(Kofi::new(), secrets)

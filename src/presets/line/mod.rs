@@ -7,17 +7,17 @@ use crate::provider::{Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [LINE](https://developers.line.biz/en/docs/messaging-api/receiving-messages/), the Messaging
+/// [LINE](https://developers.line.biz/en/docs/messaging-api/receiving-messages/): the Messaging
 /// API.
 ///
 /// - Signature: `X-Line-Signature: <base64>`, an HMAC-SHA256 of the body under the channel
 ///   secret.
-/// - Delivery id: `webhookEventId` of the event, or a SHA-256 of these ids for several events, covered by the
-///   signature. `isRedelivery` changes the body of a redelivery, so its digest would be wrong, and
-///   the first event alone would lose the others of another batch. If LINE puts an event into another
-///   batch when it delivers it again, it is not recognized, and runs again. A body without events,
-///   which the button *Verify* sends, is keyed by its SHA-256. Event type: none; each event has a
-///   `type`.
+/// - Delivery id: `webhookEventId` of the event, or a SHA-256 of these ids if there are several events; covered by
+///   the signature. The body's digest would be wrong, because `isRedelivery` changes the body of a redelivery. The
+///   id of the first event alone would be wrong as well: if another batch started with the same event, its other
+///   events would be lost. If LINE delivers an event again in another batch, the event is not recognized, and the
+///   handler runs again. A body without events, which the button *Verify* sends, is identified by its SHA-256.
+///   Event type: none; each event has a `type`.
 #[doc = include_str!("../facts/line.md")]
 pub fn line(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("line")

@@ -12,7 +12,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The name of the value that identifies the events of a body.
+/// The name of the value that identifies the events in a body.
 pub(super) const EVENTS: &str = "events";
 
 #[derive(Debug)]
@@ -54,7 +54,8 @@ impl SignatureScheme for Line {
     }
 }
 
-/// The same for each redelivery of the same events, if there are events and each has an id.
+/// An id that is the same for each redelivery of the same events. `None` if there are no events, or
+/// if an event has no id.
 fn events_id(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ids: Option<Vec<&str>> = body

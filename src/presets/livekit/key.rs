@@ -1,4 +1,4 @@
-//! A key of LiveKit's API, with its secret.
+//! A LiveKit API key with its secret.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::provider::{Secret, SecretError};
 const MALFORMED: SecretError =
     SecretError::new("LiveKit needs `<API key>:<API secret>`, without white space around them");
 
-/// A key of LiveKit's API, for [`livekit`](super::livekit).
+/// A LiveKit API key, for [`livekit`](super::livekit).
 ///
 /// Its text form is `<API key>:<API secret>`.
 #[derive(Clone, Debug)]
@@ -18,12 +18,12 @@ pub struct LiveKitKey {
 }
 
 impl LiveKitKey {
-    /// The API key, and its secret.
+    /// The pair of this API key and its secret.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the API key is blank or has a colon, or the API secret is not UTF-8, or if either
-    /// begins or ends with white space.
+    /// [`SecretError`] if the API key is blank or contains a colon, if the API secret is not UTF-8, or if one of
+    /// them starts or ends with white space.
     pub fn new(api_key: impl Into<String>, api_secret: Secret) -> Result<Self, SecretError> {
         let api_key = api_key.into();
         match is_part(&api_key, ':') && api_secret.is_last_part() {

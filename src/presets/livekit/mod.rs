@@ -11,12 +11,12 @@ pub use key::LiveKitKey;
 
 /// [LiveKit](https://docs.livekit.io/home/server/webhooks/).
 ///
-/// - Signature: `Authorization`, a JSON Web Token with HS256, whose claim `sha256` is the SHA-256 of the
-///   body in base64, and whose issuer is the [API key](LiveKitKey). The access
-///   token of a participant has the same issuer and the same secret, but no hash, and is refused.
-/// - Tolerance: the life of the token, which expires after 5 minutes, with a minute of leeway.
-/// - Delivery id: `$.id`, covered by the signature. An event that LiveKit sends to several URLs has the
-///   same id at each. Event type: `$.event`.
+/// - Signature: `Authorization`, a JSON Web Token with HS256, whose claim `sha256` is the SHA-256 of the body in
+///   base64, and whose issuer is the [API key](LiveKitKey). A participant's access token has the same issuer and
+///   the same secret, but no hash, so it is refused.
+/// - Tolerance: the lifetime of the token, which expires after 5 minutes, plus a minute of leeway.
+/// - Delivery id: `$.id`, covered by the signature. If LiveKit sends an event to several URLs, it has the same id
+///   at each of them. Event type: `$.event`.
 #[doc = include_str!("../facts/livekit.md")]
 pub fn livekit(keys: impl Into<SecretSource<LiveKitKey>>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));

@@ -8,22 +8,22 @@ mod scheme;
 
 /// [Mailgun](https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks).
 ///
-/// **The event is not signed: whoever has captured one delivery can send any event with its
+/// **The event is not signed: anyone who has captured one delivery can send any event with its
 /// signature.** A `token` is meant to be used once; this preset does not remember tokens.
 ///
 /// - Signature: `$.signature.signature` in the body, hexadecimal, an HMAC-SHA256 of
 ///   `$.signature.timestamp` and `$.signature.token` under the webhook signing key.
-/// - Tolerance: 24 hours, past only, which is the redelivery window: Mailgun leaves it to the receiver.
-///   **For so long, and no longer, a captured signature passes with any event.**
-/// - Delivery id: `$.event-data.id`, **not** covered by the signature. Mailgun promises that it is
-///   unique within a day; it looks like 128 random bits, which do not repeat. Event type:
+/// - Tolerance: 24 hours, past only, equal to the redelivery window; Mailgun leaves the tolerance to the receiver.
+///   **A captured signature is accepted with any event for that long, and no longer.**
+/// - Delivery id: `$.event-data.id`, **not** covered by the signature. Mailgun promises that the id
+///   is unique within a day; it looks like 128 random bits, which do not repeat. Event type:
 ///   `$.event-data.event`.
 #[doc = include_str!("../facts/mailgun.md")]
 ///
-/// Routes and older webhooks send forms, whose fields `timestamp`, `token` and `signature` are
-/// verified as well, unless the form is a multipart one. A form has no such id: set another
-/// [`delivery_id`](Provider::delivery_id), such as [`Source::body_digest`]. The signatures of a
-/// parent account are not looked at.
+/// Routes and older webhooks send forms. The preset verifies their fields `timestamp`, `token` and
+/// `signature` as well, unless the form is multipart. A form has no `$.event-data.id`, so set
+/// another [`delivery_id`](Provider::delivery_id), such as [`Source::body_digest`]. Signatures of a
+/// parent account are ignored.
 pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
     let event = |name| Source::json(JsonPath::member("event-data").then(name));
     Provider::custom("mailgun")

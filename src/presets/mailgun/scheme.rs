@@ -1,4 +1,4 @@
-//! Mailgun's signature in the body, of a time and a token.
+//! Mailgun's signature of a time and a token, which is in the body.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ impl Mailgun {
         }
     }
 
-    /// The time, the token and the signature, in JSON or in a form.
+    /// The time, the token and the signature, from JSON or from a form.
     fn read(&self, body: &[u8]) -> Option<[String; 3]> {
         let Ok(found) = self.reader.read(body) else {
             let fields = fields(body)?;
@@ -79,7 +79,7 @@ impl SignatureScheme for Mailgun {
         "HMAC-SHA256 in hex, in the body, of a time and a token".into()
     }
 
-    /// A body that is not JSON is taken for a form. A token that the body already has stays.
+    /// A body that is not JSON is treated as a form. If the body already has a token, it stays.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let timestamp = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
         let body = match serde_json::from_slice(request.body()) {
@@ -109,7 +109,7 @@ fn signed_json(mut members: Map<String, Value>, timestamp: &str, secret: &Secret
     Value::from(members).to_string()
 }
 
-/// `None` if it has too many fields.
+/// The signed form. `None` if it has too many fields.
 fn signed_form(body: &[u8], timestamp: &str, secret: &Secret) -> Option<String> {
     let mut fields = fields(body)?;
     let token = only_field(&fields, "token").and_then(|token| std::str::from_utf8(token).ok());

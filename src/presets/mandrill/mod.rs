@@ -8,19 +8,18 @@ use crate::provider::{
 
 mod scheme;
 
-/// [Mandrill](https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/),
-/// now Mailchimp Transactional. Feature `sha1`.
+/// [Mandrill](https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/), now
+/// Mailchimp Transactional. Requires the feature `sha1`.
 ///
-/// - Signature: `X-Mandrill-Signature: <base64>`, an HMAC-SHA1 under the webhook's key of the URL
-///   and the fields of the form, sorted by name, each name followed by its value. Where a name ends
-///   and its value begins is not covered.
-/// - Needs [`public_url`](Provider::public_url), with the user and the password if the URL in
-///   Mandrill has them.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: the SHA-256 of the body. The signature covers the fields of the form, not how they are written, so
-///   whoever has captured a request can replay it under another id. A body is a batch, whose events have an `_id` of
-///   their message. Event type: none, as the events of a batch have types
-///   of their own.
+/// - Signature: `X-Mandrill-Signature: <base64>`, an HMAC-SHA1, under the webhook's key, of the URL
+///   and the form fields. The fields are sorted by name, and each name is followed by its value.
+///   The signature does not cover where a name ends and its value starts.
+/// - Needs [`public_url`](Provider::public_url), including the user and the password if the URL in
+///   Mandrill contains them.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: the SHA-256 of the body. The signature covers the fields of the form, but not their encoding, so
+///   anyone who has captured a request can replay it under another id. A body is a batch; the `_id` of each event
+///   is the id of its message. Event type: none, because each event of a batch has its own type.
 #[doc = include_str!("../facts/mandrill.md")]
 pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("mandrill")
@@ -33,7 +32,7 @@ pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
 }
 
-/// The check of a new webhook, which has no key of its own yet.
+/// Answers the check of a new webhook, which does not have its own key yet.
 fn empty_batch(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let fields = fields(request.body())?;
     let is_empty = only_field(&fields, "mandrill_events") == Some(b"[]");

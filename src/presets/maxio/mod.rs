@@ -10,11 +10,11 @@ mod scheme;
 /// [Maxio Advanced Billing](https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks-Overview),
 /// formerly Chargify.
 ///
-/// - Signature: `X-Chargify-Webhook-Signature-Hmac-Sha-256: <hex>`, an HMAC-SHA256 of the body under the
-///   shared key of the site (second-hand). `X-Chargify-Webhook-Signature`, which is an MD5, is not read.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: the field `id` of the form, covered by the signature. `X-Chargify-Webhook-Id`, which is
-///   the same, is not. Event type: the field `event`.
+/// - Signature: `X-Chargify-Webhook-Signature-Hmac-Sha-256: <hex>`, an HMAC-SHA256 of the body under the site's
+///   shared key (second-hand). `X-Chargify-Webhook-Signature`, which is an MD5, is ignored.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: the form field `id`, covered by the signature. `X-Chargify-Webhook-Id` has the same value, but
+///   is not covered. Event type: the form field `event`.
 #[doc = include_str!("../facts/maxio.md")]
 pub fn maxio(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("maxio")

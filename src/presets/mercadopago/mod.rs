@@ -14,19 +14,18 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Pago](https://www.mercadopago.com/developers/en/docs/your-integrations/notifications/webhooks).
 ///
 /// - Signature: `x-signature: ts=<time>,v1=<hex>`, an HMAC-SHA256 of
-///   `id:<data.id>;request-id:<x-request-id>;ts:<time>;`, where `data.id` is in the query. A
-///   part that the request lacks is left out. `data.id` counts as it is, as in the SDKs, and in lower case, as the
-///   documentation has it.
-/// - **The body is not covered by the signature: anyone who has captured one request can send
-///   any body with it.** Take nothing from the body; ask Mercado Pago for the object that
+///   `id:<data.id>;request-id:<x-request-id>;ts:<time>;`, where `data.id` is in the query. A part that the request
+///   lacks is left out. `data.id` is tried as it is, as in the SDKs, and in lower case, as in the documentation.
+/// - **The body is not covered by the signature: anyone who has captured one request can send any
+///   body with it.** Do not use anything from the body; ask Mercado Pago for the object that
 ///   `data.id` names.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window; the SDKs check none
-///   unless they are asked to. `ts` is taken for seconds or, with more than 11 digits, for
-///   milliseconds: both occur.
-/// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected.
-///   A proxy that sets its own, as Envoy does at the edge, breaks each signature: let it keep the one that it
-///   receives. `$.id`, the id of the notification, is not covered. Event type: `$.type`.
-/// - Action: `$.action`, which begins with the type: `payment.created`.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window; the SDKs check none unless
+///   asked to. `ts` is read as seconds or, with more than 11 digits, as milliseconds, because both
+///   occur.
+/// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected. A proxy that
+///   sets its own `x-request-id`, as Envoy does at the edge, breaks every signature: let it keep the header that
+///   it receives. `$.id`, the id of the notification, is not covered. Event type: `$.type`.
+/// - Action: `$.action`, which starts with the type: `payment.created`.
 #[doc = include_str!("../facts/mercadopago.md")]
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.

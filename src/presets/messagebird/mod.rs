@@ -12,15 +12,15 @@ mod scheme;
 /// | Bird: webhook subscriptions | `MessageBird-Signature` with `MessageBird-Request-Timestamp` |
 /// | MessageBird: the webhooks of its older APIs | `MessageBird-Signature-JWT` |
 ///
-/// - Signature: of Bird base64, an HMAC-SHA256 under the signing key of the time, the URL and the 32 bytes of
-///   the body's SHA-256, separated by line feeds. Of MessageBird a token with HS256, HS384 or HS512 under the
-///   signing key. Its claims have the SHA-256 of the URL and, if there is one, of the body. A request with a
-///   token is verified by it alone.
+/// - Signature: from Bird, a base64 HMAC-SHA256, under the signing key, of the time, the URL and the 32 bytes of
+///   the body's SHA-256, separated by line feeds. From MessageBird, a token with HS256, HS384 or HS512 under the
+///   signing key, whose claims contain the SHA-256 of the URL and, if there is a body, of the body. If a request
+///   has a token, only the token is verified.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: for Bird 7 days, past only, which is the redelivery window, as nothing says that a retry is signed at a
-///   new time. For MessageBird the life of the token, from its `nbf` to its `exp`, a minute later, with 5 seconds of
-///   leeway.
-/// - Delivery id: for Bird the SHA-256 of the body, as it sends no id; for MessageBird the claim `jti`. Both are
+/// - Tolerance: for Bird, 7 days, past only, equal to the redelivery window, because no source says that a retry
+///   is signed with a new timestamp. For MessageBird, the lifetime of the token, from its `nbf` to its `exp` a
+///   minute later, plus 5 seconds of leeway.
+/// - Delivery id: for Bird, which sends no id, the SHA-256 of the body; for MessageBird, the claim `jti`. Both are
 ///   covered by the signature. Event type: none.
 #[doc = include_str!("../facts/messagebird.md")]
 ///

@@ -18,7 +18,8 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The claim that identifies a token, and the digest of a body that has none.
+/// The claim that identifies a token. For a request without a token, the value of this name is the
+/// digest of its body.
 pub(super) const ID: &str = "jti";
 
 const TOKEN: HeaderName = HeaderName::from_static("messagebird-signature-jwt");
@@ -91,7 +92,7 @@ impl SignatureScheme for MessageBird {
         })
     }
 
-    /// The content that Bird signs. A token has its content in itself.
+    /// The content that Bird signs. A token contains its own content.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,
@@ -114,7 +115,7 @@ impl SignatureScheme for MessageBird {
         "HMAC-SHA256 in base64, or a JWT, of the URL and the body".into()
     }
 
-    /// As Bird does or, where the request has a token already, as MessageBird does.
+    /// Signs as Bird does, or as MessageBird does if the request already has a token.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         if !has_token(request.headers()) {
             return self.bird.sign(request, secret);
@@ -125,7 +126,7 @@ impl SignatureScheme for MessageBird {
             "iss": ISSUER,
             "nbf": seconds(request.time()),
             "exp": seconds(request.time() + Duration::from_secs(60)),
-            // The same for each request of one delivery.
+            // It is the same for every request of one delivery.
             ID: request_digest(&url, request.body()),
             "url_hash": sha256_hex(url.as_bytes()),
         });
@@ -143,7 +144,8 @@ fn has_token(headers: &HeaderMap) -> bool {
     headers.contains_key(TOKEN)
 }
 
-/// Whether the claims are about this URL and this body. A request without a body has no hash of it.
+/// Whether the claims are about this URL and this body. If the request has no body, its token has
+/// no hash of one.
 fn is_about(claims: &Claims, url: &str, body: &[u8]) -> bool {
     let is_hash = |name, text: &[u8]| {
         let presented = claims.text(name);

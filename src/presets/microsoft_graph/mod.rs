@@ -10,17 +10,16 @@ mod scheme;
 /// Change notifications of [Microsoft
 /// Graph](https://learn.microsoft.com/graph/change-notifications-delivery-webhooks).
 ///
-/// **Nothing is signed: whoever learns the client state can send any notification.** Take nothing from it but
-/// which resource has changed, and ask Graph for the resource.
+/// **Nothing is signed: anyone who learns the client state can send any notification.** Read from a notification
+/// only which resource has changed, and ask Graph for the resource.
 ///
-/// - Signature: none. Each element of `$.value` has the `clientState` of the subscription, as it is. One that
-///   has another, or none, makes the whole request be refused. The `validationTokens` of
-///   notifications with resource data are not looked at: they cover nothing of the body.
-/// - Delivery id: none, and **nothing is deduplicated** ([`Source::receipt`]). Notifications of different
-///   changes can be the same to the byte: those of OneDrive, which only name the drive, and the life-cycle event
-///   `missed`. Each request is a delivery of its own, so let the handler ask Graph for the changes
-///   since its last delta query. Event type: none, as each element has its own `changeType` or
-///   `lifecycleEvent`.
+/// - Signature: none. Each element of `$.value` carries the subscription's `clientState` verbatim. If one element
+///   has another `clientState` or none, the whole request is refused. The `validationTokens` of notifications with
+///   resource data are ignored, because they cover nothing in the body.
+/// - Delivery id: none, and **nothing is deduplicated** ([`Source::receipt`]). Notifications of different changes
+///   can be identical to the byte: OneDrive notifications, which only name the drive, and the life-cycle event
+///   `missed`. Each request is its own delivery, so let the handler ask Graph for the changes since its last delta
+///   query. Event type: none, because each element has its own `changeType` or `lifecycleEvent`.
 #[doc = include_str!("../facts/microsoft-graph.md")]
 pub fn microsoft_graph(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("microsoft-graph")
@@ -31,7 +30,7 @@ pub fn microsoft_graph(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(DAY)
 }
 
-/// It wants the token back.
+/// Answers the validation, in which Graph expects its token back.
 fn validation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let token = request.query_value("validationToken")?;
     let is_asked = request.method() == Method::POST && request.body().trim_ascii().is_empty();

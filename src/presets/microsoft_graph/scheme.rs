@@ -42,7 +42,7 @@ impl SignatureScheme for Graph {
         "token in the body".into()
     }
 
-    /// A body without notifications becomes one.
+    /// A body without notifications is wrapped as a notification.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let state = String::from_utf8_lossy(secret.expose()).into_owned();
         let mut body: Value = serde_json::from_slice(request.body())

@@ -11,22 +11,21 @@ use crate::provider::{
 
 mod scheme;
 
-/// [monday.com](https://developer.monday.com/apps/docs/authorization-header): webhooks of boards that an
-/// app has made.
+/// [monday.com](https://developer.monday.com/apps/docs/authorization-header): board webhooks that an app created.
 ///
-/// **The token does not cover the body: whoever has captured a request can send any event with its token,
-/// until the token expires 5 minutes later.** monday's TLS is all that protects the event on its way.
-/// **Webhooks that were made in the user interface, or with a personal token, have no token at all.** They
-/// prove nothing, and are refused.
+/// **The token does not cover the body: anyone who has captured a request can send any event with its token, until
+/// the token expires 5 minutes later.** Only monday's TLS protects the event in transit. **Webhooks that were
+/// created in the user interface, or with a personal token, carry no token at all.** Nothing authenticates them,
+/// so they are refused.
 ///
-/// - Signature: `Authorization`, a JSON Web Token with HS256 (likely), whose audience is the URL of the
-///   webhook. The secret is the signing secret of the app.
+/// - Signature: `Authorization`, a JSON Web Token with HS256 (likely), whose audience is the webhook's URL. The
+///   secret is the app's signing secret.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: the life of the token, which expires after 5 minutes, with a minute of leeway.
+/// - Tolerance: the lifetime of the token, which expires after 5 minutes, plus a minute of leeway.
 /// - Delivery id: `$.event.triggerUuid`, **not** covered by the signature. Event type: `$.event.type`.
 #[doc = include_str!("../facts/monday.md")]
 ///
-/// The webhooks of an app's life cycle are signed with its client secret, and have no such id. They are
+/// App life-cycle webhooks are signed with the app's client secret, and have no `$.event.triggerUuid`. They are
 /// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.
 pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
     let event = |name| Source::json(JsonPath::member("event").then(name));
@@ -42,10 +41,11 @@ pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(HOUR)
 }
 
-/// The longest handshake, in bytes: anyone can send one, and it is parsed as a whole.
+/// The maximum length of a handshake, in bytes. Anyone can send one, and it is parsed as a whole.
 const MAX_CHALLENGE: usize = 4 * 1024;
 
-/// It wants its JSON back. A body with an event beside the challenge is not a challenge.
+/// Answers the challenge, in which monday expects its JSON back. A body that also contains an event
+/// is not a challenge.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     if request.body().len() > MAX_CHALLENGE {
         return None;

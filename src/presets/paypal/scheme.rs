@@ -31,7 +31,7 @@ pub(super) const RSA: SignatureAlgorithm = SignatureAlgorithm::RsaSha256;
 #[derive(Debug)]
 pub(super) struct PayPal;
 
-/// The values in the head of a request.
+/// The values in the headers of a request.
 struct Head<'a> {
     id: &'a str,
     time: &'a str,
@@ -51,7 +51,7 @@ impl<'a> Head<'a> {
         }
         let part = |name: HeaderName| -> Result<&'a str, SignatureError> {
             let text = only_value(headers, &name)?;
-            // It would move the borders of the signed parts.
+            // A `|` in a value would move the borders between the signed parts.
             match text.contains('|') {
                 true => Err(SignatureError::MalformedHeader(name)),
                 false => Ok(text),
@@ -76,7 +76,7 @@ fn is_of_paypal(host: &str, path: &str) -> bool {
     is_known && name.is_some_and(|name| !name.is_empty() && name.chars().all(is_plain))
 }
 
-/// Whether a content is signed with the given key of the webhook, or with the key of the certificate that the request
+/// Whether the content is signed with the webhook's given key, or with the key of the certificate that the request
 /// names.
 fn is_signed(
     webhook: &PayPalWebhook,
@@ -186,7 +186,7 @@ impl SignatureScheme for PayPal {
         let key = given.as_ref().or(fetched);
         let signature = key
             .and_then(|key| key.sign(RSA, content.as_bytes()))
-            .ok_or(SignError::new("the key of the secret is not a private one"))?;
+            .ok_or(SignError::new("the key in the secret is not a private key"))?;
         request.insert_header(ID, TRANSMISSION)?;
         request.insert_header(TIME, time)?;
         request.insert_header(CERTIFICATE, URL)?;
@@ -195,7 +195,7 @@ impl SignatureScheme for PayPal {
     }
 }
 
-/// The CRC-32 of ISO 3309, as in zlib.
+/// The CRC-32 from ISO 3309, as in zlib.
 fn crc32(data: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     const TABLE: [u32; 256] = {

@@ -1,4 +1,4 @@
-//! The webhook whose deliveries are taken.
+//! The webhook whose deliveries the preset accepts.
 
 use std::str::FromStr;
 
@@ -6,22 +6,23 @@ use super::scheme::RSA;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-/// The webhook whose deliveries [`paypal`](super::paypal) takes.
+/// The webhook whose deliveries [`paypal`](super::paypal) accepts.
 ///
 /// Its text form is the webhook id, or `<webhook id>:<public key in PEM>`.
 #[derive(Clone, Debug)]
 pub struct PayPalWebhook {
     pub(super) id: String,
-    /// In tests a private one.
+    /// In tests, this is the private key.
     pub(super) public_key: Option<Secret>,
 }
 
 impl PayPalWebhook {
-    /// A webhook by its id, such as `6HY79521VR978045E`. Its keys are fetched, which needs the feature `x509`.
+    /// The webhook with this id, such as `6HY79521VR978045E`. Its keys are fetched, which needs the feature
+    /// `x509`.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the id is blank, or has a colon or `|`.
+    /// [`SecretError`] if the id is blank, or contains a colon or `|`.
     pub fn new(webhook_id: impl Into<String>) -> Result<Self, SecretError> {
         let id = webhook_id.into();
         match is_part(&id, ':') && !id.contains('|') {
@@ -29,11 +30,11 @@ impl PayPalWebhook {
                 id,
                 public_key: None,
             }),
-            false => Err(SecretError::new("it is not the id of a webhook of PayPal")),
+            false => Err(SecretError::new("it is not a PayPal webhook id")),
         }
     }
 
-    /// With PayPal's public key in PEM: then nothing is fetched.
+    /// Sets PayPal's public key in PEM, so that nothing is fetched.
     ///
     /// # Errors
     ///
@@ -42,7 +43,7 @@ impl PayPalWebhook {
         let key = Secret::new(pem)?;
         if RSA.key_of(key.expose()).is_none() {
             return Err(SecretError::new(
-                "the public key of PayPal is not an RSA key in PEM",
+                "PayPal's public key is not an RSA key in PEM",
             ));
         }
         self.public_key = Some(key);

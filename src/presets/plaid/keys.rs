@@ -13,47 +13,47 @@ const MALFORMED: SecretError = SecretError::new(
 
 /// Plaid's keys, for [`plaid`](super::plaid).
 ///
-/// Its text form is `<client id>:<secret>`, `sandbox:<client id>:<secret>`, or the JSON of the key that is
-/// given.
+/// Its text form is `<client id>:<secret>`, `sandbox:<client id>:<secret>`, or the JSON of the given key.
 #[derive(Clone, Debug)]
 pub struct PlaidKeys(pub(super) Keys);
 
 #[derive(Clone, Debug)]
 pub(super) enum Keys {
-    /// From Plaid's API, with the API keys of an account.
+    /// Keys from Plaid's API, fetched with the API keys of an account.
     Fetched {
         is_sandbox: bool,
         client_id: String,
         secret: Secret,
     },
-    /// In tests a private one.
+    /// The public key; in tests, the private key.
     Given(Secret),
 }
 
 impl PlaidKeys {
-    /// The keys at `production.plaid.com`, which asks for your client id and secret.
+    /// The keys at `production.plaid.com`, which requires your client id and secret.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if either has a colon, the client id is blank, or the secret is not UTF-8.
+    /// [`SecretError`] if one of them contains a colon, if the client id is blank, or if the secret
+    /// is not UTF-8.
     pub fn production(client_id: impl Into<String>, secret: Secret) -> Result<Self, SecretError> {
         Self::fetched(false, client_id.into(), secret)
     }
 
-    /// The keys at `sandbox.plaid.com`, which asks for your client id and the secret of the sandbox.
+    /// The keys at `sandbox.plaid.com`, which requires your client id and the sandbox secret.
     ///
     /// # Errors
     ///
-    /// As of [`production`](Self::production).
+    /// The same as for [`production`](Self::production).
     pub fn sandbox(client_id: impl Into<String>, secret: Secret) -> Result<Self, SecretError> {
         Self::fetched(true, client_id.into(), secret)
     }
 
-    /// One key, as the JSON Web Key that Plaid's API returns. Nothing is fetched.
+    /// A single key, as the JSON Web Key that Plaid's API returns. Nothing is fetched.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is not a key of P-256, or has expired.
+    /// [`SecretError`] if it is not a P-256 key, or if it has expired.
     pub fn given(jwk: impl Into<String>) -> Result<Self, SecretError> {
         let jwk = jwk.into();
         match KeySet::parse(&jwk) {

@@ -11,21 +11,21 @@ mod scheme;
 
 pub use keys::PlaidKeys;
 
-/// [Plaid](https://plaid.com/docs/api/webhooks/webhook-verification/). Feature `p256`.
+/// [Plaid](https://plaid.com/docs/api/webhooks/webhook-verification/). Requires the feature `p256`.
 ///
 /// - Signature: `Plaid-Verification`, a JSON Web Token with ES256, whose claim
-///   `request_body_sha256` is the SHA-256 of the body. White space of the body counts.
-/// - Keys: at `https://production.plaid.com/webhook_verification_key/get`, by the id in the token, or at
-///   `sandbox.plaid.com`, with the API keys of your [account](PlaidKeys), fetched by
-///   [`Provider::keys`](Provider::keys). A key with an `expired_at` is refused. One key may also be
-///   [given](PlaidKeys::given); then nothing is fetched.
-/// - Tolerance: 24 hours, past only, of the claim `iat`, which is the redelivery window. Plaid asks for
-///   5 minutes, but does not say that a retry has a new `iat`; a captured request is a duplicate.
-/// - Delivery id: the token's `iat` and the SHA-256 of the body, covered by the signature, as there is
-///   no id. The body alone would be wrong: two webhooks of one item with one code, such as
-///   `SYNC_UPDATES_AVAILABLE`, have the same, and the later one would be dropped. Event type:
-///   `$.webhook_type`.
-///   In a test, set the time of a delivery that is sent more than once.
+///   `request_body_sha256` is the SHA-256 of the body. White space in the body matters.
+/// - Keys: at `https://production.plaid.com/webhook_verification_key/get`, by the id in the token, or at the same
+///   path on `sandbox.plaid.com`. [`Provider::keys`](Provider::keys) fetches them with the API keys of your
+///   [account](PlaidKeys). A key with an `expired_at` is refused. You can also [give](PlaidKeys::given) a single
+///   key; then nothing is fetched.
+/// - Tolerance: 24 hours, past only, measured from the claim `iat`, equal to the redelivery window. Plaid asks for
+///   5 minutes, but does not say that a retry has a new `iat`. A captured request that is sent again is a
+///   duplicate.
+/// - Delivery id: the token's `iat` and the SHA-256 of the body, covered by the signature, because Plaid sends no
+///   id. The body alone would be wrong: two webhooks for one item with the same code, such as
+///   `SYNC_UPDATES_AVAILABLE`, have the same body, and the later one would be dropped. Event type:
+///   `$.webhook_type`. In a test that sends a delivery more than once, set its time.
 /// - Action: `$.webhook_code`, as in `TRANSACTIONS.SYNC_UPDATES_AVAILABLE`.
 #[doc = include_str!("../facts/plaid.md")]
 pub fn plaid(keys: impl Into<SecretSource<PlaidKeys>>) -> Provider {

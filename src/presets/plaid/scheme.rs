@@ -20,14 +20,14 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The name of the claim that distinguishes a token from others.
+/// The name of the value that distinguishes a token from others.
 pub(super) const TOKEN_ID: &str = "token";
 
 const TOKEN: HeaderName = HeaderName::from_static("plaid-verification");
 const ALGORITHM: &str = "ES256";
 const BODY_HASH: &str = "request_body_sha256";
 
-/// The longest id of a key that is asked for. Plaid's are UUIDs.
+/// The maximum length of a key id that is looked up. Plaid's ids are UUIDs.
 const MAX_KEY_ID: usize = 64;
 const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
 
@@ -40,7 +40,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// The key that is given, if it has not expired since.
+    /// The given key, unless it has expired since.
     fn given(&self) -> Option<KeySet> {
         match self {
             Self::Given(key) => KeySet::parse(key.as_text().ok()?).ok(),
@@ -48,7 +48,7 @@ impl Keys {
         }
     }
 
-    /// Whether the one of this id has signed a request.
+    /// Whether the key with this id has signed a request.
     fn have_signed(
         &self,
         request: &SignedRequest<'_>,

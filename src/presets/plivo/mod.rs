@@ -7,22 +7,23 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [Plivo](https://www.plivo.com/docs/voice/concepts/signature-validation): voice and messaging. Feature `sha1`.
+/// [Plivo](https://www.plivo.com/docs/voice/concepts/signature-validation): voice and messaging. Requires the
+/// feature `sha1`.
 ///
-/// **The signature of version 2 does not cover the body, and this preset accepts it if there is none of version 3:
-/// whoever has captured such a request can send any body with it.**
+/// **The version 2 signature does not cover the body, and this preset accepts it if there is no version 3
+/// signature: anyone who has captured such a request can send any body with it.**
 ///
-/// - Signature: `X-Plivo-Signature-V3: <base64>`, a list, an HMAC-SHA256 under the auth token of the
-///   URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If it is absent,
-///   `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of
+/// - Signature: `X-Plivo-Signature-V3: <base64>`, which may be a list, an HMAC-SHA256, under the
+///   auth token, of the URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If
+///   it is absent, `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of
 ///   `X-Plivo-Signature-V2-Nonce`. If that is absent, `X-Plivo-Signature`, an HMAC-SHA1 of the URL
 ///   and the sorted form.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: any age, as no time is signed. The nonces are not remembered.
-/// - Delivery id: for a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, as each event of a
-///   message has the same `MessageUUID`. For any other request, such as for a call, [`Source::receipt`], so **nothing
-///   is deduplicated**: a caller who gives the same answer twice makes two requests that cannot be told apart, and each
-///   needs its instructions. Event type: none.
+/// - Tolerance: any age, because no time is signed. Nonces are not remembered.
+/// - Delivery id: for a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, because every
+///   event of a message has the same `MessageUUID`. For any other request, such as for a call,
+///   [`Source::receipt`], so **nothing is deduplicated**: a caller who gives the same answer twice causes two
+///   requests that cannot be distinguished, and each of them needs instructions. Event type: none.
 #[doc = include_str!("../facts/plivo.md")]
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).

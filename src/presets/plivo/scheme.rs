@@ -1,4 +1,4 @@
-//! Plivo's three versions of a signature of the URL.
+//! Plivo's three versions of its signature of the URL.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The name of the digest that identifies a request about a message.
+/// The name of the value with the digest that identifies a request about a message.
 pub(super) const MESSAGE: &str = "message";
 
 const V3: HeaderName = HeaderName::from_static("x-plivo-signature-v3");
@@ -24,13 +24,13 @@ const V2: HeaderName = HeaderName::from_static("x-plivo-signature-v2");
 const V2_NONCE: HeaderName = HeaderName::from_static("x-plivo-signature-v2-nonce");
 const V1: HeaderName = HeaderName::from_static("x-plivo-signature");
 
-/// More would only make work.
+/// Checking more signatures would only cost time.
 const MAX_SIGNATURES: usize = 10;
 
 #[derive(Debug)]
 pub(super) struct Plivo;
 
-/// The values in the head of a request.
+/// The values in the headers of a request.
 enum Head<'a> {
     V3 { signatures: &'a str, nonce: &'a str },
     V2 { signature: &'a str, nonce: &'a str },
@@ -58,7 +58,7 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// The decoded signatures. One must match.
+    /// The decoded signatures, one of which must match.
     fn signatures(&self) -> Vec<Vec<u8>> {
         let decode = |text: &str| BASE64.decode(text).ok();
         match self {
@@ -165,7 +165,7 @@ impl SignatureScheme for Plivo {
 fn v3_content(method: &Method, url: &str, body: &[u8], nonce: &str) -> Option<Vec<u8>> {
     let (base, query) = split(url);
     let form = match *method {
-        // The parameters of a GET are those of its URL.
+        // A GET has no parameters except in its URL.
         Method::GET => Vec::new(),
         _ => sorted_fields(body)?,
     };
@@ -184,7 +184,7 @@ fn v3_content(method: &Method, url: &str, body: &[u8], nonce: &str) -> Option<Ve
     Some(content)
 }
 
-/// Whether the parameters, in the query or in the form, name a message: two requests about one call
+/// Whether the parameters, in the query or in the form, name a message. Two requests about one call
 /// can be identical.
 fn is_about_message(query: &str, body: &[u8]) -> bool {
     let names_message = |form| {
@@ -199,8 +199,8 @@ fn split(url: &str) -> (&str, &str) {
     url.split_once('?').unwrap_or((url, ""))
 }
 
-/// The URL, and, if its path is only a slash, also without it: a URL without a path is signed as it
-/// was configured, and called with a slash.
+/// The URL and, if its path is only a slash, the URL without the slash: a URL that was configured
+/// without a path is signed as it was configured, but called with a slash.
 fn forms_of(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let (base, query) = split(url);
     let host = base.strip_suffix('/').filter(|host| {

@@ -9,14 +9,14 @@ mod scheme;
 
 /// [Polar](https://polar.sh/docs/integrate/webhooks/delivery), which follows Standard Webhooks.
 ///
-/// - Signature: `webhook-signature: v1,<base64>`, an HMAC-SHA256 of `<id>.<time>.<body>`. The key is what the secret after
-///   `whsec_` is in base64. Until September 2026 it was the secret as text, a `whsec_` before it included, and that is
-///   taken, too. Give the secret as Polar shows it.
-/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Polar's SDKs.
+/// - Signature: `webhook-signature: v1,<base64>`, an HMAC-SHA256 of `<id>.<time>.<body>`. The key is the
+///   base64-decoded part of the secret after `whsec_`. Until September 2026, the key was the secret as text,
+///   including `whsec_`, and this is still accepted. Configure the secret as Polar shows it.
+/// - Tolerance: 300 seconds on both sides of `webhook-timestamp`, as in Polar's SDKs.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("../facts/polar.md")]
 ///
-/// Only the format *Raw* is meant; those for Slack and Discord have other bodies.
+/// The preset is for the format *Raw*; the formats for Slack and Discord have other bodies.
 pub fn polar(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("polar")
         .signature(Polar::new(), secrets)

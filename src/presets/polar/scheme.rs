@@ -1,4 +1,4 @@
-//! Polar's signature, under either of two keys.
+//! Polar's signature, under one of two possible keys.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,8 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// As a browser's `atob` decodes, which Polar's SDK does: Polar's own secrets have no padding.
+/// Decodes like a browser's `atob`, as Polar's SDK does, because Polar's own secrets have no
+/// padding.
 const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -44,7 +45,7 @@ impl Polar {
     }
 }
 
-/// The key that the specification makes of a secret, if it can.
+/// The key that the specification derives from a secret, if the secret can be decoded.
 fn standard_key(secret: &Secret) -> Option<Secret> {
     let secret = secret.expose();
     let text = secret.strip_prefix(b"whsec_").unwrap_or(secret);

@@ -8,12 +8,14 @@ mod scheme;
 /// [Sumsub](https://docs.sumsub.com/docs/webhook-manager).
 ///
 /// - Signature: `x-payload-digest: <hex>`, an HMAC of the body under the webhook's secret, with the
-///   algorithm in `x-payload-digest-alg`: `HMAC_SHA256_HEX`, which an absent header stands for,
-///   `HMAC_SHA512_HEX` or, with the feature `sha1`, the older `HMAC_SHA1_HEX`; no other.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature:
-///   `$.applicantId`, `$.type` and `$.createdAtMs` are alike for two transactions of an applicant that
-///   are decided in the same millisecond, and `$.correlationId` groups requests. Event type: `$.type`.
+///   algorithm in `x-payload-digest-alg`: `HMAC_SHA256_HEX`, which is also the default if that
+///   header is absent, `HMAC_SHA512_HEX` or, with the feature `sha1`, the older `HMAC_SHA1_HEX`. No
+///   other is accepted.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the signature.
+///   `$.applicantId`, `$.type` and `$.createdAtMs` would be wrong: they are the same for two transactions of an
+///   applicant that are decided in the same millisecond. So would `$.correlationId`, which groups requests. Event
+///   type: `$.type`.
 #[doc = include_str!("../facts/sumsub.md")]
 pub fn sumsub(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("sumsub")

@@ -1,4 +1,4 @@
-//! Sumsub's HMAC with the algorithm in a header.
+//! Sumsub's HMAC, whose algorithm is in a header.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ const ALGORITHM: HeaderName = HeaderName::from_static("x-payload-digest-alg");
 #[derive(Debug)]
 pub(super) struct Sumsub;
 
-/// The scheme with the algorithm of a request, if it is an allowed one.
+/// The scheme with the algorithm that a request names, if it is allowed.
 fn scheme(headers: &HeaderMap) -> Result<Hmac, SignatureError> {
     let hash = match headers.contains_key(ALGORITHM) {
         false => Hash::Sha256,

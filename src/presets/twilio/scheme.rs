@@ -16,11 +16,12 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The name of the digest that identifies a request.
+/// The name of the value with the digest that identifies a request.
 pub(super) const REQUEST: &str = "request";
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-twilio-signature");
-/// Says with which key and hash a request is signed. Without it, with the auth token and SHA-1.
+/// The header that names the key and the hash of a signature. Without it, they are the auth token
+/// and SHA-1.
 const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
 const BODY_DIGEST: &str = "bodySHA256";
 
@@ -85,7 +86,7 @@ impl SignatureScheme for Twilio {
         let fields = signed_fields(&url, request.body())
             .ok_or(SignError::new("the query has the SHA-256 of another body"))?;
         let hash = hash(request.headers())
-            .map_err(|_| SignError::new("the settings of the signature name no hash"))?;
+            .map_err(|_| SignError::new("the signature's settings name no known hash"))?;
         let mac = hmac(hash, secret.expose(), [url.as_bytes(), fields.as_slice()]);
         request.insert_header(SIGNATURE, BASE64.encode(mac))
     }
@@ -97,7 +98,7 @@ fn signature(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
 }
 
-/// The hash that a request is signed with, by its settings.
+/// The hash that a request's settings name.
 fn hash(headers: &http::HeaderMap) -> Result<Hash, SignatureError> {
     if !headers.contains_key(SETTINGS) {
         return Ok(Hash::Sha1);
@@ -114,8 +115,8 @@ fn query(url: &str) -> Option<&str> {
     url.split_once('?').map(|(_, query)| query)
 }
 
-/// The signed content after the URL. `None` if the query has the digest of another body, or there are too
-/// many fields.
+/// The signed content after the URL. `None` if the query has the digest of another body, or if there are too many
+/// fields.
 fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
     let query = fields(query(url).unwrap_or_default().as_bytes())?;
     if query.iter().any(|(name, _)| name == BODY_DIGEST.as_bytes()) {
@@ -123,7 +124,7 @@ fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
         let presented = only_field(&query, BODY_DIGEST)?;
         return is_same(expected.as_bytes(), presented).then(Vec::new);
     }
-    // The values of a repeated name are sorted, and each counts once.
+    // The values of a repeated name are sorted, and equal values count once.
     let mut by_name = BTreeMap::<_, BTreeSet<_>>::new();
     for (name, value) in fields(body)? {
         by_name.entry(name).or_default().insert(value);
@@ -139,7 +140,7 @@ fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The URL in the forms that Twilio may have signed: with and without the port, and with the query
-/// as it is, as browsers encode it, and as old libraries do.
+/// as it is, as browsers encode it, and as old libraries encode it.
 fn forms_of(url: &str) -> BTreeSet<String> {
     let (base, query) = match url.split_once('?') {
         Some((base, query)) => (base, Some(query)),
@@ -167,7 +168,8 @@ fn forms_of(url: &str) -> BTreeSet<String> {
     forms
 }
 
-/// Scheme, host and path as they are, without a port, and with the default port.
+/// Scheme, host and path in up to three forms: unchanged, without a port, and with the default
+/// port.
 fn bases(base: &str) -> Vec<String> {
     let Some((scheme, rest)) = base.split_once("://") else {
         return vec![base.to_owned()];
@@ -175,7 +177,7 @@ fn bases(base: &str) -> Vec<String> {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let default = if scheme == "https" { "443" } else { "80" };
     match authority.rsplit_once(':') {
-        // Not within an IPv6 address or before a host.
+        // The colon must not be inside an IPv6 address or in front of the host.
         Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => {
             vec![base.to_owned(), format!("{scheme}://{host}{path}")]
         }
@@ -186,7 +188,7 @@ fn bases(base: &str) -> Vec<String> {
     }
 }
 
-/// The characters that browsers encode in a query.
+/// The query, with the characters encoded that browsers encode.
 fn as_browsers_do(query: &str) -> String {
     let mut encoded = String::with_capacity(query.len());
     for byte in query.bytes() {
@@ -200,7 +202,7 @@ fn as_browsers_do(query: &str) -> String {
     encoded
 }
 
-/// The query decoded and encoded again, with the values of a repeated name together.
+/// The query, decoded and encoded again, with the values of a repeated name next to each other.
 fn as_old_ones_do(query: &str) -> String {
     let encode = |text: &[u8]| encode(text, "-_.!~*'()");
     let Some(mut pairs) = fields(query.as_bytes()) else {

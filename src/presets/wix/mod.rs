@@ -9,16 +9,17 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [Wix](https://dev.wix.com/docs/rest/articles/get-started/webhook-structure)
-/// apps. Feature `rsa`.
+/// [Wix](https://dev.wix.com/docs/rest/articles/get-started/webhook-structure) apps. Requires the
+/// feature `rsa`.
 ///
-/// - Signature: the body is a JSON Web Token with RS256. [`PublicKey`] is the key of the app in PEM, as the dashboard
-///   shows it, or the base64 of that. The event is in the claim `data`: JSON text, whose member
-///   `data` is JSON text again. **The handler gets the token as the body**, and decodes its second part.
-/// - Tolerance: until the token's `exp`, with a minute of leeway.
-/// - Delivery id: `id` of the innermost JSON, covered by the signature. Event type: `eventType` beside it.
-///   `AppInstalled`, `AppRemoved` and the older webhooks have no id: a [receipt](Source::receipt) is in its place, so
-///   **a retry of these runs the handler again**. In a test, set the body to the innermost JSON.
+/// - Signature: the body is a JSON Web Token with RS256. The [`PublicKey`] is the app's key in PEM, as the Wix
+///   dashboard shows it, or the base64 of that PEM. The event is in the claim `data`: JSON text, whose member
+///   `data` is again JSON text. **The handler gets the token as the body**, and has to decode its second part.
+/// - Tolerance: until the token's `exp`, plus a minute of leeway.
+/// - Delivery id: `id` of the innermost JSON, covered by the signature. Event type: `eventType` next to it.
+///   `AppInstalled`, `AppRemoved` and the older webhooks have no id; they get a [receipt](Source::receipt)
+///   instead, so **a retry of such a webhook runs the handler again**. In a test, set the innermost JSON as the
+///   body.
 #[doc = include_str!("../facts/wix.md")]
 pub fn wix(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     Provider::custom("wix")

@@ -16,7 +16,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// The names of what is read from the token.
+/// The names of the values that are read from the token.
 pub(super) const ID: &str = "id";
 pub(super) const TYPE: &str = "eventType";
 
@@ -27,7 +27,7 @@ const LEEWAY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Wix;
 
-/// The key of a secret: PEM, or the base64 of it.
+/// The key in a secret: PEM, or the base64 of PEM.
 fn key(secret: &Secret) -> Option<PublicKey> {
     let secret = secret.expose();
     match secret.starts_with(b"-----BEGIN ") {
@@ -102,7 +102,7 @@ impl SignatureScheme for Wix {
         }
     }
 
-    /// The body is the innermost JSON, or a token that is signed again.
+    /// The body is the innermost JSON, or a token, which is signed again.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let known = token(request.body()).and_then(|token| token.claims());
         let data = match known.as_ref().and_then(|claims| claims.text("data")) {
@@ -126,7 +126,7 @@ impl SignatureScheme for Wix {
     }
 }
 
-/// An event with this JSON, which gets an id if it has none.
+/// An event with this JSON. It gets an id if it has none.
 fn event(inner: &[u8]) -> Result<Value, SignError> {
     let mut inner: Value = serde_json::from_slice(inner)
         .map_err(|_| SignError::new("the body is not the JSON that goes into the token"))?;

@@ -11,19 +11,20 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 
 mod scheme;
 
-/// The longest token of a challenge that is answered.
+/// The maximum length of a challenge's token; longer tokens are not answered.
 const MAX_TOKEN: usize = 512;
 
-/// [X](https://docs.x.com/x-api/webhooks/introduction), once Twitter: account activity, X activity
-/// and filtered streams.
+/// [X](https://docs.x.com/x-api/webhooks/introduction), formerly Twitter: account activity, X
+/// activity and filtered streams.
 ///
 /// - Signature: `x-twitter-webhooks-signature: sha256=<base64>`, an HMAC-SHA256 of the body under
-///   the consumer secret of the app. A body that does not begin with `{` is refused, whatever its
-///   signature: see the handshake.
-/// - Tolerance: any age, as no time is signed.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
-///   ids and times of what happened make it unique. Event type: `$.data.event_type`, which only X
-///   activity has; account activity names its events by a member, such as `tweet_create_events`.
+///   the consumer secret of the app. A body that does not start with `{` is refused, even if its
+///   signature is valid: see the handshake.
+/// - Tolerance: any age, because no time is signed.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
+///   signature; the ids and times of the events make each body unique. Event type:
+///   `$.data.event_type`, which only X activity has; in account activity, the name of a member
+///   shows the kind of event, such as `tweet_create_events`.
 #[doc = include_str!("../facts/x.md")]
 pub fn x(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("x")
@@ -37,7 +38,8 @@ pub fn x(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(7 * DAY)
 }
 
-/// It wants the HMAC of its token. No answer may be the signature of a body that is accepted.
+/// Answers the challenge with the HMAC of X's token. No answer may be the signature of a body that
+/// the preset accepts.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let token = request.query_value("crc_token")?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.+/=".contains(&byte);

@@ -1,4 +1,4 @@
-//! X's signature of JSON objects alone.
+//! X's signature, accepted for JSON objects only.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,9 @@ impl X {
     }
 }
 
-/// Whether the body cannot be the token of a challenge, whose answer would be its signature.
+/// Whether the body starts like a JSON object. Such a body cannot be the token of a challenge. The
+/// answer to a challenge is the signature of its token, so it would otherwise be the valid
+/// signature of a body.
 fn is_object(body: &[u8]) -> bool {
     body.starts_with(b"{")
 }

@@ -666,7 +666,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         settings,
         serde_json::json!({
             "provider": "stripe",
-            "switched_off_by_provider": "after failures for several days, at a time that a mail announces",
+            "switched_off_by_provider": "after several days of failures, at a time that Stripe announces by email",
             "redelivered_by_provider": true,
             "expected_versions": null,
             "version_is_signed": null,

@@ -88,17 +88,17 @@ fn lines(entry: &Entry) -> Vec<String> {
         Deadline::Documented => format!("- Response deadline: {deadline}."),
         Deadline::Likely => format!("- Response deadline: {deadline} (likely)."),
         Deadline::Assumed => {
-            format!("- Response deadline: not published; {deadline} are assumed.")
+            format!("- Response deadline: not published; the preset assumes {deadline}.")
         }
     });
     let limit = size(description.body_limit);
     lines.push(if facts.body_limit_is_published {
         format!("- Body limit: {limit}.")
     } else {
-        format!("- Body limit: {limit}; none is published.")
+        format!("- Body limit: {limit}; the provider publishes none.")
     });
     if let Some(version) = description.payload_version {
-        lines.push(format!("- Version of the payload: {}.", place(version)));
+        lines.push(format!("- Payload version: {}.", place(version)));
     }
     if description.event_type.is_some() {
         lines.push(event_names(description.event_names));
@@ -110,14 +110,14 @@ fn lines(entry: &Entry) -> Vec<String> {
     lines.extend(facts.notes.iter().map(|note| format!("- {note}")));
     let basis = match facts.basis {
         Basis::Suite => {
-            "a case of the provider's own suite, or a delivery that it has sent, verifies"
+            "a case from the provider's own test suite, or a delivery that it sent, verifies"
         }
-        Basis::Example => "an example in the provider's documents verifies",
+        Basis::Example => "an example in the provider's documentation verifies",
         Basis::Documented => {
-            "the provider documents the signature; no example of its own was verified"
+            "the provider documents the signature, but none of its examples was verified"
         }
         Basis::SecondHand => {
-            "third parties describe the signature; **the provider's word is missing**"
+            "third parties describe the signature; **the provider itself does not**"
         }
     };
     lines.push(format!(
@@ -143,9 +143,9 @@ fn lines(entry: &Entry) -> Vec<String> {
 fn event_names(examples: &[String]) -> String {
     let examples: Vec<_> = examples.iter().map(|name| format!("`{name}`")).collect();
     match examples.split_last() {
-        Some((last, [])) => format!("- Names of events: like {last}."),
-        Some((last, rest)) => format!("- Names of events: like {} or {last}.", rest.join(", ")),
-        None => "- Names of events: the sender chooses them.".to_owned(),
+        Some((last, [])) => format!("- Event names: such as {last}."),
+        Some((last, rest)) => format!("- Event names: such as {} or {last}.", rest.join(", ")),
+        None => "- Event names: the sender chooses them.".to_owned(),
     }
 }
 
@@ -154,7 +154,12 @@ fn success(entry: &Entry) -> String {
     let doubt = entry.facts.doubt(Likely::Success);
     let mut line = format!("- Success: {}{doubt}", entry.facts.success);
     if let Some(status) = description.success_status {
-        write!(line, "; every success is answered with {}", status.as_u16()).unwrap();
+        write!(
+            line,
+            "; the layer answers every success with {}",
+            status.as_u16()
+        )
+        .unwrap();
     }
     line + "."
 }
@@ -166,7 +171,7 @@ fn redelivery(entry: &Entry) -> String {
     let after = match &facts.redelivered_after {
         RedeliveredAfter::Never => {
             format!(
-                "never by itself{doubt}: **a failed delivery is lost, unless it is [kept](crate::Keep)**"
+                "never by itself{doubt}: **a failed delivery is lost, unless the layer [keeps](crate::Keep) it**"
             )
         }
         RedeliveredAfter::Failures => format!("after every failure{doubt}"),
@@ -174,7 +179,7 @@ fn redelivery(entry: &Entry) -> String {
         RedeliveredAfter::But(statuses) => {
             format!("after every failure except {}{doubt}", list(statuses))
         }
-        RedeliveredAfter::Unknown => "unknown after which answers".to_owned(),
+        RedeliveredAfter::Unknown => "it is not known which answers cause it".to_owned(),
     };
     let mut line = format!("- Redelivery: {after}");
     if let Some(schedule) = &facts.schedule {
@@ -184,14 +189,22 @@ fn redelivery(entry: &Entry) -> String {
     write!(line, ". The redelivery window is {window}.").unwrap();
     if let Some(failure) = description.failure_status {
         let (failure, rejection) = (failure.as_u16(), description.rejection_status.as_u16());
-        write!(line, " Failures and rejections are answered with {failure}").unwrap();
+        write!(
+            line,
+            " The layer answers failures and rejections with {failure}"
+        )
+        .unwrap();
         if rejection != failure {
             write!(line, ", and a wrong signature with {rejection}").unwrap();
         }
         line.push('.');
     } else if description.rejection_status != http::StatusCode::UNAUTHORIZED {
         let rejection = description.rejection_status.as_u16();
-        write!(line, " A wrong signature is answered with {rejection}.").unwrap();
+        write!(
+            line,
+            " The layer answers a wrong signature with {rejection}."
+        )
+        .unwrap();
     }
     line
 }
