@@ -1,4 +1,4 @@
-//! Addresses that a key or a token is sent to.
+//! Addresses to which a key or a token is sent.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use reqwest::Url;
 
 use crate::target::is_loopback;
 
-/// An address with `https://`, or with `http://` on this machine. It has no slash at its end.
+/// An address with `https://`, or with `http://` on this machine. It has no trailing slash.
 #[derive(Clone)]
 pub struct Address {
     url: String,
@@ -25,12 +25,17 @@ impl FromStr for Address {
             "https" => {}
             "http" if is_here => {}
             "http" => {
-                return Err("it must be https://: a key or a token is sent there".to_owned());
+                return Err(
+                    "it must be https://, because a key or a token is sent there".to_owned(),
+                );
             }
-            _ => return Err("it must begin with https://".to_owned()),
+            _ => return Err("it must start with https://".to_owned()),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("it has a user, which other users of this machine would see".to_owned());
+            return Err(
+                "it has a user name or a password, which other users of this machine would see"
+                    .to_owned(),
+            );
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err("it has a query or a fragment".to_owned());
@@ -47,7 +52,7 @@ impl Address {
         &self.url
     }
 
-    /// Whether it is this machine.
+    /// Whether the address is on this machine.
     pub fn is_here(&self) -> bool {
         self.is_here
     }

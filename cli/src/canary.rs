@@ -1,4 +1,5 @@
-//! `webhook send --canary`: the path of a provider's request, from here to the claim in Postgres, and how far it gets.
+//! `webhook send --canary`: sends a request along the path of a provider's request, from here to the claim in Postgres,
+//! and reports how far it gets.
 
 use std::error::Error;
 use std::io;
@@ -19,7 +20,7 @@ use crate::{Ended, Failed};
 /// The `x-webhook-outcome` of a canary.
 const OUTCOME: &str = "canary";
 
-/// How much of the body of an answer is shown, in bytes.
+/// How many bytes of a response body are shown.
 const MAX_TEXT: usize = 200;
 
 pub struct Canary<'a> {
@@ -30,9 +31,9 @@ pub struct Canary<'a> {
 
 struct Answer {
     status: StatusCode,
-    /// What `x-webhook-outcome` says, if it is there.
+    /// The value of `x-webhook-outcome`, if the header is present.
     outcome: Option<String>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     location: Option<String>,
     text: String,
 }
@@ -95,7 +96,7 @@ impl<'a> Canary<'a> {
             .request(head.method, self.load.to.url())
             .headers(head.headers)
             .body(body);
-        // A query may have a secret.
+        // A query may contain a secret.
         let mut response = request.send().await.map_err(reqwest::Error::without_url)?;
         let header = |name| {
             let value: Option<&http::HeaderValue> = response.headers().get(name);
@@ -151,12 +152,12 @@ impl Answer {
             (Some(OUTCOME), StatusCode::OK) => "It has reached the layer, through DNS, TLS and proxies.".to_owned(),
             (Some(OUTCOME), _) => "It has reached the layer, and the claim has failed.".to_owned(),
             (Some("rejected"), StatusCode::UNAUTHORIZED) => {
-                "The layer was reached, and has refused the signature: it has another secret or provider, a proxy has \
-                 changed the body or the URL, or a clock is wrong. Its log says which."
+                "The layer was reached, and has refused the signature: it is configured with another secret or \
+                 provider, a proxy has changed the body or the URL, or a clock is wrong. Its log shows which."
                     .to_owned()
             }
             (Some("rejected" | "failed"), _) => {
-                "The layer was reached, and has refused the request. Its log says why.".to_owned()
+                "The layer was reached, and has refused the request. Its log shows why.".to_owned()
             }
             (Some(_), _) => {
                 "The layer was reached, and has taken it for a delivery: its version does not know canaries.".to_owned()
@@ -174,7 +175,7 @@ impl Answer {
     }
 }
 
-/// Whether the same request may soon get another answer.
+/// Whether the same request may soon get a different response.
 fn is_of_the_moment(status: StatusCode) -> bool {
     [
         StatusCode::REQUEST_TIMEOUT,
@@ -186,13 +187,14 @@ fn is_of_the_moment(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// Whether the server was reached and TLS failed, as with a certificate of another name: that does not pass by itself.
+/// Whether the server was reached but TLS failed, for example because of a certificate for another name. Such an error
+/// does not pass by itself.
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::InvalidData => return true,
-            // Its source is the source of the error in it, which may be a TLS error.
+            // `source` of an `io::Error` skips its inner error, which may be the TLS error.
             Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
             None => error.source(),
         };

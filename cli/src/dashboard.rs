@@ -1,4 +1,4 @@
-//! What the dashboard answers to programs.
+//! Asks the dashboard's API for programs.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -15,19 +15,20 @@ use crate::token::TokenArguments;
 use crate::visible::visible;
 use crate::{Ended, Failed};
 
-/// The longest answer, in bytes: the story of twenty deliveries is far shorter.
+/// The longest accepted answer, in bytes. The history of twenty deliveries is far shorter.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
 #[derive(Args)]
 pub struct Dashboard {
-    /// Where the dashboard is: https://, or http:// of this machine
+    /// The address of the dashboard: https://, or http:// on this machine
     #[arg(long, value_name = "URL")]
     dashboard: Address,
 
     #[command(flatten)]
     token: TokenArguments,
 
-    /// Its answer as JSON, which the guide describes (`api/status`, `api/why`)
+    /// Print the dashboard's answer as JSON, in the format that the guide describes (`api/status`,
+    /// `api/why`)
     #[arg(long)]
     pub json: bool,
 
@@ -44,24 +45,25 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether it says that all is well.
+    /// Whether the dashboard reports that all is well.
     fn is_well(&self) -> bool {
         self.value.get("well") == Some(&Value::Bool(true))
     }
 
-    /// The JSON, with a line break at its end.
+    /// The JSON, with a line break at the end.
     fn json(&self) -> String {
         format!("{}\n", self.text.trim_end())
     }
 
     fn parse<T: DeserializeOwned>(self) -> Result<T, String> {
-        serde_json::from_value(self.value)
-            .map_err(|error| format!("the answer is of another version of the dashboard: {error}"))
+        serde_json::from_value(self.value).map_err(|error| {
+            format!("the answer is from another version of the dashboard: {error}")
+        })
     }
 }
 
 impl Dashboard {
-    /// Asks for what is under `api/`, and shows it: as it is, or by the text of `T`.
+    /// Asks for a page under `api/`, and shows it as JSON, or as the text of `T`.
     pub fn show<T>(&self, name: &str, query: &[(&str, &str)]) -> Result<Ended, Failed>
     where
         T: DeserializeOwned + Display,
@@ -85,7 +87,8 @@ impl Dashboard {
 
     async fn ask(&self, name: &str, query: &[(&str, &str)]) -> Result<Answer, Failed> {
         let (header, token) = self.token.header()?;
-        // A redirect leads to a login, and nobody else may get the token.
+        // Redirects are not followed: they lead to a login page, and only the dashboard may get the
+        // token.
         let client = Client::builder()
             .redirect(Policy::none())
             .timeout(Duration::from_secs(self.timeout));
@@ -122,7 +125,7 @@ impl Dashboard {
         }
     }
 
-    /// The meaning of an answer that is not from the dashboard's API.
+    /// The error for an answer that is not a result of the dashboard's API.
     fn refused(&self, status: StatusCode, value: Option<&Value>) -> Failed {
         let address = self.dashboard.as_str();
         let says = value.and_then(|value| value.get("error")?.as_str());
@@ -131,9 +134,9 @@ impl Dashboard {
             .unwrap_or_default();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failed::Usage(format!(
-                "{address} has refused the token, or it lacks the right ({status}){says}"
+                "{address} has refused the token, or the token lacks the right ({status}){says}"
             )),
-            // The dashboard has answered.
+            // The answer contains an error text, so it comes from the dashboard.
             StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST if !says.is_empty() => {
                 Failed::Usage(format!("{status}{says}"))
             }
@@ -150,7 +153,7 @@ impl Dashboard {
     }
 }
 
-/// An error with its causes.
+/// The text of an error, followed by its causes.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

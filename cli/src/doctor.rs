@@ -11,24 +11,24 @@ use crate::address::Address;
 use crate::preset::Provider;
 use crate::{Ended, Failed};
 
-/// The environment variable with the API key, unless another one is named.
+/// The environment variable with the API key, unless the user names another one.
 const KEY: &str = "WEBHOOK_API_KEY";
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Doctor {
-    /// The provider that has the subscription: github, paddle, shopify, stripe or workos
+    /// The provider of the subscription: github, paddle, shopify, stripe or workos
     provider: Provider,
 
     /// The address that the provider should call
     #[arg(long, value_name = "URL")]
     url: String,
 
-    /// The types and groups that have a handler, as in the table of the application [default: types are not compared]
+    /// The types and groups that have a handler, as in the application's table [default: types are not compared]
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
     events: Vec<String>,
 
-    /// The types and groups that the table ignores by name: they may be subscribed
+    /// The types and groups that the application's table ignores by name: the subscription may contain them
     #[arg(
         long,
         value_name = "TYPE,...",
@@ -37,8 +37,8 @@ pub struct Doctor {
     )]
     ignore: Vec<String>,
 
-    /// The repository (octocat/hello-world) or organization of GitHub, or the shop (acme.myshopify.com) of Shopify, that
-    /// has the webhooks
+    /// The GitHub repository (octocat/hello-world) or organization, or the Shopify shop (acme.myshopify.com), whose
+    /// webhooks are compared
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
 
@@ -46,22 +46,23 @@ pub struct Doctor {
     #[arg(long, value_name = "VERSION")]
     api_version: Option<String>,
 
-    /// Several subscriptions of the address are all right
+    /// Allow several subscriptions for the address
     #[arg(long)]
     several: bool,
 
-    /// The environment variable that has the API key
+    /// The environment variable that contains the API key
     #[arg(long, value_name = "NAME", default_value = KEY)]
     key_env: String,
 
-    /// The address of the API, for a sandbox or a server of your own: https://, or http:// of this machine [default:
-    /// the provider's]
+    /// The address of the API, for a sandbox or your own server: https://, or http:// on this machine [default: the
+    /// provider's API]
     #[arg(long, value_name = "URL")]
     api: Option<Address>,
 }
 
-const AFTER_HELP: &str = "It asks the provider for its subscriptions, and compares. It only reads. The API key needs the \
-right to read webhooks; it is not the secret that signs them.
+const AFTER_HELP: &str = "The command reads the subscriptions from the provider, and compares them with what the \
+application expects. It changes nothing. The API key needs the right to read webhooks; it is not the secret that signs \
+them.
 
 Examples:
   read -rs WEBHOOK_API_KEY; export WEBHOOK_API_KEY
@@ -69,8 +70,8 @@ Examples:
   webhook doctor github --of octocat/hello-world --url https://example.com/webhooks/github --events push
   webhook doctor paddle --api https://sandbox-api.paddle.com --url https://example.com/webhooks/paddle
 
-Exit status: 0 without errors (hints may be there); 1 with errors; 2 for wrong usage, or if the provider has refused \
-the key or does not know what was asked for; 3 if it could not be asked now.";
+Exit status: 0 if there are no errors (there may be hints); 1 if there are errors; 2 for wrong usage, or if the \
+provider has refused the key or does not know what was asked for; 3 if the provider could not be asked this time.";
 
 impl Doctor {
     pub fn run(self) -> Result<Ended, Failed> {
@@ -83,7 +84,8 @@ impl Doctor {
         let report = report.map_err(|error| self.failed(&error))?;
         let mut text = report.to_string();
         if self.events.is_empty() {
-            text += "hint: types were not compared: name those that have a handler with --events\n";
+            text +=
+                "hint: types were not compared: name the types that have a handler with --events\n";
         }
         Ok(Ended {
             text,
@@ -92,7 +94,7 @@ impl Doctor {
     }
 
     fn expected(&self) -> Result<ExpectedSubscription, String> {
-        // It signs nothing here.
+        // A secret is required, but nothing is signed here.
         let unused = Secret::new("unused").map_err(|error| error.to_string())?;
         let provider = self.provider.with(unused);
         let expected = ExpectedSubscription::new(&provider, &self.url)
@@ -179,14 +181,14 @@ impl Doctor {
     fn key(&self) -> Result<Secret, String> {
         let name = &self.key_env;
         let key = std::env::var_os(name).ok_or_else(|| {
-            format!("the API key is missing: give it by the environment variable {name}")
+            format!("the API key is missing: give it in the environment variable {name}")
         })?;
         let key = Secret::new(key.into_encoded_bytes());
         key.map_err(|error| format!("the API key of {name} cannot be used: {}", error.reason()))
     }
 }
 
-/// The types of a list. After a comma, people write a blank. No type of these providers has one.
+/// The types of a list. People often write a space after a comma, and no type of these providers contains a space.
 fn names<'a>(option: &str, all: &'a [String]) -> Result<Vec<&'a str>, String> {
     let names = all.iter().map(|name| {
         let name = name.trim();

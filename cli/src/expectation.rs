@@ -1,4 +1,4 @@
-//! The expected answers of an idempotent endpoint.
+//! The responses that are expected from an idempotent endpoint.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use crate::sending::{Answer, Sent};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Expectation {
-    /// One delivery, sent again.
+    /// The same delivery, sent several times.
     Once,
     /// Different deliveries.
     EachForItself,
-    /// Requests that the provider did not sign like this.
+    /// Requests that do not carry a valid signature of the provider.
     Refused,
 }
 
 impl Expectation {
-    /// Whether an answer can be one of the expected ones, by its status.
+    /// Whether the status of an answer is one of those that are expected.
     pub fn allows(self, answer: &Answer) -> bool {
         match self {
             Self::Once | Self::EachForItself => answer.is_success(),

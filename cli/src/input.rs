@@ -1,4 +1,4 @@
-//! Files, and standard input.
+//! Reads files and standard input.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use idempotent_webhook::testing::Capture;
 
-/// Whether a file stands for standard input.
+/// Whether the file name `-` was given, which means standard input.
 pub fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// The captured request of a file, or of standard input for `-`.
+/// Reads the captured request from a file, or from standard input for `-`.
 pub fn read_capture(file: &Path) -> Result<Capture, String> {
     Capture::parse(&read(file)?).map_err(|error| match is_stdin(file) {
         true => format!("standard input is {error}"),
@@ -19,7 +19,7 @@ pub fn read_capture(file: &Path) -> Result<Capture, String> {
     })
 }
 
-/// The whole of a file, or of standard input for `-`.
+/// Reads a whole file, or the whole standard input for `-`.
 pub fn read(file: &Path) -> Result<Vec<u8>, String> {
     if is_stdin(file) {
         return read_stdin();
@@ -35,7 +35,7 @@ pub fn read_stdin() -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        eprintln!("reading from standard input, up to ctrl-d");
+        eprintln!("reading from standard input until ctrl-d");
     }
     stdin
         .read_to_end(&mut content)

@@ -1,4 +1,4 @@
-//! Where to send, how often, and how many at once.
+//! Where to send requests, how often, and how many at once.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use crate::target::Target;
 
 #[derive(Args)]
 pub struct Load {
-    /// Where to send it: http://, or https:// for a canary, with no redirect followed and no proxy used
+    /// The URL to send to: http://, or https:// for a canary; redirects are not followed, and no proxy is used
     #[arg(long, value_name = "URL")]
     pub to: Target,
 
-    /// Also to another machine
+    /// Allow another machine in --to
     #[arg(long)]
     anywhere: bool,
 
-    /// How often
+    /// How many times to send it
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..))]
     pub times: u32,
 
-    /// How many at once; with 1, each is answered before the next is sent
+    /// How many requests to send at once; with 1, each is answered before the next is sent
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..=1000))]
     pub concurrency: u32,
@@ -44,7 +44,7 @@ impl Load {
         match self.anywhere || self.to.is_loopback() {
             true => Ok(()),
             false => Err(format!(
-                "{} is not this machine: if it is yours, or you may, add --anywhere",
+                "{} is not this machine: if you are allowed to send to it, add --anywhere",
                 self.to.host()
             )),
         }

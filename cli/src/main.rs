@@ -1,4 +1,4 @@
-//! Sends, records, replays and verifies webhooks, at a shell: `webhook --help`.
+//! Sends, records, replays and verifies webhooks in a shell: see `webhook --help`.
 
 mod address;
 mod canary;
@@ -37,37 +37,38 @@ struct Arguments {
     command: Command,
 }
 
-// No `Debug`: secrets are in it.
+// No `Debug`, because the arguments contain secrets.
 #[derive(Subcommand)]
 enum Command {
     /// Sends a delivery, signed as the provider signs it
     Send(send::Send),
     /// Receives deliveries, and writes captures of them for tests
     Record(record::Record),
-    /// Sends a captured request again, as it is or signed again
+    /// Sends a captured request again, unchanged or signed again
     Replay(replay::Replay),
-    /// Says why a captured request is a 401
+    /// Explains why a captured request is answered with 401
     Verify(verify::Verify),
-    /// Shows how the provider's subscription differs from the types that the application handles
+    /// Shows how the provider's subscription differs from the event types that the application
+    /// handles
     Doctor(doctor::Doctor),
-    /// Lists unwell endpoints, and why they are
+    /// Lists endpoints that have a problem, with the reasons
     Status(status::Status),
-    /// Says what happened to a delivery, from receipt to effect
+    /// Shows what happened to a delivery, from receipt to effect
     Why(why::Why),
     /// Lists the providers, or describes one
     Providers(providers::Providers),
 }
 
 const AFTER_HELP: &str = "Other users of the machine see the arguments of a command, and the shell keeps them in its \
-history. Give a secret by an environment variable (--secret-env, or WEBHOOK_SECRET) or by standard \
+history. Give a secret in an environment variable (--secret-env, or WEBHOOK_SECRET) or on standard \
 input (--secret -):
   read -rs WEBHOOK_SECRET; export WEBHOOK_SECRET
 
 Exit status:
-  0  all is as it should be: the answers, the signature, the subscription, the endpoints, the delivery
-  1  it is not
-  2  wrong usage, or a key or token that is refused: the next call ends the same
-  3  not now: nothing was answered, or the provider, the service or its database is away";
+  0  as it should be: the answers, the signature, the subscription, the endpoints, the delivery
+  1  not as it should be
+  2  wrong usage, or a key or token that is refused: the next call fails in the same way
+  3  no result this time: nothing answered, or the provider, the service or its database is unavailable";
 
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
@@ -90,22 +91,24 @@ fn main() -> ExitCode {
     };
     match said {
         Ok(()) => ExitCode::from(code),
-        // Its reader is gone.
+        // The program that reads the output has gone.
         Err(_) => ExitCode::from(2),
     }
 }
 
-/// The output of a command, and whether all is well.
+/// The output of a command, and whether everything is as it should be.
 struct Ended {
     text: String,
     is_right: bool,
 }
 
-/// Why a command has no output.
+/// The reason why a command has no result.
 enum Failed {
-    /// Its input is wrong, and the next call fails like this one: arguments, a key, an address.
+    /// The input is wrong (arguments, a key, an address), so the next call would fail in the same
+    /// way.
     Usage(String),
-    /// It may pass by itself. A job that ignores this error still fails with a wrong key.
+    /// The error may pass by itself. A job that ignores this kind of error still fails if the key
+    /// is wrong.
     NotNow(String),
 }
 

@@ -1,4 +1,4 @@
-//! The message of each request.
+//! The message that each request carries.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,7 +16,7 @@ pub enum Message {
         delivery: Box<TestDelivery>,
         id: Id,
     },
-    /// A captured request as it is.
+    /// A captured request, sent unchanged.
     Captured(Request<Bytes>),
     /// A captured request, signed for each request.
     SignedAnew {
@@ -27,11 +27,11 @@ pub enum Message {
 }
 
 pub enum Id {
-    /// One for all requests.
+    /// One id for all requests.
     Same(String),
-    /// Made from the body, such as its digest.
+    /// An id that follows from the body, such as its digest.
     OfBody,
-    /// One for each.
+    /// A separate id for each request.
     Distinct,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Message {
 }
 
 pub fn random_id() -> String {
-    // The keys of each are random.
+    // Each `RandomState` has random keys.
     format!(
         "webhook_{:016x}",
         RandomState::new().build_hasher().finish()

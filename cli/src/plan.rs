@@ -1,4 +1,4 @@
-//! The requests to send, and the expected answers.
+//! The requests to send, and the expected responses.
 
 use crate::expectation::Expectation;
 use crate::load::Load;

@@ -1,4 +1,4 @@
-//! The providers by name.
+//! The providers, by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,7 +37,7 @@ impl FromStr for Provider {
             .max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
             .filter(|known| likeness(known) > 0.7)
             .map_or(String::new(), |known| format!("is it {}? ", known.name()));
-        Err(format!("{nearest}\"webhook providers\" lists them all"))
+        Err(format!("{nearest}\"webhook providers\" lists all names"))
     }
 }
 

@@ -11,11 +11,11 @@ use crate::{Ended, Failed};
 
 #[derive(Args)]
 pub struct Providers {
-    /// One of them, for a description
+    /// The provider to describe [default: all providers are listed]
     name: Option<Provider>,
 }
 
-/// Instead of a secret, to make a preset say what it needs.
+/// Given instead of a secret, so that a preset reports what kind of secret it needs.
 const UNUSED: &str = "(none)";
 
 impl Providers {
@@ -43,7 +43,7 @@ fn all() -> Result<String, Box<dyn std::error::Error>> {
     }
     writeln!(
         text,
-        "\n\"webhook providers NAME\" says more of one, such as what its secret is."
+        "\n\"webhook providers NAME\" describes one of them, and what its secret looks like."
     )?;
     Ok(text)
 }
@@ -71,9 +71,10 @@ fn one(provider: Provider) -> Result<String, Box<dyn std::error::Error>> {
     say("methods", &methods.join(", "))?;
     say("body", &format!("at most {} bytes", description.body_limit))?;
     say("deadline", &span(description.response_deadline))?;
+    let window = span(description.redelivery_window);
     say(
         "redelivery",
-        &format!("within {}", span(description.redelivery_window)),
+        &format!("at most {window} after the first attempt, by itself or by hand"),
     )?;
     let function = provider.name().replace('-', "_");
     write!(
@@ -100,7 +101,7 @@ fn covered(preset: &Preset) -> String {
     }
 }
 
-/// What the preset says about a text that is not its secret.
+/// What the preset reports about a text that is not a real secret.
 fn secret(preset: &Preset) -> String {
     match preset.check_secrets() {
         Ok(()) => "the text that the provider shows, as it is".to_owned(),
@@ -108,11 +109,40 @@ fn secret(preset: &Preset) -> String {
     }
 }
 
-/// Without the marks of code.
+/// Removes the Markdown marks for code.
 fn plain(text: &str) -> String {
     text.replace('`', "")
 }
 
+/// A duration in the largest unit that divides it, such as `3 days`.
 fn span(time: Duration) -> String {
-    humantime::format_duration(time).to_string()
+    const UNITS: [(u64, &str); 3] = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
+    let seconds = time.as_secs();
+    let divides =
+        |unit: u64| time.subsec_nanos() == 0 && seconds >= unit && seconds.is_multiple_of(unit);
+    let (number, name) = match UNITS.into_iter().find(|(unit, _)| divides(*unit)) {
+        Some((unit, name)) => ((seconds / unit).to_string(), name),
+        None => (time.as_secs_f64().to_string(), "second"),
+    };
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {name}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_exact_in_its_largest_unit() {
+        for (milliseconds, expected) in [
+            (1_000, "1 second"),
+            (1_250, "1.25 seconds"),
+            (90_000, "90 seconds"),
+            (300_000, "5 minutes"),
+            (3_600_000, "1 hour"),
+            (259_200_000, "3 days"),
+        ] {
+            assert_eq!(span(Duration::from_millis(milliseconds)), expected);
+        }
+    }
 }

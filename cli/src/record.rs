@@ -51,15 +51,15 @@ pub struct Record {
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 
-    /// Where to listen; port 0 is any free one
+    /// The address to listen on; port 0 means any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
-    /// How many files to write before the command ends [default: until ctrl-c]
+    /// Stop after this many files [default: until ctrl-c]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     count: Option<u32>,
 
-    /// A member, field or header that stays as it is, by name or path; may be repeated
+    /// A member, field or header that stays unchanged, by name or path; may be repeated
     #[arg(long, value_name = "NAME")]
     keep: Vec<String>,
 
@@ -67,7 +67,8 @@ pub struct Record {
     #[arg(long, value_name = "NAME")]
     replace: Vec<String>,
 
-    /// The environment variable with the key of the pseudonyms, for the same ones in each run [default: a random key]
+    /// The environment variable with the key for pseudonyms, so that each run makes the same ones [default: a random
+    /// key]
     #[arg(long, value_name = "NAME")]
     key_env: Option<OsString>,
 }
@@ -75,26 +76,28 @@ pub struct Record {
 const AFTER_HELP: &str = r#"Examples:
   Behind a tunnel to port 4000, which the provider calls:
     webhook record stripe tests/captures --listen 127.0.0.1:4000
-  An enum that the handler reads stays as it is:
+  Keep an enum value that the handler reads:
     webhook record stripe tests/captures --keep billing_scheme --keep '$.data.object.metadata.plan'
 
-Each delivery that verifies is answered with 200, and written as EVENT_TYPE.http, without its signature. What may be
-personal or secret is replaced by pseudonyms: the same one for the same text. Stays what is structure: names of members,
-the event type, single words of members such as "status" and "currency", times, amounts, booleans. Below each file is a
-list of what was replaced, and of what was to be kept or replaced and is not in it. Read a file before you commit it.
+Each delivery whose signature is valid is answered with 200, and written to EVENT_TYPE.http without the signature.
+Values that may be personal or secret are replaced by pseudonyms, and equal texts by equal pseudonyms. The structure
+stays: names of members, the event type, single words of members such as "status" and "currency", times, amounts and
+booleans. For each file, the command lists what was replaced, and which names to keep or replace are not in the file.
+Read a file before you commit it.
 
-A file names its provider, for which "webhook replay" signs it again.
+A file names its provider, for which "webhook replay" signs the request again.
 
-A body that is compressed, larger than 2 MiB, or neither JSON nor a form, is not recorded. It is answered
-with 415 or, of a provider that takes it for final, with the status after which it delivers again."#;
+A body that is compressed, larger than 2 MiB, or neither JSON nor a form is not recorded. It is answered with 415 or, if
+the provider treats 415 as final, with the status after which the provider delivers again."#;
 
-/// How many requests are read at once. Each may be as large as the provider's largest. Further ones wait.
+/// How many requests are read at the same time. Each may be as large as the provider's largest request. More requests
+/// wait.
 const MAX_CONNECTIONS: usize = 16;
 
-/// The longest time for a request.
+/// The longest time that a request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The wait after a connection could not be accepted.
+/// How long to wait after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Record {
@@ -162,7 +165,12 @@ impl Record {
             None => Pseudonyms::new(),
             Some(name) => {
                 let key = std::env::var_os(name).filter(|key| !key.is_empty());
-                let missing = || format!("{} has no key of pseudonyms", name.to_string_lossy());
+                let missing = || {
+                    format!(
+                        "{} does not contain a key for pseudonyms",
+                        name.to_string_lossy()
+                    )
+                };
                 Pseudonyms::with_key(key.ok_or_else(missing)?.into_encoded_bytes())
             }
         };
@@ -171,7 +179,7 @@ impl Record {
     }
 }
 
-/// At once, so that a program can wait for it.
+/// Prints a line and flushes it, so that a program can wait for the line.
 fn say(line: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let said = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -181,15 +189,15 @@ fn say(line: &str) -> Result<(), String> {
 /// The result of a request.
 #[derive(Clone)]
 enum Received {
-    /// The file, and the replaced members.
+    /// The name of the file, and the replaced members.
     Recorded(String),
     /// Why it was not recorded.
     Refused(String),
-    /// No other request will be recorded either.
+    /// An error that would also affect every further request.
     Failed(String),
 }
 
-/// Receives requests as an application does.
+/// Receives requests like an application.
 #[derive(Clone)]
 struct Receiver {
     body_limit: usize,
@@ -198,12 +206,12 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Nothing is reported after the last file.
+    /// Receives requests, and reports each result. Nothing is reported after the last file.
     async fn receive(self, listener: TcpListener, ended: UnboundedSender<Received>) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        // It is never closed.
+        // The semaphore is never closed.
         while let Ok(place) = places.clone().acquire_owned().await {
-            // A client that is gone, or too many open files: neither ends the recording.
+            // If the client has gone, or too many files are open, the recording continues.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -218,14 +226,14 @@ impl Receiver {
         }
     }
 
-    /// Serves one request. It is answered when this ends.
+    /// Serves one request, and returns after it is answered.
     async fn serve(self, stream: TcpStream) -> Option<Received> {
         let (answered, mut answers) = unbounded_channel();
         let answer = |request: Request<Incoming>| {
             let (receiver, answered) = (self.clone(), answered.clone());
             async move {
                 let (response, received) = receiver.answer(request).await;
-                // It lives as long as the connection.
+                // The receiver of this channel lives as long as the connection.
                 let _ = answered.send(received);
                 Ok::<_, Infallible>(response)
             }
@@ -239,7 +247,7 @@ impl Receiver {
             (Ok(received), _) => Some(received),
             (Err(_), Ok(Ok(()))) => None,
             (Err(_), Ok(Err(error))) => because(visible(&error.to_string())),
-            (Err(_), Err(_)) => because("the time was up".to_owned()),
+            (Err(_), Err(_)) => because("timed out".to_owned()),
         }
     }
 
@@ -262,7 +270,7 @@ impl Receiver {
         (response, received)
     }
 
-    /// The result of a request that the layer answered by itself.
+    /// The result of a request that the layer answered itself.
     fn unrecorded(&self, response: &Response<Full<Bytes>>, head: &Parts, body: &[u8]) -> Received {
         let status = response.status();
         let outcome = response.headers().get(OUTCOME_HEADER);
@@ -271,7 +279,8 @@ impl Receiver {
             Some(outcome) => format!("{} {outcome}", status.as_u16()),
             None => status.to_string(),
         };
-        // The answer to the sender has no reason. That of a method is its status.
+        // The response to the sender contains no reason, so the request is verified again. For a method that is not
+        // allowed, the status is the reason.
         let provider = &self.recorder.0.provider;
         if status != StatusCode::METHOD_NOT_ALLOWED
             && let Err(error) = provider.verify(head, body, SystemTime::now())
@@ -289,7 +298,7 @@ fn plain(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// The handler of requests that verify.
+/// The handler for requests with a valid signature.
 #[derive(Clone)]
 struct Recorder(Arc<Recording>);
 
@@ -297,7 +306,7 @@ struct Recording {
     provider: Preset,
     pseudonyms: Pseudonyms,
     folder: PathBuf,
-    /// How many files to write.
+    /// How many files are still to be written.
     left: Mutex<Option<u32>>,
 }
 
@@ -318,9 +327,9 @@ impl Recording {
             }
         };
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        // The answer to the last one may not have left yet.
+        // All files are written, but the response to the last request may not have been sent yet.
         if *left == Some(0) {
-            let refused = Received::Refused("all files are written".to_owned());
+            let refused = Received::Refused("all files have been written".to_owned());
             return (StatusCode::SERVICE_UNAVAILABLE, refused);
         }
         match capture.write_to(&self.folder) {
@@ -346,7 +355,7 @@ fn recorded(file: &Path, capture: &Capture) -> String {
         replaced => format!("\n  replaced: {}", replaced.join(" ")),
     };
     if let [_, ..] = capture.unmatched() {
-        text += &format!("\n  not in it: {}", capture.unmatched().join(" "));
+        text += &format!("\n  not found: {}", capture.unmatched().join(" "));
     }
     text
 }
@@ -366,7 +375,7 @@ impl Service<Request<Full<Bytes>>> for Recorder {
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await;
             let request = Request::from_parts(head, body.to_bytes());
-            // A large body takes longer than the thread that serves has.
+            // In a blocking task, because a large body would occupy the thread that serves requests for too long.
             let written = spawn_blocking(move || recording.write(&request)).await;
             Ok(written.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)))
         })

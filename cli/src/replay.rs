@@ -26,8 +26,8 @@ pub struct Replay {
     #[command(flatten)]
     load: Load,
 
-    /// Sign it again, as this provider does now: a capture may be too old [default: for a file of "webhook record" the
-    /// provider that it names; any other one is sent as it is]
+    /// Sign the request again as this provider, because the captured signature may be too old [default: the provider
+    /// that a file of "webhook record" names; any other file is sent unchanged]
     #[arg(long)]
     provider: Option<Provider>,
 
@@ -40,10 +40,10 @@ pub struct Replay {
 }
 
 const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
-body. All of it is sent except Host, Content-Length and the headers of the connection. Without a path in --to, it goes \
-to the path of the capture.
+body. All of it is sent, except Host, Content-Length and the headers of the original connection. Without a path in \
+--to, the request is sent to the path of the capture.
 
-Expected, or else the exit status is 1: every answer 2xx, and at most one of them processed.";
+The exit status is 1, unless every answer is 2xx, and at most one of them processed.";
 
 impl Replay {
     pub fn run(self) -> Result<Ended, Failed> {
@@ -57,7 +57,7 @@ impl Replay {
         };
         if provider.is_none() && (self.secret.is_given() || self.public_url.is_some()) {
             return Err(
-                "a capture is sent as it is, unless --provider says for which provider it is signed again"
+                "a capture is sent unchanged, unless --provider names the provider that signs it again"
                     .into(),
             );
         }
@@ -100,7 +100,7 @@ impl Replay {
     }
 }
 
-/// The provider that a recorded file names: the file has no signature, and with pseudonyms none would be valid.
+/// The provider that a recorded file names. Such a file has no signature, because pseudonyms would make it invalid.
 fn recorded_of(capture: &Capture) -> Result<Option<Provider>, String> {
     let Some(name) = capture.provider() else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The report after sending.
+//! The report that is shown after sending.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,7 +70,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// The text of the first unexpected answer of each kind.
+    /// Writes the text of the first unexpected answer for each status and outcome.
     fn texts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = BTreeSet::new();
         let unexpected = |answer: &&Answer| !self.plan.expectation.allows(answer);
@@ -90,27 +90,27 @@ impl<'a> Report<'a> {
         if !self.answers().any(|answer| answer.outcome.is_some()) {
             writeln!(
                 f,
-                "\nNo answer has x-webhook-outcome: the endpoint is not behind idempotent-webhook, and is \
-                 judged by the status alone."
+                "\nNo answer has x-webhook-outcome: the endpoint is not behind idempotent-webhook, so its \
+                 answers are judged by the status alone."
             )?;
         }
         if !self.is_as_expected() && self.answers().any(|answer| answer.status == 401) {
             writeln!(
                 f,
-                "\nA 401 says that the endpoint has another secret or another provider, or that a captured \
-                 signature has expired. \"webhook verify\" says which."
+                "\nA 401 means that the endpoint has another secret or another provider, or that a captured \
+                 signature has expired. \"webhook verify\" shows which."
             )?;
             if let Message::Captured(_) = self.plan.message {
                 writeln!(
                     f,
-                    "A capture with pseudonyms, such as one of the dashboard, has no signature: --provider signs it \
+                    "A capture with pseudonyms, such as one from the dashboard, has no signature: --provider signs it \
                      again."
                 )?;
             }
         }
         match self.is_as_expected() {
             true => writeln!(f, "\nAs expected: {expectation}."),
-            false => writeln!(f, "\nNot as expected, which is: {expectation}."),
+            false => writeln!(f, "\nNot as expected. Expected: {expectation}."),
         }
     }
 }
@@ -124,7 +124,8 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// Of sorted times, the smallest in milliseconds that so many of a hundred do not exceed.
+/// A percentile of sorted times, in milliseconds: the smallest time that this percentage of the
+/// times do not exceed.
 fn percentile(times: &[Duration], percent: usize) -> f64 {
     let rank = (times.len() * percent).div_ceil(100);
     let time = times.get(rank.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! Where the secret comes from, and how it is kept out of the output.
+//! Reads the secret, and keeps it out of the output.
 
 use std::ffi::OsString;
 
@@ -11,12 +11,12 @@ const DEFAULT: &str = "WEBHOOK_SECRET";
 
 #[derive(Args)]
 pub struct SecretArguments {
-    /// The secret as the provider shows it; - for standard input. As an argument, other users of this machine see it
+    /// The secret as the provider shows it; - for standard input. Other users of this machine can see an argument
     #[arg(long, value_name = "SECRET", allow_hyphen_values = true)]
     #[arg(conflicts_with = "secret_env")]
     secret: Option<OsString>,
 
-    /// The environment variable that has the secret [default: WEBHOOK_SECRET]
+    /// The environment variable that contains the secret [default: WEBHOOK_SECRET]
     #[arg(long, value_name = "NAME")]
     secret_env: Option<OsString>,
 }
@@ -30,11 +30,11 @@ impl SecretArguments {
         self.secret.as_ref().is_some_and(|secret| secret == "-")
     }
 
-    /// The exact bytes of the secret: white space around it is one of the mistakes to find.
+    /// Reads the exact bytes of the secret. White space around it is kept, because it is one of the mistakes to find.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         if self.is_stdin() {
             let mut secret = input::read_stdin()?;
-            // The line break of `echo`.
+            // `echo` adds a line break.
             if secret.ends_with(b"\n") {
                 secret.pop();
             }
@@ -47,7 +47,7 @@ impl SecretArguments {
         match std::env::var_os(&name) {
             Some(secret) => Ok(secret.into_encoded_bytes()),
             None => Err(format!(
-                "the secret is missing: give it by the environment variable {}, or with --secret",
+                "the secret is missing: give it in the environment variable {}, or with --secret",
                 name.to_string_lossy()
             )),
         }
@@ -56,21 +56,21 @@ impl SecretArguments {
 
 /// Texts that must not be shown.
 pub struct Masked {
-    /// The longest first.
+    /// Longest first.
     texts: Vec<String>,
 }
 
 const MASK: &str = "<secret>";
 
 impl Masked {
-    /// Hides the secrets, also without the characters around them.
+    /// Hides these secrets, with or without the white space, quotes and prefixes around them.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut texts = Vec::new();
         for secret in secrets {
             let text = String::from_utf8_lossy(secret);
             let bare = bare(&text);
             texts.push(bare.to_owned());
-            // As forms and queries write it.
+            // The secret as it is encoded in forms and queries.
             texts.push(form_urlencoded::byte_serialize(bare.as_bytes()).collect());
             texts.push(without_prefix(bare).to_owned());
             texts.push(text.into_owned());
@@ -80,11 +80,11 @@ impl Masked {
         Self { texts }
     }
 
-    /// A text of a request, with escapes for invisible characters. A text of more than `max` characters is cut in the
-    /// middle.
+    /// Shows a text of a request, with escapes for invisible characters. If the text has more than `max` characters,
+    /// its middle is left out.
     pub fn show(&self, bytes: &[u8], max: usize) -> String {
         let mut text = String::from_utf8_lossy(bytes).into_owned();
-        // Before it is cut, so that no half of a secret remains.
+        // Secrets are masked before the text is cut, so that no part of a secret remains.
         for secret in &self.texts {
             text = text.replace(secret, MASK);
         }
@@ -103,7 +103,7 @@ impl Masked {
 /// A secret without white space and quotes around it.
 pub fn bare(text: &str) -> &str {
     let text = text.trim();
-    // A line break that a file of settings has as an escape.
+    // A line break that a settings file contains as an escape.
     let text = text.strip_suffix("\\n").unwrap_or(text);
     let text = text.strip_suffix("\\r").unwrap_or(text);
     for quote in ['"', '\'', '`'] {

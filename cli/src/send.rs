@@ -23,7 +23,7 @@ use crate::{Ended, Failed};
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Send {
-    /// The provider whose signature it gets: "webhook providers" lists them
+    /// The provider whose signature the delivery gets: "webhook providers" lists them
     provider: Provider,
 
     #[command(flatten)]
@@ -44,11 +44,11 @@ pub struct Send {
     #[arg(long, value_name = "FILE")]
     body: Option<PathBuf>,
 
-    /// A further header, or another Content-Type than application/json
+    /// An additional header, or a Content-Type other than application/json
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<Header>,
 
-    /// Each request under an id of its own
+    /// Give each request its own delivery id
     #[arg(long, conflicts_with = "id")]
     distinct: bool,
 
@@ -56,19 +56,20 @@ pub struct Send {
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 
-    /// A canary: shows that the layer is reached and can claim, without a delivery. Also over https:// and to another machine
+    /// Send a canary, which shows without a delivery that the layer can be reached and can claim; also over https://
+    /// and to another machine
     #[arg(long, conflicts_with_all = ["event", "id", "body", "distinct", "times", "concurrency", "fault"])]
     canary: bool,
 
-    /// Another body than the signed one
+    /// Send a different body from the signed one
     #[arg(long, group = "fault")]
     tampered: bool,
 
-    /// Signed a year ago
+    /// Send a request that was signed a year ago
     #[arg(long, group = "fault")]
     expired: bool,
 
-    /// Without the signature
+    /// Send the request without its signature
     #[arg(long, group = "fault")]
     unsigned: bool,
 }
@@ -83,18 +84,18 @@ const AFTER_HELP: &str = r#"Examples:
   A load of different deliveries:
     webhook send shopify --to http://... --body order.json --distinct --times 200 --concurrency 20
 
-  Is an endpoint reached from here, through DNS, TLS and proxies, and does it reach its Postgres?
+  Check whether an endpoint can be reached from here, through DNS, TLS and proxies, and reaches its Postgres:
     webhook send stripe --to https://example.com/webhooks/stripe --canary
 
-Expected, or else the exit status is 1:
+The exit status is 1, unless the answers are as expected:
   the same id   every answer 2xx, and at most one of them processed
   --distinct    every answer 2xx, and none of them duplicate
   --tampered, --expired, --unsigned
                 every answer 401
-  --canary      a 200 of the layer itself
+  --canary      a 200 from the layer itself
 
-A body is sent to the byte, unless the id, the event type or the time has to be written into it, as
---id does for stripe, and linear always: then it is JSON that says the same otherwise."#;
+A body is sent byte for byte, unless the id, the event type or the time must be written into it, as with --id for
+stripe, or always for linear. In that case the JSON is written again, and is otherwise equivalent."#;
 
 #[derive(Clone)]
 struct Header(HeaderName, String);
@@ -211,7 +212,7 @@ impl Send {
         Ok(preset)
     }
 
-    /// Whether the body has room for the values that must be in it.
+    /// Checks that the values that must be in the body can be written into it.
     fn check_writable(
         &self,
         preset: &Preset,
@@ -239,7 +240,7 @@ impl Send {
     }
 }
 
-/// Whether a value can be written there: a digest cannot, for example.
+/// Whether a value can be written to this source. A digest, for example, cannot be written.
 fn has_place(source: &Source) -> bool {
     source.json_path().is_some() || source.header_name().is_some()
 }

@@ -1,4 +1,4 @@
-//! Sends requests, and reads the answers.
+//! Sends requests, and reads the responses.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use crate::load::Load;
 use crate::message::Message;
 use crate::target::Target;
 
-/// How much of the body of an answer is kept, in bytes.
+/// How many bytes of a response body are kept.
 const MAX_TEXT: usize = 200;
 
 pub type Sent = Result<Answer, NoAnswer>;
 
 pub struct Answer {
     pub status: u16,
-    /// What `x-webhook-outcome` says, if it is there.
+    /// The value of `x-webhook-outcome`, if the header is present.
     pub outcome: Option<String>,
-    /// The beginning of its body.
+    /// The start of the response body.
     pub text: Vec<u8>,
-    /// The time from before the connection to the end of the answer.
+    /// The time from before the connection to the end of the response.
     pub took: Duration,
 }
 
@@ -44,9 +44,9 @@ impl Answer {
     }
 }
 
-/// Sends them all.
+/// Sends all requests.
 ///
-/// An error if none was answered.
+/// Returns an error if no request was answered.
 pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Failed> {
     let mut left = load.times;
     let mut is_connected = true;
@@ -62,7 +62,7 @@ pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, Faile
             break;
         };
         let sent = sent.map_err(|error| error.to_string())?;
-        // If nothing listens, it sends no further one.
+        // If nothing listens, no more requests are sent.
         is_connected &= !sent.as_ref().is_err_and(|none| none.is_unconnected);
         all.push(sent);
     }
@@ -80,7 +80,8 @@ fn concurrency(load: &Load) -> usize {
     usize::try_from(load.concurrency).unwrap_or(usize::MAX)
 }
 
-/// As HTTP/1.1 has it.
+/// Brings a request into the form of HTTP/1.1: only path and query in the request line, and a
+/// `Host` header.
 fn prepare(request: Request<Bytes>, to: &Target) -> Result<Request<Full<Bytes>>, String> {
     let mut request = request.map(Full::new);
     *request.uri_mut() = to
@@ -98,13 +99,13 @@ async fn send(to: Target, request: Request<Full<Bytes>>, limit: Duration) -> Sen
         .await
         .unwrap_or_else(|_| {
             Err(NoAnswer {
-                reason: "the time was up".to_owned(),
+                reason: "timed out".to_owned(),
                 is_unconnected: false,
             })
         })
 }
 
-/// On a connection of its own, so that the times can be compared.
+/// Sends a request on its own connection, so that the times can be compared.
 async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) -> Sent {
     let stream = TcpStream::connect((to.host(), to.port()))
         .await
@@ -113,11 +114,11 @@ async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) 
             is_unconnected: true,
         })?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends with the exchange.
+    // The task ends when the exchange is complete.
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await?;
     let mut text = Vec::new();
-    // The end of the body is the end of the answer.
+    // The response is complete when its body has ended.
     while let Some(frame) = response.frame().await {
         if let Ok(data) = frame?.into_data() {
             text.extend(data.iter().take(MAX_TEXT - text.len()));
@@ -126,7 +127,7 @@ async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) 
     let outcome = response.headers().get(idempotent_webhook::OUTCOME_HEADER);
     Ok(Answer {
         status: response.status().as_u16(),
-        // The library answers only with plain text.
+        // The library's outcomes are always ASCII text.
         outcome: outcome.map(|outcome| outcome.to_str().unwrap_or("?").to_owned()),
         text,
         took: started.elapsed(),
@@ -134,7 +135,7 @@ async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) 
 }
 
 impl From<hyper::Error> for NoAnswer {
-    /// With the cause at the bottom.
+    /// Uses the text of the innermost cause.
     fn from(error: hyper::Error) -> Self {
         let mut cause: &dyn Error = &error;
         while let Some(deeper) = cause.source() {

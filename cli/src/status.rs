@@ -20,15 +20,16 @@ pub struct Status {
     endpoint: Option<String>,
 }
 
-const AFTER_HELP: &str = "It asks the dashboard of the application, with the rights of the token. It only reads.
+const AFTER_HELP: &str = "The command asks the application's dashboard, with the rights of the token. It changes \
+nothing.
 
 Examples:
   read -rs WEBHOOK_TOKEN; export WEBHOOK_TOKEN
   webhook status --dashboard https://ops.example.com/admin/webhooks
   webhook status --dashboard https://ops.example.com/admin/webhooks --token-file /run/secrets/webhooks --json
 
-Exit status: 0 if all endpoints are well; 1 if one is not, or none is known; 2 for wrong usage, or if the token is \
-refused; 3 if the dashboard or its database is away.";
+Exit status: 0 if all endpoints are well; 1 if one is not, or no endpoint is known; 2 for wrong usage, or if the token \
+is refused; 3 if the dashboard or its database is unavailable.";
 
 impl Status {
     pub fn run(self) -> Result<Ended, Failed> {
@@ -70,7 +71,7 @@ impl fmt::Display for Told {
         if self.endpoints.is_empty() {
             writeln!(
                 f,
-                "No endpoint is known: none has had a delivery in this database."
+                "No endpoint is known: this database has no record of any delivery."
             )?;
         }
         self.endpoints

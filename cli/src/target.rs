@@ -1,4 +1,4 @@
-//! Where requests are sent.
+//! The address to which requests are sent.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use http::uri::{PathAndQuery, Uri};
 pub struct Target {
     uri: Uri,
     host: String,
-    /// Whether it was given with a path.
+    /// Whether the address was given with a path.
     has_path: bool,
 }
 
@@ -22,11 +22,11 @@ impl FromStr for Target {
         let rest = text
             .strip_prefix("https://")
             .or_else(|| text.strip_prefix("http://"))
-            .ok_or("it must begin with http://")?;
+            .ok_or("it must start with http://")?;
         let uri: Uri = text.parse().map_err(|_| "it is not a URL")?;
         let authority = uri.authority().ok_or("it has no host")?;
         if authority.as_str().contains('@') {
-            return Err("it has a user: give a header with --header instead".to_owned());
+            return Err("it has a user name: set a header with --header instead".to_owned());
         }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let has_path = rest.contains(['/', '?']);
@@ -39,12 +39,12 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Whether it is reached over TLS.
+    /// Whether the connection uses TLS.
     pub fn has_tls(&self) -> bool {
         self.uri.scheme_str() == Some("https")
     }
 
-    /// All of it.
+    /// The whole URL.
     pub fn url(&self) -> String {
         self.uri.to_string()
     }
@@ -74,7 +74,7 @@ impl Target {
         self.uri.path_and_query().map_or("/", PathAndQuery::as_str)
     }
 
-    /// The same host, with the path of a captured request, unless another one was given.
+    /// The same host, with the path of a captured request, unless the user has given another path.
     #[must_use]
     pub fn with_default_path(mut self, captured: &Uri) -> Self {
         if let (false, Some(path)) = (self.has_path, captured.path_and_query()) {
@@ -85,13 +85,13 @@ impl Target {
         self
     }
 
-    /// Whether it is this machine, as its name or its address says.
+    /// Whether the target is this machine, judged by its name or its address.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }
 }
 
-/// Whether a host is this machine, as its name or its address says.
+/// Whether a host is this machine, judged by its name or its address.
 pub fn is_loopback(host: &str) -> bool {
     let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     address.is_some_and(|address| address.is_loopback())
@@ -99,7 +99,7 @@ pub fn is_loopback(host: &str) -> bool {
         || host.ends_with(".localhost")
 }
 
-/// Without the query, which may have a secret.
+/// Leaves out the query, which may contain a secret.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin(), self.uri.path())

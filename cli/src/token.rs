@@ -1,4 +1,4 @@
-//! The token of a program.
+//! The token that a program sends to the dashboard.
 
 use std::path::PathBuf;
 
@@ -9,24 +9,25 @@ use crate::input;
 
 const DEFAULT: &str = "WEBHOOK_TOKEN";
 
-/// A token is not an argument: other users of the machine would see it.
+/// A token cannot be an argument, because other users of the machine would see it.
 #[derive(Args)]
 pub struct TokenArguments {
-    /// The environment variable that has the token [default: WEBHOOK_TOKEN]
+    /// The environment variable that contains the token [default: WEBHOOK_TOKEN]
     #[arg(long, value_name = "NAME")]
     token_env: Option<String>,
 
-    /// The file that has the token; - for standard input
+    /// The file that contains the token; - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "token_env")]
     token_file: Option<PathBuf>,
 
-    /// The header that has the token as it is [default: Authorization, with Bearer before it]
+    /// The header that contains only the token [default: Authorization, with Bearer before the
+    /// token]
     #[arg(long, value_name = "NAME")]
     token_header: Option<HeaderName>,
 }
 
 impl TokenArguments {
-    /// The header with the token, which is never shown.
+    /// The header with the token. The token is never shown.
     pub fn header(&self) -> Result<(HeaderName, HeaderValue), String> {
         let token = self.token()?;
         let token = token.trim_ascii();
@@ -51,7 +52,7 @@ impl TokenArguments {
         match std::env::var_os(name) {
             Some(token) => Ok(token.into_encoded_bytes()),
             None => Err(format!(
-                "the token is missing: give it by the environment variable {name}, or with --token-file"
+                "the token is missing: give it in the environment variable {name}, or with --token-file"
             )),
         }
     }

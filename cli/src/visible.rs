@@ -1,7 +1,6 @@
-//! Texts of requests and of files, on a terminal.
+//! Makes texts from requests and files safe to show on a terminal.
 
-/// A text with escapes for invisible characters, and for characters that would move the cursor. Quotes and backslashes
-/// stay.
+/// Escapes invisible characters, and characters that would move the cursor. Quotes and backslashes stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {

@@ -18,25 +18,25 @@ pub struct Why {
     #[command(flatten)]
     dashboard: Dashboard,
 
-    /// Only at this endpoint [default: at all of them]
+    /// Only at this endpoint [default: at all endpoints]
     #[arg(long, value_name = "NAME")]
     endpoint: Option<String>,
 
-    /// Only of this tenant, where the tenant is part of the key
+    /// Only for this tenant, if the tenant is part of the key
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
 }
 
-const AFTER_HELP: &str = "It asks the dashboard of the application, with the rights of the token. It only reads, and shows no \
-payload. In reasons, quoted texts and digits are masked, unless the token may see payloads.
+const AFTER_HELP: &str = "The command asks the application's dashboard, with the rights of the token. It changes \
+nothing, and shows no payload. In reasons, quoted texts and digits are masked, unless the token may see payloads.
 
 Examples:
   read -rs WEBHOOK_TOKEN; export WEBHOOK_TOKEN
   webhook why evt_1Qx --dashboard https://ops.example.com/admin/webhooks
   webhook why evt_1Qx --endpoint billing --dashboard https://ops.example.com/admin/webhooks --json
 
-Exit status: 0 if it is processed or discarded; 1 if it is not, or not known; 2 for wrong usage, or if the token is \
-refused; 3 if the dashboard or its database is away.";
+Exit status: 0 if the delivery is processed or discarded; 1 if it is not, or is not known; 2 for wrong usage, or if \
+the token is refused; 3 if the dashboard or its database is unavailable.";
 
 impl Why {
     pub fn run(self) -> Result<Ended, Failed> {
@@ -121,7 +121,7 @@ impl fmt::Display for Told {
         if self.cut {
             writeln!(
                 f,
-                "\nThere are more deliveries of the id: name the endpoint."
+                "\nThere are more deliveries with this id: name one endpoint with --endpoint."
             )?;
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Delivery {
             });
         let came = self
             .reconciled
-            .then(|| "by the provider's list of events".to_owned());
+            .then(|| "from the provider's list of events, by reconciliation".to_owned());
         let facts = [
             ("event type", self.event_type.clone()),
             ("tenant", self.tenant_name.as_ref().or(tenant).cloned()),

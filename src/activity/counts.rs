@@ -1,5 +1,5 @@
-//! What a layer counts, for two sinks: the metrics and the activity in Postgres. How many names of event types are counted is
-//! bounded in memory by `numbers.rs`, and in the tables by `statements.rs`.
+//! Counts what happens in a layer, both in the metrics and in the activity in Postgres. The number of event type names
+//! is limited in memory by `numbers.rs`, and in the tables by `statements.rs`.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::metrics::outcome::Outcome;
 use crate::metrics::{Metrics, Stage, name_of_place};
 use crate::provider::delivery::VerifiedDelivery;
 
-/// The sinks of a layer. Clones share them.
+/// Where the counts of a layer go. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) metrics: Metrics,
-    /// `None` if it is switched off.
+    /// `None` if the activity is switched off.
     pub(crate) activity: Option<Activity>,
 }
 
@@ -32,13 +32,13 @@ impl Counts {
         self.add(Source::Recovery, outcome.as_str());
     }
 
-    /// A delivery runs again only if an operator retries it.
+    /// A delivery is dead: it runs again only if an operator retries it.
     pub(crate) fn dead(&self) {
         self.metrics.dead();
         self.add(Source::Recovery, "dead");
     }
 
-    /// A delivery never came, as the provider's list of events shows.
+    /// A delivery never arrived, as the provider's list of events shows.
     pub(crate) fn missed(&self) {
         self.metrics.missed();
         self.add(Source::Reconciliation, "missed");
@@ -48,19 +48,19 @@ impl Counts {
     pub(crate) fn handler(&self, took: Duration, timeout: Duration) {
         self.metrics.duration(Stage::Handler, took);
         if let Some(activity) = &self.activity {
-            // A handler that timed out counts with the timeout, not with the time until that was noticed.
+            // A handler that timed out counts with the timeout, and not with the time until the timeout was noticed.
             activity.count_handler(took.min(timeout));
         }
     }
 
-    /// A request with an event of a type that has a handler, by its name in the table.
+    /// A request whose event type has a handler, by the handler's name in the table.
     pub(crate) fn handled_type(&self, name: &str) {
         if let Some(activity) = &self.activity {
             activity.see_handled(name);
         }
     }
 
-    /// An authentic delivery of a request, which may be an event that is ignored.
+    /// A request with an authentic delivery, whose event may be ignored.
     pub(crate) fn authentic(&self, delivery: &VerifiedDelivery) {
         if let Some(place) = delivery.secret {
             self.add(Source::Secret, name_of_place(place));

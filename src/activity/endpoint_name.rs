@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use crate::transaction::database_name::DatabaseName;
 
-/// The names of all existing layers. A static, since two layers need not share anything else.
+/// The endpoint names of all existing layers. This is a static, because two layers may have nothing else in common.
 static NAMES: Mutex<Vec<Arc<Name>>> = Mutex::new(Vec::new());
 
 #[derive(Debug, PartialEq)]
@@ -15,12 +15,12 @@ struct Name {
     database: DatabaseName,
 }
 
-/// Holds a name for as long as a layer, a clone or a service of it exists.
+/// Holds an endpoint name for as long as a layer, one of its clones or one of its services exists.
 #[derive(Debug)]
 pub(crate) struct EndpointName(Arc<Name>);
 
 impl EndpointName {
-    /// Warns if another layer has the name.
+    /// Registers the name of a layer's endpoint, and warns if another layer already has it.
     pub(crate) fn hold(endpoint: &Arc<str>, pool: &PgPool) -> Self {
         let name = Arc::new(Name {
             endpoint: endpoint.clone(),

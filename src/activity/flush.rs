@@ -1,4 +1,4 @@
-//! Writes the numbers of layers to Postgres, every five seconds by `watch.rs`; and their settings.
+//! Writes the numbers and the settings of layers to Postgres. `watch.rs` calls this every five seconds.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::transaction::{DatabaseError, Store};
 /// How often the settings of a layer are written and its types are trimmed, while it has numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The numbers of a layer that are being written. If this is dropped, they are given back, also if only the answer to
-/// the commit was lost: then they are counted twice. Only operators look at them, and counting them exactly once would
-/// take a row for each write.
+/// The numbers of a layer that are being written. If this is dropped, the numbers that were not written are given back.
+/// If only the answer to the commit was lost, they are given back as well, and are counted twice. This is accepted
+/// because only operators look at these numbers, and counting them exactly once would take a row for each write.
 pub(super) struct Taken<'a> {
     shared: &'a Shared,
-    /// When the settings were written.
+    /// When the settings were last written.
     told_at: MutexGuard<'a, Option<Instant>>,
     pub(super) numbers: Numbers,
 }
 
 impl<'a> Taken<'a> {
-    /// `None` if there is nothing to write. Waits for a write under way.
+    /// Takes the numbers of a layer. Returns `None` if there is nothing to write. Waits for a write in progress.
     async fn from(shared: &'a Shared) -> Option<Self> {
         let told_at = shared.told_at.lock().await;
         let numbers = std::mem::take(&mut shared.state().numbers);
@@ -44,7 +44,7 @@ impl<'a> Taken<'a> {
         told.map_or("", |told| &*told.version)
     }
 
-    /// The settings of the layer to report now.
+    /// The settings of the layer, if it is time to report them.
     pub(super) fn told(&self) -> Option<&'a Told> {
         let is_to_tell = self.told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL);
         self.shared.told.get().filter(|_| is_to_tell)
@@ -59,16 +59,16 @@ impl Drop for Taken<'_> {
 }
 
 impl Activity {
-    /// Writes the remaining counts, or leaves them for later. Waits for a write under way.
+    /// Writes the remaining counts, or leaves them for later if that fails. Waits for a write in progress.
     pub(crate) async fn write(&self) -> Result<(), DatabaseError> {
         write(std::slice::from_ref(self), &self.store()).await
     }
 }
 
-/// Writes the counts of these layers in one transaction, or leaves them for later.
+/// Writes the counts of these layers in one transaction, or leaves them for later if that fails.
 pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), DatabaseError> {
     let mut layers: Vec<_> = layers.iter().map(|layer| &*layer.0).collect();
-    // In the same order in all processes, and in all watches of this one.
+    // The order is the same in all processes, and in all watches of this process.
     layers.sort_by_key(|shared| (&*shared.endpoint, std::ptr::from_ref(*shared).addr()));
     let mut taken = Vec::new();
     for shared in layers {
@@ -78,13 +78,13 @@ pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), Data
         return Ok(());
     }
     let mut store = store.clone();
-    // If somebody waits for the layer, it has this time to write.
+    // The longest timeout of these layers applies, in case something waits for one of them to write.
     let timeouts = taken.iter().map(|each| each.shared.state().store.timeout);
     store.timeout = timeouts.max().unwrap_or(store.timeout);
     let counts = statements::Counts::of(&taken);
     let rejections = statements::Rejections::of(&taken);
     let settings = statements::Settings::of(&taken);
-    // In the same order in all processes, and each in the order of its key.
+    // The statements are in the same order in all processes, and each writes its rows in the order of their key.
     let all = || {
         let mut all = Vec::from_iter(counts.add());
         all.extend(rejections.add());
@@ -106,7 +106,7 @@ pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), Data
         if renamed::is_new(&rows, each.endpoint()) {
             renamed::warn_if_renamed(each.endpoint(), &store).await?;
         }
-        // On its own, since it locks rows in another order.
+        // This is a separate statement, because it locks rows in another order.
         store
             .run(|| statements::trim_types(each.endpoint()))
             .await?;

@@ -1,9 +1,10 @@
-//! The activity of a layer, counted by hour in small tables: requests and attempts by outcome, the times of
-//! handlers, and rejected requests by cause.
+//! The activity of a layer, counted by hour in small tables: requests and attempts by outcome, handler times, and
+//! rejected requests by cause.
 //!
-//! A request only adds to a number in memory. Every few seconds a watch (`watch.rs`) flushes the numbers of its layers, if
-//! there are any, in one short transaction (`flush.rs`), and every half a minute it reads their metrics that cover all
-//! processes (`readings.rs`). The settings of a layer are written beside its first numbers, and then hourly.
+//! A request only adds to a number in memory. Every few seconds, a *watch* (`watch.rs`) flushes the numbers of its
+//! layers, if there are any, in one short transaction (`flush.rs`). Every half a minute, it reads those metrics of the
+//! layers that cover all processes (`readings.rs`). The settings of a layer are written together with its first
+//! numbers, and hourly after that.
 
 pub(crate) mod counts;
 pub(crate) mod endpoint_name;
@@ -36,12 +37,12 @@ pub(crate) struct Activity(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     endpoint: Arc<str>,
-    /// It lives as long as the layer.
+    /// This is alive for as long as the layer is.
     layer: Weak<EndpointName>,
     readings: Readings,
     state: Mutex<State>,
     told: OnceLock<Told>,
-    /// When the settings were written. Held while anything is written.
+    /// When the settings were last written. The lock is held during each write.
     told_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -57,12 +58,12 @@ struct State {
     own_watch: Option<Background>,
 }
 
-/// The settings of a layer for the dashboard.
+/// The settings that a layer reports to the dashboard.
 #[derive(Debug)]
 pub(crate) struct Told {
     /// The version of the application.
     pub(crate) version: Arc<str>,
-    /// The settings, as an object in JSON.
+    /// The settings, as a JSON object.
     pub(crate) settings: String,
 }
 
@@ -90,17 +91,17 @@ impl Activity {
         }))
     }
 
-    /// How long it may take to write.
+    /// Sets how long a write may take.
     pub(crate) fn set_timeout(&self, timeout: Duration) {
         self.0.state().store.timeout = timeout;
     }
 
-    /// Sets the settings to report, once the layer is complete. The first call counts.
+    /// Sets the settings to report, once the layer is complete. Only the first call has an effect.
     pub(crate) fn tell(&self, told: impl FnOnce() -> Told) {
         self.0.told.get_or_init(told);
     }
 
-    /// Makes the metrics show when the last authentic request of all processes came.
+    /// Makes the metrics show when the last authentic request arrived at any process.
     pub(crate) fn tell_last_authentic(&self) {
         self.0.readings.tell_last_authentic();
         self.ensure_watched();
@@ -117,12 +118,12 @@ impl Activity {
         self.counting().numbers.add(source, outcome.into(), 1);
     }
 
-    /// The same for the time that a handler took.
+    /// Counts the time that a handler took.
     pub(crate) fn count_handler(&self, took: Duration) {
         self.count(Source::Handler, bucket(took));
     }
 
-    /// The same for an event that is ignored by this name of the table.
+    /// Counts an event that is ignored because of this name in the table.
     pub(crate) fn count_ignored_by_name(&self, name: &str) {
         let mut state = self.counting();
         state
@@ -130,7 +131,7 @@ impl Activity {
             .add(Source::Ignored, name.to_owned().into(), 1);
     }
 
-    /// The same for an event that no name of the table matches. A sender may have chosen its type, so the number of
+    /// Counts an ignored event that no name in the table matches. A sender may have chosen its type, so the number of
     /// stored types is bounded.
     pub(crate) fn count_ignored(&self, event_type: &str) {
         let mut state = self.counting();
@@ -139,19 +140,19 @@ impl Activity {
         state.numbers.add(Source::Ignored, name, 1);
     }
 
-    /// Notes that an event has come whose handler has this name in the table.
+    /// Records that an event arrived whose handler has this name in the table.
     pub(crate) fn see_handled(&self, name: &str) {
         self.counting().numbers.see(name, OfTable::Yes);
     }
 
-    /// The same for a version of the payload that is not expected.
+    /// Counts a payload version that is not expected.
     pub(crate) fn count_version(&self, version: &str) {
         let mut state = self.counting();
         let name = state.versions.name_within(version, MAX_VERSIONS);
         state.numbers.add(Source::Version, name, 1);
     }
 
-    /// The same for a rejected request. Its reason is stored, so it must contain nothing of the request.
+    /// Counts a rejected request. The reason is stored, so it must contain nothing from the request.
     pub(crate) fn count_rejection(&self, cause: &'static str, reason: &str) {
         self.counting().numbers.add_rejection(cause, reason);
     }

@@ -1,5 +1,6 @@
-//! The numbers of this process that are not flushed yet. What the dashboard shows is read from the tables, by
-//! `dashboard/activity.rs` (by hour) and `dashboard/endpoints.rs` (what waits or is dead).
+//! The numbers of this process that are not flushed yet. The dashboard reads the tables instead:
+//! `dashboard/activity.rs` reads the activity by hour, and `dashboard/endpoints.rs` reads which deliveries wait or are
+//! dead.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -14,15 +15,15 @@ pub(crate) enum Source {
     Request,
     /// An attempt at a kept delivery.
     Recovery,
-    /// A call of the handler. Its outcome is the time that it took.
+    /// A call of the handler. The outcome is the time that the call took.
     Handler,
-    /// An event that is ignored. Its outcome is its type.
+    /// An event that is ignored. The outcome is its event type.
     Ignored,
-    /// A delivery that never came, as the provider's list of events shows.
+    /// A delivery that never arrived, as the provider's list of events shows.
     Reconciliation,
-    /// An authentic delivery whose payload has another version than the expected one. Its outcome is that version.
+    /// An authentic delivery whose payload has another version than the expected one. The outcome is that version.
     Version,
-    /// An authentic delivery, if there are several secrets. Its outcome is the place of the secret that verified it.
+    /// An authentic delivery, if there are several secrets. The outcome is the position of the secret that verified it.
     Secret,
 }
 
@@ -40,7 +41,7 @@ impl Source {
     }
 }
 
-/// The buckets of the times of handlers: the longest time of each, which is its name in milliseconds.
+/// The buckets for handler times, each with its longest time. A bucket's name is that time in milliseconds.
 const TIMES: [(&str, Duration); 16] = [
     ("1", Duration::from_millis(1)),
     ("2", Duration::from_millis(2)),
@@ -60,49 +61,49 @@ const TIMES: [(&str, Duration); 16] = [
     ("inf", Duration::MAX),
 ];
 
-/// The name of the bucket of a time.
+/// The name of the bucket for a time.
 pub(super) fn bucket(took: Duration) -> &'static str {
     let bucket = TIMES.iter().find(|(_, longest)| took <= *longest);
     bucket.map_or("inf", |(name, _)| name)
 }
 
-/// The types of ignored events whose names are not stored, since there are too many.
+/// The collective name of ignored event types whose own names are not stored, because there are too many.
 const OTHER_TYPES: &str = "*";
 
-/// The most names of ignored types that a layer stores a day. Providers have up to some 300 types.
+/// The maximum number of names of ignored types that a layer stores a day. Providers have up to about 300 types.
 const MAX_TYPES: usize = 500;
 
-/// The most versions of payloads that a layer stores a day. If the version is not signed, a captured request can carry
-/// a made-up one.
+/// The maximum number of payload versions that a layer stores a day. If the version is not signed, a captured request
+/// can carry a made-up one.
 pub(super) const MAX_VERSIONS: usize = 10;
 
-/// The longest name of an ignored type, or of a version, that is stored, in characters.
+/// The maximum length of a stored name of an ignored type, or of a stored version, in characters.
 const MAX_TYPE: usize = 100;
 
-/// The longest reason that is stored, in characters.
+/// The maximum length of a stored reason, in characters.
 const MAX_REASON: usize = 300;
 
-/// The numbers of a layer. They are few, and the look-up is on the way of each request.
+/// The numbers of a layer. There are only a few, so that the look-up in each request is fast.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     counts: BTreeMap<(Source, Cow<'static, str>), u64>,
     rejections: BTreeMap<&'static str, Rejected>,
-    /// The types that came.
+    /// The event types that arrived.
     seen: BTreeMap<String, OfTable>,
 }
 
-/// Whether a name of the table of types matches a type. Otherwise, a sender may have chosen it.
+/// Whether the layer's table of event types has a name that matches a type. If not, a sender may have made the type up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfTable {
     Yes,
     No,
 }
 
-/// Rejected requests of one cause, which is one of a few names.
+/// Rejected requests that have the same cause. A cause is one of a few names.
 #[derive(Debug)]
 pub(super) struct Rejected {
     pub(super) count: u64,
-    /// The reason of the last one.
+    /// The reason of the last rejection.
     pub(super) reason: String,
 }
 
@@ -127,7 +128,7 @@ impl Numbers {
         }
     }
 
-    /// Adds numbers that were taken before, and could not be written.
+    /// Adds numbers back that were taken, but could not be written.
     pub(super) fn give_back(&mut self, taken: Self) {
         for ((source, outcome), count) in taken.counts {
             self.add(source, outcome, count);
@@ -136,7 +137,7 @@ impl Numbers {
             let count = taken.count;
             self.rejections
                 .entry(cause)
-                // It was rejected again since, with a later reason.
+                // There was another rejection since, whose reason is the later one.
                 .and_modify(|known| known.count += count)
                 .or_insert(taken);
         }
@@ -161,11 +162,11 @@ impl Numbers {
     }
 }
 
-/// How long the stored names of a layer count.
+/// How long stored names count towards the limit.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The types of ignored events whose names are stored. They are bounded for a day, and not from one write to the next.
-/// After that, made-up names give way.
+/// The names of ignored types that are stored. Their number is limited for a day, and not only until the next write.
+/// After a day, made-up names make room for others.
 #[derive(Debug)]
 pub(super) struct Types {
     names: HashSet<String>,
@@ -187,7 +188,7 @@ impl Types {
         self.name_within(event_type, MAX_TYPES)
     }
 
-    /// The same for a name, if so many names are stored.
+    /// The name under which a name is counted, if at most `most` names are stored.
     pub(super) fn name_within(&mut self, name: &str, most: usize) -> Cow<'static, str> {
         let name = stored(name, MAX_TYPE);
         if self.since.elapsed() >= DAY {
@@ -203,7 +204,7 @@ impl Types {
     }
 }
 
-/// Postgres cannot store NUL.
+/// Cuts a text to a maximum length, and removes NUL, which Postgres cannot store.
 fn stored(text: &str, longest: usize) -> String {
     text.chars().filter(|c| *c != '\0').take(longest).collect()
 }
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(types.name(&long), long);
     }
 
-    /// A flood of names that were made up does not hide a type of the next day.
+    /// A flood of made-up names does not hide a type that arrives the next day.
     #[tokio::test(start_paused = true)]
     async fn names_of_ignored_types_give_way_after_a_day() {
         let mut types = Types::default();

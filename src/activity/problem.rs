@@ -1,5 +1,5 @@
-//! The problems that an endpoint can have, by name. What is one, such as `failing`, is decided by the function
-//! `endpoint_problems` in Postgres (`migrations/functions.sql`).
+//! The problems that an endpoint can have, by name. The function `endpoint_problems` in Postgres
+//! (`migrations/functions.sql`) decides when an endpoint has a problem such as `failing`.
 
 use std::fmt;
 
@@ -9,33 +9,37 @@ use std::fmt;
 pub enum Problem {
     /// Deliveries have failed, and wait for another attempt, for an operator or for their provider.
     Failing,
-    /// Many failed in a row, so that one delivery is tried at a time: the [breaker](crate::Keep::breaker) is open.
+    /// Many deliveries failed in a row, so the [breaker](crate::Keep::breaker) is open, and one delivery is tried at a
+    /// time.
     Probing,
-    /// Deliveries that were run again have reached no layer of the endpoint, or another version of this crate has kept them.
+    /// Deliveries that were run again reached no layer of the endpoint, or another version of this crate kept them.
     Unreached,
-    /// Deliveries are due, and no process with a [`Recovery`](crate::Recovery) of the endpoint was heard of for two minutes.
+    /// Deliveries are due, but no process with a [`Recovery`](crate::Recovery) for the endpoint has reported for two
+    /// minutes.
     Unserved,
-    /// No authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) says.
+    /// No authentic request has arrived for longer than [`expect_every`](crate::IdempotentWebhook::expect_every)
+    /// allows.
     Silent,
     /// [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour.
     NotReconciled,
-    /// Events of a type are ignored that the endpoint never had before, and that no name of its table matches
-    /// ([which types are new](crate::documentation::operating#event-types)).
+    /// The endpoint ignores events of a type that it never had before, and that no name in its table matches ([which
+    /// types are new](crate::documentation::operating#event-types)).
     NewEventType,
-    /// Events of a type that has a handler do not come any more
-    /// ([when a type has stopped](crate::documentation::operating#event-types)).
+    /// Events of a type that has a handler no longer arrive ([when a type has
+    /// stopped](crate::documentation::operating#event-types)).
     EventTypeStopped,
-    /// The provider's subscription of the endpoint is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects
-    /// it: events do not come, come twice, or are of another version.
+    /// The provider's subscription for the endpoint is not as [`Subscriptions`](crate::subscriptions::Subscriptions)
+    /// expects it: events do not arrive, arrive twice, or have another version.
     SubscriptionDiffers,
-    /// For a day, the provider could not be asked for its subscription of the endpoint: a key is wrong, or the API fails.
+    /// For a day, the provider could not be asked for its subscription for the endpoint: a key is wrong, or the API
+    /// fails.
     NotCompared,
-    /// Over the last day, payloads had another version than the provider is
-    /// [expected](crate::Provider::expect_version) to send, or another [mode](crate::Provider::expect_livemode). Where the signature does not cover the version, an attacker
-    /// with a captured request can cause it.
+    /// During the last day, payloads had another version than the provider is
+    /// [expected](crate::Provider::expect_version) to send, or another [mode](crate::Provider::expect_livemode). If the
+    /// signature does not cover the version, an attacker with a captured request can cause this problem.
     OtherVersion,
-    /// A background task of a process has stopped, although the process lives: it has not finished what it does in the time
-    /// that this may take. The subject is its name, such as `recovery`.
+    /// A background task has stopped although its process is alive: the task has not finished its work in the time that
+    /// the work may take. The subject is the task's name, such as `recovery`.
     Stalled,
 }
 
@@ -73,7 +77,7 @@ impl Problem {
         }
     }
 
-    /// The text for the log.
+    /// The explanation for the log.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Failing => "deliveries have failed and wait",
@@ -82,24 +86,24 @@ impl Problem {
                  using up attempts"
             }
             Self::Unreached => {
-                "deliveries that were run again have reached no layer of the endpoint, or another version of \
-                 idempotent-webhook has kept them"
+                "deliveries that were run again reached no layer of the endpoint, or another version of \
+                 idempotent-webhook kept them"
             }
             Self::Unserved => {
                 "webhook deliveries are due, but no process runs them: deploy the layer of this endpoint \
                  again, or discard them"
             }
-            Self::Silent => "no authentic request has come for longer than is expected",
+            Self::Silent => "no authentic request has come for longer than expected",
             Self::NotReconciled => {
-                "the provider's list of events was not read as a whole, or is late"
+                "the provider's list of events was not read completely, or not in time"
             }
             Self::NewEventType => {
-                "events of a type that this endpoint never had before are ignored: was one renamed? Give it a \
-                 handler, or name it in `Events::ignore`"
+                "events of a type that this endpoint never had before are ignored: was a type renamed? Give it \
+                 a handler, or name it in `Events::ignore`"
             }
             Self::EventTypeStopped => {
-                "events of a type that has a handler do not come any more: was it renamed, or is the \
-                 subscription at the provider another one?"
+                "events of a type that has a handler no longer come: was the type renamed, or has the \
+                 subscription at the provider changed?"
             }
             Self::SubscriptionDiffers => {
                 "the provider's subscription is not as the layer expects it: the log and the table \
@@ -109,10 +113,10 @@ impl Problem {
                 "the provider could not be asked for its subscription for a day, as with a wrong key: the log and \
                  the table `subscriptions` say why"
             }
-            Self::OtherVersion => "payloads have another version or mode than is expected",
+            Self::OtherVersion => "payloads have another version or mode than expected",
             Self::Stalled => {
-                "a background task has stopped, although its process lives: the log of that process has its name at \
-                 ERROR. Restart it"
+                "a background task has stopped, although its process lives: the log of that process names the task \
+                 at ERROR. Restart the process"
             }
         }
     }

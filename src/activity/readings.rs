@@ -1,7 +1,7 @@
-//! The metrics of a layer that cover all processes, read from the database: when the last authentic request came, and
-//! how many event types are new or have stopped. A request at any process ends a silence, also after the end of that
-//! process; and types are reported even if nothing is kept and no recovery looks for problems. `event_type_problems` in
-//! `migrations/functions.sql` decides which types are new or have stopped.
+//! The metrics of a layer that cover all processes, read from the database: when the last authentic request arrived,
+//! and how many event types are new or have stopped. A request at any process ends a silence, even if that process has
+//! ended since. Event types are reported even if nothing is kept and no recovery looks for problems.
+//! `event_type_problems` in `migrations/functions.sql` decides which types are new or have stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::metrics::{Metrics, unix_now};
 use crate::transaction::{DatabaseError, Store};
 
-/// The newest hour of an endpoint comes first, by the key.
+/// The newest hour of an endpoint is read first, by the key.
 const READ: &str = "
     with types as materialized (
         select
@@ -34,7 +34,7 @@ const READ: &str = "
                     and activity.source = 'request'
                     and activity.outcome not in ('handshake', 'rejected')
                 order by activity.hour desc
-                -- As many as there are outcomes in an hour, and more.
+                -- More rows than an hour has outcomes.
                 limit 100
             ) as newest
         ) as last_authentic_at,
@@ -50,7 +50,7 @@ pub(super) struct Readings {
     metrics: Metrics,
     last_authentic: AtomicBool,
     types: AtomicBool,
-    /// Whether the last authentic request was read once.
+    /// Whether the last authentic request has been read at least once.
     has_begun: AtomicBool,
 }
 
@@ -81,8 +81,8 @@ impl Readings {
         self.tells_last_authentic() || self.types.load(Ordering::Relaxed)
     }
 
-    /// Without an authentic request, it is the time of the first reading, so an endpoint without any sender is noticed,
-    /// too.
+    /// Sets the metrics from a row. Without an authentic request, the time of the first reading is used, so that an
+    /// endpoint without any sender is noticed as well.
     fn tell(&self, row: &PgRow) -> sqlx::Result<()> {
         if self.last_authentic.load(Ordering::Relaxed) {
             // In Unix seconds, by the clock of the database.

@@ -1,4 +1,4 @@
-//! An endpoint that is new, in place of another one of its provider, may be a renamed one.
+//! Warns if a new endpoint may be a renamed one: no layer of the process serves another endpoint of its provider.
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -7,7 +7,7 @@ use super::endpoint_name::served;
 use super::statements::of_its_provider;
 use crate::transaction::{DatabaseError, Store};
 
-/// Whether the reported settings include this endpoint as one that no process has served before.
+/// Whether the reported settings show that no process has served this endpoint before.
 pub(super) fn is_new(told: &[PgRow], endpoint: &str) -> bool {
     told.iter().any(|row| {
         row.try_get("endpoint")
@@ -16,11 +16,11 @@ pub(super) fn is_new(told: &[PgRow], endpoint: &str) -> bool {
     })
 }
 
-/// Warns if the new endpoint may be another one under a new name. That is never certain: another application may serve
-/// the other one.
+/// Warns if the new endpoint may be another endpoint under a new name. This is never certain, because another
+/// application may serve the other endpoint.
 pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
     let served = served(store.pool());
-    // Its layer was dropped, and so may be the layer of the other one.
+    // The layer of this endpoint was dropped, so the layer of the other endpoint may have been dropped as well.
     if !served.iter().any(|served| served == endpoint) {
         return Ok(());
     }

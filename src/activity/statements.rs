@@ -12,7 +12,7 @@ use super::numbers::{Numbers, OfTable};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
-/// In the order of the key, so that two processes do not wait for each other in a circle.
+/// Adds counts. The rows are in the order of the key, so that two processes do not deadlock.
 const ADD_COUNTS: &str = "
     insert into idempotent_webhook.activity as known
         (endpoint, hour, source, outcome, version, count, last_at)
@@ -24,7 +24,7 @@ const ADD_COUNTS: &str = "
     set count = known.count + excluded.count, last_at = excluded.last_at
 ";
 
-/// Likewise.
+/// Adds rejections, also in the order of the key.
 const ADD_REJECTIONS: &str = "
     insert into idempotent_webhook.rejections as known
         (endpoint, hour, cause, count, last_at, reason)
@@ -37,13 +37,14 @@ const ADD_REJECTIONS: &str = "
         reason = excluded.reason
 ";
 
-/// Types of the table always have a row. Other types have one until the endpoint has `$4` rows that [`TRIM_TYPES`] does
-/// not delete, and further ones are `*`: a process has a bound of its own, but many processes follow each other.
+/// Records which event types arrived. A type in the layer's table always has a row. Other types get a row until the
+/// endpoint has `$4` rows that [`TRIM_TYPES`] does not delete; further types are recorded as `*`. Each process has a
+/// limit of its own, but many processes may follow each other.
 ///
-/// A row is written once a minute at most.
+/// A row is written at most once a minute.
 ///
-/// If this is a reference table of Citus, an update of an existing row may only call immutable functions: hence no
-/// `now()`. The rows that the insert looks up must be materialized.
+/// On Citus, where this is a reference table, an update of an existing row may only call immutable functions, so the
+/// update does not call `now()`. The rows that the insert looks up must be materialized.
 const ADD_TYPES: &str = "
     with there as materialized (
         select event_type, last_at, days, is_handled, clock
@@ -54,7 +55,7 @@ const ADD_TYPES: &str = "
         select
             count(*) filter (where is_handled or days > 1) as lasting,
             coalesce(max(clock), 0) + case
-                -- Not by what came before the clock of Postgres was set back.
+                -- Without rows from before the clock of Postgres was set back.
                 when date_trunc('minute', max(last_at) filter (where is_handled and last_at <= now()))
                     = date_trunc('minute', now()) then 0
                 else 1
@@ -97,8 +98,8 @@ const ADD_TYPES: &str = "
     where excluded.last_at - known.last_at not between interval '0' and interval '1 minute'
 ";
 
-/// Deletes names beyond `$2` that came on one day only and no longer come: the last one of a flood of made-up names
-/// stays, and so does a name that comes each day.
+/// Deletes names that came on one day only, the oldest first, while there are more than `$2` names. So the latest names
+/// of a flood of made-up ones stay, and so does a name that comes each day.
 const TRIM_TYPES: &str = "
     with there as materialized (
         select event_type, last_at, not is_handled and days = 1 and event_type <> '*' as gives_way
@@ -115,10 +116,10 @@ const TRIM_TYPES: &str = "
     ))
 ";
 
-/// The most types of an endpoint that are stored by name, if a sender may have chosen them.
+/// The maximum number of event types of an endpoint that are stored by name, if a sender may have made them up.
 const MAX_TYPES: i64 = 1000;
 
-/// Other endpoints of the same provider, the one with the latest request first.
+/// Other endpoints of the same provider, starting with the one that had the latest request.
 const OF_ITS_PROVIDER: &str = "
     select other.endpoint
     from idempotent_webhook.endpoint_settings as own
@@ -129,10 +130,11 @@ const OF_ITS_PROVIDER: &str = "
     limit 3
 ";
 
-/// A row says whether its endpoint was unknown. It has no `now()` in its update either.
+/// Writes the settings of endpoints. Each returned row says whether its endpoint was unknown. The update does not call
+/// `now()` either.
 ///
-/// If several versions of the application run side by side, the newest one writes the row: a version that wrote it
-/// before does so again once the newer one has reported nothing for two hours.
+/// If several versions of the application run side by side, the newest version writes the row. A version that wrote it
+/// before does so again only once the newer version has reported nothing for two hours.
 const TELL_SETTINGS: &str = "
     insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at, ignores_since, names_since)
     select endpoint, version, settings::jsonb, now(), now(), now()
@@ -163,13 +165,13 @@ const TELL_SETTINGS: &str = "
         end
     where known.version = excluded.version
         or excluded.version <> all (known.former_versions)
-        -- It may have been a jump of the clock.
+        -- The newer version has reported nothing for two hours, or the clock was changed.
         or excluded.told_at - known.told_at not between interval '-1 minute' and interval '2 hours'
-    -- Zero in a row that was inserted.
+    -- `xmax` is zero in a row that was inserted.
     returning endpoint, xmax = 0 as is_new
 ";
 
-/// The counts of layers, each row once: two layers may have one endpoint.
+/// The counts of layers. Each row occurs once, with the sum, because two layers may have the same endpoint.
 #[derive(Default)]
 pub(super) struct Counts<'a> {
     endpoints: Vec<&'a str>,
@@ -199,7 +201,7 @@ impl<'a> Counts<'a> {
         counts
     }
 
-    /// Adds them, if there are any.
+    /// The statement that adds the counts, if there are any.
     pub(super) fn add(&self) -> Option<Statement<'_>> {
         (!self.counts.is_empty()).then(|| {
             sqlx::query(ADD_COUNTS)
@@ -212,7 +214,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// The same for rejections.
+/// The rejections of layers, also with each row once.
 #[derive(Default)]
 pub(super) struct Rejections<'a> {
     endpoints: Vec<&'a str>,
@@ -240,7 +242,7 @@ impl<'a> Rejections<'a> {
         rejections
     }
 
-    /// Adds them, if there are any.
+    /// The statement that adds the rejections, if there are any.
     pub(super) fn add(&self) -> Option<Statement<'_>> {
         (!self.counts.is_empty()).then(|| {
             sqlx::query(ADD_REJECTIONS)
@@ -275,7 +277,7 @@ impl<'a> Settings<'a> {
         settings
     }
 
-    /// Reports them, if there are any.
+    /// The statement that reports the settings, if there are any.
     pub(super) fn tell(&self) -> Option<Statement<'_>> {
         (!self.endpoints.is_empty()).then(|| {
             sqlx::query(TELL_SETTINGS)
@@ -286,7 +288,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Notes which types came, if any did.
+/// Records which event types arrived, if any did.
 pub(super) fn add_types<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<Statement<'q>> {
     let (names, of_table): (Vec<_>, Vec<_>) = numbers
         .seen()
@@ -301,7 +303,7 @@ pub(super) fn add_types<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<S
     })
 }
 
-/// Makes room for names that have come since.
+/// Makes room for names that arrived since.
 pub(super) fn trim_types(endpoint: &str) -> Statement<'_> {
     sqlx::query(TRIM_TYPES).bind(endpoint).bind(MAX_TYPES)
 }

@@ -1,6 +1,6 @@
-//! The watch of layers: one loop that flushes their counts, and reads their metrics. All layers that have joined a
-//! spawned recovery share the watch of the recovery, and any other layer has one of its own. A layer is never without
-//! one while it has something to write.
+//! The watch of layers: a loop that flushes their counts, and reads their metrics. All layers that have joined a
+//! spawned recovery share the recovery's watch. Any other layer has its own watch. A layer always has a watch while it
+//! has something to write.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,10 +16,11 @@ use crate::transaction::Store;
 /// The time between two rounds. Each round flushes.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often the readings of the metrics are read.
+/// How often the metrics that cover all processes are read.
 const READ_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whether the watch of a recovery runs. Clones share it: the recovery has one, and each layer that has joined it.
+/// Whether the watch of a recovery is running. The recovery and each layer that has joined it have a clone, and all
+/// clones share the value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IsWatched(Arc<AtomicBool>);
 
@@ -33,7 +34,7 @@ impl IsWatched {
     }
 }
 
-/// The work of a watch in its rounds.
+/// What a watch does in each round, and its state between rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     read_at: Option<Instant>,
@@ -73,14 +74,14 @@ fn names(layers: &[Activity]) -> String {
 }
 
 impl Activity {
-    /// Leaves the layer to the watch of a recovery for as long as that watch runs.
+    /// Leaves the layer to the watch of a recovery, for as long as that watch is running.
     pub(crate) fn join(&self, watch: IsWatched) {
         self.0.state().joined.push(watch);
     }
 
-    /// Makes sure that a watch has the layer, if there is something to write or to read.
+    /// Makes sure that a watch serves the layer, if there is something to write or to read.
     pub(crate) fn ensure_watched(&self) {
-        // A router may be built before there is a runtime. Then the first request begins.
+        // A router may be built before there is a runtime. In that case, the first request starts the watch.
         if Handle::try_current().is_err() {
             return;
         }
@@ -90,10 +91,10 @@ impl Activity {
         }
     }
 
-    /// Begins the layer's own watch if no other one runs. Within the lock: a watch that ends at this moment has either
-    /// seen the counts to write, or is seen to have ended.
+    /// Starts the layer's own watch if no other watch is running. The caller holds the lock: a watch that ends at this
+    /// moment either has seen the counts to write, or has visibly ended.
     pub(super) fn watched(&self, state: &mut State) {
-        // The runtime of an earlier one may have shut down.
+        // The runtime of an earlier watch may have shut down.
         let has_own = state.own_watch.as_ref();
         if has_own.is_none_or(Background::has_ended) && !state.is_joined() {
             let shared = Arc::downgrade(&self.0);
@@ -102,12 +103,13 @@ impl Activity {
         }
     }
 
-    /// Whether there is nothing more to write or read: the layer is gone.
+    /// Whether the layer is gone, and nothing is left to write or to read.
     pub(crate) fn is_over(&self) -> bool {
         self.0.is_over(&self.0.state())
     }
 
-    /// Ends the layer's own watch if the one of a recovery runs, or the layer is gone. Returns whether it ends.
+    /// Ends the layer's own watch if the watch of a recovery is running, or the layer is gone. Returns whether the
+    /// watch ends.
     fn ends_own_watch(&self) -> bool {
         let mut state = self.0.state();
         let ends = self.0.is_over(&state) || state.is_joined() || state.store.pool().is_closed();
@@ -125,19 +127,19 @@ impl Shared {
 }
 
 impl State {
-    /// Whether the watch of a recovery runs.
+    /// Whether the watch of a recovery is running.
     fn is_joined(&self) -> bool {
         self.joined.iter().any(IsWatched::get)
     }
 }
 
-/// The watch of one layer, for as long as the layer exists, and until its last counts are written.
+/// The watch of one layer. It runs for as long as the layer exists, and until the layer's last counts are written.
 async fn watch_alone(shared: Weak<Shared>) {
     let Some(activity) = shared.upgrade().map(Activity) else {
         return;
     };
-    // Types change slowly, so they are not read at the start, beside the first deliveries. The time of the last
-    // authentic request is, since a silence counts from then.
+    // Event types change slowly, so they are not read at the start, while the first deliveries arrive. The time of the
+    // last authentic request is read at the start, because a silence counts from that time.
     let waits = !activity.0.readings.tells_last_authentic();
     let mut rounds = Rounds {
         read_at: waits.then(Instant::now),

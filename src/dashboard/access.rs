@@ -1,4 +1,4 @@
-//! Access: who may see and do what. `page_list.rs` has the right that each page needs.
+//! Access: who may see and do what. `page_list.rs` lists the right that each page needs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Access {
     erasure: bool,
     adoption: bool,
     operator: Option<Arc<str>>,
-    /// `None` for all of them.
+    /// `None` for all endpoints.
     endpoints: Option<Arc<[String]>>,
     tenants: Option<Arc<[String]>>,
 }
@@ -38,20 +38,20 @@ enum Level {
 }
 
 impl Access {
-    /// Nothing: the answer is a 403, which asks nobody for a password. Put a login that asks for one, such as basic
-    /// auth, as a middleware in front of the dashboard.
+    /// Allows nothing: the answer is a 403, which does not ask for a password. To ask for one, for example with basic
+    /// auth, put a login middleware in front of the dashboard.
     pub fn none() -> Self {
         Self::new(Level::None)
     }
 
-    /// All pages, but no payloads, no headers of deliveries, and no actions. In reasons, quoted texts and
-    /// digits are masked: errors of parsers quote payloads.
+    /// Allows all pages, but no payloads, no delivery headers and no actions. In reasons, quoted texts and digits are
+    /// masked, because parser errors quote payloads.
     pub fn read() -> Self {
         Self::new(Level::Read)
     }
 
-    /// All pages, and all actions except [erasure](Self::with_erasure) and [adoption](Self::with_adoption). As with [`read`](Self::read), no payloads and
-    /// no headers of deliveries.
+    /// Allows all pages, and all actions except [erasure](Self::with_erasure) and [adoption](Self::with_adoption). As
+    /// with [`read`](Self::read), payloads and delivery headers are not shown.
     pub fn operate() -> Self {
         Self::new(Level::Operate)
     }
@@ -68,28 +68,29 @@ impl Access {
         }
     }
 
-    /// Also the bodies and the kept headers of deliveries, and the reasons of failures as the handler has
-    /// given them. All of these may hold personal data. Of no effect with [`none`](Self::none).
+    /// Also shows the bodies and kept headers of deliveries, and failure reasons exactly as the handler gave them. All
+    /// of these may contain personal data. Has no effect with [`none`](Self::none).
     pub fn with_payloads(mut self) -> Self {
         self.payloads = true;
         self
     }
 
-    /// Also to [erase](crate::Endpoint::erase) the content of deliveries. Of no effect without
+    /// Also allows operators to [erase](crate::Endpoint::erase) the content of deliveries. Has no effect without
     /// [`operate`](Self::operate).
     pub fn with_erasure(mut self) -> Self {
         self.erasure = true;
         self
     }
 
-    /// Also to [give the database another environment](crate::recovery::adopt). Without [`operate`](Self::operate), and with a
-    /// limit to some endpoints or tenants, it has no effect: an environment belongs to the whole database.
+    /// Also allows operators to [give the database another environment](crate::recovery::adopt). Has no effect without
+    /// [`operate`](Self::operate). An access that is limited to some endpoints or tenants cannot adopt either, because
+    /// an environment belongs to the whole database.
     pub fn with_adoption(mut self) -> Self {
         self.adoption = true;
         self
     }
 
-    /// The operator's name, for the record of actions.
+    /// Sets the operator's name for the record of actions.
     pub fn named(mut self, operator: impl Into<Arc<str>>) -> Self {
         let operator: Arc<str> = operator.into();
         // Postgres cannot hold NUL.
@@ -97,7 +98,7 @@ impl Access {
         self
     }
 
-    /// Only these endpoints. No page, action or number includes any other.
+    /// Limits the access to these endpoints. No page, action or number includes any other endpoint.
     ///
     /// ```
     /// use idempotent_webhook::dashboard::Access;
@@ -110,9 +111,9 @@ impl Access {
         self
     }
 
-    /// Only the deliveries of these tenants, by the names that the application has given them. Numbers are
-    /// not counted by tenant, so the pages with numbers and the record of actions are left out. Lists,
-    /// deliveries and the look-up remain.
+    /// Limits the access to the deliveries of these tenants, by the names that the application gave them. Numbers are
+    /// not counted by tenant, so the pages with numbers and the record of actions are not available. The lists, the
+    /// delivery pages and the look-up are.
     pub fn of_tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tenants = Some(tenants.into_iter().map(Into::into).collect());
         self

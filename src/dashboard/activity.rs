@@ -30,7 +30,7 @@ const BY_VERSION: &str = "
     order by hour
 ";
 
-/// Numbers of requests and attempts.
+/// How many requests and attempts had each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     /// Processed by a request, or by recovery.
@@ -39,11 +39,11 @@ pub(super) struct Counts {
     pub(super) rejected: i64,
     /// Failed attempts.
     pub(super) failed: i64,
-    /// Accepted, to be processed later. Each is processed or fails later, and is not in the sum.
+    /// Accepted, to be processed later. Not in the sum, because each is counted again when it is processed or fails.
     pub(super) accepted: i64,
-    /// The same, received by reconciliation.
+    /// Received by reconciliation, to be processed later. Not in the sum either.
     pub(super) missed: i64,
-    /// Ignored: of a type without a handler. Not in the sum.
+    /// Ignored, because their event type has no handler. Not in the sum.
     pub(super) ignored: i64,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn sum<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Counts {
     sum
 }
 
-/// The beginnings of the last hours, the current one included, the oldest first.
+/// The start times of the last hours, including the current one, oldest first.
 pub(super) fn beginnings(now: f64, number: i64) -> Vec<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
     let now = now as i64;
@@ -118,7 +118,7 @@ pub(super) fn timestamp(seconds: i64) -> Timestamp {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     pub(super) hours: Vec<Hour>,
-    /// When an attempt failed last.
+    /// When an attempt last failed.
     pub(super) failed: Option<f64>,
     pub(super) processed: Option<f64>,
     /// When the provider sent its last authentic request.
@@ -192,7 +192,7 @@ impl Times {
         self.0.is_empty()
     }
 
-    /// The bound of the last bucket has no number.
+    /// Adds handlers to the bucket with this bound. The bound of the last bucket is not a number.
     fn add(&mut self, bound: &str, count: i64) {
         let bound = bound.parse().unwrap_or(u64::MAX);
         *self.0.entry(bound).or_default() += count;
@@ -204,8 +204,8 @@ impl Times {
         }
     }
 
-    /// The time within which this share of the handlers ended, in milliseconds: the bound of its bucket. `None` if no
-    /// handler ran, or the time is longer than all bounds.
+    /// The time within which this percentage of the handlers finished, in milliseconds: the upper bound of a bucket.
+    /// `None` if no handler ran, or if the time is longer than all bounds.
     pub(super) fn within(&self, percent: i64) -> Option<u64> {
         let all: i64 = self.0.values().sum();
         let place = (all * percent + 99) / 100;
@@ -220,7 +220,7 @@ impl Times {
     }
 }
 
-/// The numbers of an hour or of a version, with the times of the handlers.
+/// The numbers of an hour or of a version, with the handler durations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     pub(super) counts: Counts,
@@ -234,11 +234,11 @@ impl std::ops::AddAssign<&Self> for Measured {
     }
 }
 
-/// What an endpoint did, by hour and by version of the application.
+/// What an endpoint did, by hour and by application version.
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) hours: BTreeMap<i64, Measured>,
-    /// With the hours in which it was counted.
+    /// Each version's numbers, and the hours in which the version was counted.
     pub(super) versions: BTreeMap<String, (Measured, BTreeSet<i64>)>,
 }
 
@@ -274,7 +274,7 @@ impl History {
         Ok(history)
     }
 
-    /// The versions that began in an hour: they did nothing in the last busy hour before it.
+    /// The versions that started in an hour: they did nothing in the last hour before it in which anything was counted.
     pub(super) fn began(&self, at: i64) -> Vec<&str> {
         let Some((before, _)) = self.hours.range(..at).next_back() else {
             return Vec::new();
@@ -318,9 +318,9 @@ mod tests {
         assert_eq!(began(0), Vec::<&str>::new());
         assert_eq!(began(2), ["2"]);
         assert_eq!(began(3), Vec::<&str>::new());
-        // Nothing was done in between.
+        // Nothing was counted in hours 4 to 7.
         assert_eq!(began(8), Vec::<&str>::new());
-        // Rolled back.
+        // The application was rolled back to version 1.
         assert_eq!(began(9), ["1"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The style, the script and the icon, embedded, under names with their hashes.
+//! The embedded style, script and icon, served under names that contain their hashes.
 
 use std::sync::LazyLock;
 
@@ -41,14 +41,14 @@ impl Asset {
         }
     }
 
-    /// The asset of this name, if there is one.
+    /// The asset with this name, if there is one.
     pub(super) fn find(name: &str) -> Option<&'static Self> {
         [&*STYLE, &*SCRIPT, &*ICON]
             .into_iter()
             .find(|asset| asset.name == name)
     }
 
-    /// The file of a name never changes.
+    /// Browsers may cache the file without a limit, because the content under a name never changes.
     pub(super) fn response(&self) -> Response {
         let mut response = Response::new(Body::from(self.content));
         let headers = response.headers_mut();

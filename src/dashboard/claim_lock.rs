@@ -1,6 +1,7 @@
-//! The advisory locks of claims, as `pg_locks` has them: the session that holds one has the delivery in flight.
+//! The advisory locks of claims, as `pg_locks` shows them. While a session holds the lock of a claim, its delivery is
+//! in flight.
 
-/// The number of the lock of a claim, as in `transaction/claim.sql`.
+/// The lock number of a claim, computed as in `transaction/claim.sql`.
 macro_rules! claim_lock {
     ($endpoint:literal, $tenant:literal, $id:literal) => {
         concat!(
@@ -16,7 +17,7 @@ macro_rules! claim_lock {
 }
 pub(super) use claim_lock;
 
-/// A query for the numbers of all held locks. `pg_locks` has each in two halves.
+/// A query for the numbers of all held locks. `pg_locks` shows each number in two halves.
 macro_rules! held_locks {
     () => {
         "select (classid::int8 << 32) | objid::int8

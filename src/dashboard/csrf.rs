@@ -1,4 +1,5 @@
-//! Refuses requests that another site makes a browser send (CSRF), and keeps clicks that begin there from actions.
+//! Refuses requests that another site makes a browser send (CSRF), and protects actions from clicks that started on
+//! another site.
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName, ORIGIN, REFERER};
@@ -13,10 +14,11 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FOREIGN: PageError =
     PageError::forbidden("This request came from another site, so nothing was done.");
 
-/// Whether the answer may show actions. An error if another site has sent a request that changes something.
+/// Returns whether the response may show actions, or an error if another site has sent a request that changes
+/// something.
 pub(super) fn check(site: &Site, head: &Parts, format: &Format) -> Result<bool, PageError> {
     match (head.method.is_safe(), format) {
-        // There is nothing to click.
+        // JSON contains nothing to click.
         (true, Format::Json) => Ok(true),
         // The second click of a double click on another site may land on this page.
         (true, Format::Page(_)) => Ok(site.has_led_here(head)),
@@ -31,8 +33,8 @@ pub(super) fn check(site: &Site, head: &Parts, format: &Format) -> Result<bool, 
 }
 
 impl Site {
-    /// Whether a page of the dashboard has sent a form or a script's request. Browsers set both headers
-    /// themselves. Over plain HTTP, except from the same machine, they leave out the first one.
+    /// Whether a page of the dashboard has sent this form or script request. Browsers themselves set `Sec-Fetch-Site`
+    /// and `Origin`. Over plain HTTP, except from the same machine, they leave out `Sec-Fetch-Site`.
     fn has_sent(&self, head: &Parts) -> bool {
         match fetch_site(&head.headers) {
             FetchSite::Is(site) => site == "same-origin",
@@ -43,7 +45,7 @@ impl Site {
         }
     }
 
-    /// Whether a browser says that another site has sent the request.
+    /// Whether a browser reports that another site has sent the request.
     fn is_foreign(head: &Parts) -> bool {
         match fetch_site(&head.headers) {
             FetchSite::Is(site) => site != "same-origin" && site != "none",
@@ -52,8 +54,8 @@ impl Site {
         }
     }
 
-    /// Whether the reader came from a page of the dashboard, or has entered the address. Where a browser
-    /// does not say, the previous page must be one of the dashboard.
+    /// Whether the reader came from a page of the dashboard, or has entered the address. If the browser does not report
+    /// this, the `Referer` must be a page of the dashboard.
     fn has_led_here(&self, head: &Parts) -> bool {
         match fetch_site(&head.headers) {
             FetchSite::Is(site) => site == "same-origin" || site == "none",
@@ -65,7 +67,7 @@ impl Site {
     }
 }
 
-/// What a browser says about the site from which a request comes.
+/// What the browser reports about the site that a request comes from.
 enum FetchSite<'a> {
     Is(&'a str),
     Unclear,
@@ -80,8 +82,8 @@ fn fetch_site(headers: &HeaderMap) -> FetchSite<'_> {
     }
 }
 
-/// No form and no page of another site can send this type, unless a server has allowed it to (CORS), which
-/// the dashboard never does.
+/// Whether the body is declared as JSON. No form can send this type, and a page of another site can do so only if the
+/// server allows it (CORS), which the dashboard never does.
 fn is_json(head: &Parts) -> bool {
     let mut types = head.headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (types.next(), types.next()) else {

@@ -1,4 +1,4 @@
-//! Keyset pages: where a page of a list ends, and how far it is searched.
+//! Keyset pagination: where a page of a list ends, and how far it has searched.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,25 @@ use super::html::Timestamp;
 use super::params::{Link, Params};
 use super::rows::Key;
 
-/// How many deliveries a page of a list has.
+/// How many deliveries a page of a list shows.
 pub(super) const PAGE: usize = 50;
 
-/// How many rows a page searches at first if no index has the filters.
+/// How many rows the first round of a search reads, if no index covers the filters.
 const SEARCHED: usize = 10_000;
 
-/// How long a page goes on searching.
+/// How long a page continues to search.
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// A search for a page, round by round: it first asks where the round ends, so no round reads more than it should.
+/// A search for a page, in rounds. Each round first asks where it ends, so that it does not read more than it should.
 pub(super) struct Search {
     began: Instant,
-    /// How many are searched in each part of the list.
+    /// How many rows a round searches in each part of the list.
     pub(super) each: i64,
 }
 
 impl Search {
-    /// A search in so many parts of the list, such as endpoints. The latest end of all parts counts. So most of the
-    /// search in one part may be wasted if another part has many more rows.
+    /// Starts a search in this many parts of the list, such as endpoints. A round ends at the latest of the ends of all
+    /// parts, so most of the search in one part may be wasted if another part has many more rows.
     pub(super) fn new(parts: usize) -> Self {
         let each = SEARCHED / parts.max(1);
         Self {
@@ -37,14 +37,14 @@ impl Search {
         }
     }
 
-    /// Whether there is another round, which goes further.
+    /// Whether there is time for another round, which covers twice as many rows.
     pub(super) fn goes_on(&mut self) -> bool {
         self.each = self.each.saturating_mul(2);
         self.began.elapsed() < SEARCH
     }
 }
 
-/// A place in a list, by time and key.
+/// A position in a list, by time and key.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub(super) struct Cursor {
     /// Unix seconds.
@@ -73,7 +73,7 @@ impl Cursor {
         })
     }
 
-    /// From the columns `at`, `delivery_id`, `tenant` and `endpoint`.
+    /// Reads a position from the columns `at`, `delivery_id`, `tenant` and `endpoint`.
     pub(super) fn read(row: &PgRow) -> sqlx::Result<Self> {
         Ok(Self::new(row.try_get("at")?, &Key::read(row)?))
     }
@@ -87,7 +87,7 @@ impl Cursor {
     }
 }
 
-/// The next four values of a statement: time, id, tenant and endpoint.
+/// Binds the next four values of a statement: time, id, tenant and endpoint.
 pub(super) fn bind<'q>(
     cursor: Option<&'q Cursor>,
     query: Query<'q, Postgres, PgArguments>,
@@ -99,16 +99,16 @@ pub(super) fn bind<'q>(
         .bind(cursor.map(|cursor| &cursor.endpoint))
 }
 
-/// A page of a list, and where the next one goes on.
+/// A page of a list, and where the next page continues.
 pub(super) struct Listed<T> {
     pub(super) rows: Vec<T>,
     pub(super) next: Option<Cursor>,
-    /// If the page ends because enough was searched.
+    /// Set if the page ends because it has searched enough, and not because it is full.
     pub(super) searched_to: Option<Timestamp>,
 }
 
 impl<T> Listed<T> {
-    /// From one row more than a page has, if there are so many, and the end of the search.
+    /// Creates a page from the end of the search and the rows, which include one row of the next page, if there is one.
     pub(super) fn new(
         mut rows: Vec<T>,
         searched_to: Option<Cursor>,

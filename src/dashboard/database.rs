@@ -1,4 +1,4 @@
-//! Bounds the dashboard's use of the database: few connections at once, each for a limited time.
+//! Limits the dashboard's use of the database: few connections at once, each for a limited time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::error::PageError;
 use crate::transaction::{DatabaseError, ShortTx};
 
-/// How many connections are used at the same time, by pages and by actions, whatever is reloaded how often.
+/// How many connections pages and actions together use at the same time, however often pages are reloaded.
 const AT_ONCE: usize = 2;
 
-/// For a connection, and for a place.
+/// The longest wait for a connection, and the longest wait for a place (a permit to use one).
 const WAIT: Duration = Duration::from_secs(5);
 
 /// A page whose statement takes longer than this fails.
@@ -22,9 +22,10 @@ const STATEMENT_TIMEOUT: &str = "5s";
 
 const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only not deferrable";
 
-/// Postgres plans each statement for its values, so that an absent filter does not cost an index. Each finds its few
-/// rows by an index, in its order. Otherwise the planner would read a whole table where it expects many rows of an
-/// endpoint that has none. Nothing is compiled by JIT, which would take longer than the rest.
+/// Postgres plans each statement for its actual values, so that it can use an index even though the statement has
+/// filters that are absent. Each statement is meant to find its few rows through an index, in the order of that index.
+/// Without these settings, the planner would read a whole table if it expects many rows of an endpoint that has none.
+/// JIT is off, because compiling would take longer than everything else.
 const SET_UP: &str = "
     select
         set_config('statement_timeout', $1, true),
@@ -38,7 +39,7 @@ const SET_UP: &str = "
 pub(super) struct Database {
     pub(super) pool: PgPool,
     places: Arc<Semaphore>,
-    /// For actions in the background, so that one place is left for pages.
+    /// Allows one background action at a time, so that one place is left for pages.
     background: Arc<Semaphore>,
 }
 
@@ -51,8 +52,9 @@ impl Database {
         }
     }
 
-    /// A place among the users of a connection. A request that is dropped while it waits for one costs nothing. The
-    /// place is held until the page is made, since a statement goes on in Postgres when nobody waits for it any longer.
+    /// Waits for a place: a permit to use one of the few connections. A request that is dropped while it waits costs
+    /// nothing. The place is held until the page is complete, because Postgres continues a statement even when nobody
+    /// waits for it any longer.
     pub(super) async fn place(&self) -> Result<Place, PageError> {
         let place = self.places.clone().acquire_owned();
         match tokio::time::timeout(WAIT, place).await {
@@ -62,13 +64,13 @@ impl Database {
         }
     }
 
-    /// The same for work in the background, one at a time.
+    /// Waits for a place for background work, which runs one transaction at a time.
     pub(super) async fn place_in_background(&self) -> Place {
         let turn = self.background.clone().acquire_owned().await.ok();
         Place(self.places.clone().acquire_owned().await.ok(), turn)
     }
 
-    /// A transaction in which nothing can be written.
+    /// Begins a read-only transaction.
     pub(super) async fn read(&self) -> Result<Reading, PageError> {
         let begin = BEGIN_READ_ONLY.into_sql_str();
         let mut tx = match ShortTx::begin(&self.pool, begin, Instant::now() + WAIT).await {
@@ -83,15 +85,15 @@ impl Database {
     }
 }
 
-/// A place among the users of a connection.
+/// A permit to use one of the dashboard's few connections.
 #[expect(dead_code, reason = "the permits are held")]
 pub(super) struct Place(Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 
-/// A read-only transaction. Without an [`end`](Self::end), its connection is closed.
+/// A read-only transaction. If it is dropped without [`end`](Self::end), its connection is closed.
 pub(super) struct Reading(ShortTx);
 
 impl Reading {
-    /// Sets the longest time of a statement.
+    /// Sets the longest time that a statement may take.
     pub(super) async fn limit_statements(&mut self, timeout: &str) -> sqlx::Result<()> {
         sqlx::query("select set_config('statement_timeout', $1, true)")
             .bind(timeout)

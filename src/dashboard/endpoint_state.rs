@@ -1,4 +1,4 @@
-//! The state of an endpoint, such as `failing` or `fine`: the worst of what is known of it.
+//! The state of an endpoint, such as `failing` or `fine`: the worst problem that is known.
 
 use std::cmp::Ordering;
 
@@ -8,13 +8,15 @@ use sqlx::postgres::PgRow;
 
 use super::activity::{self, Recent};
 
-/// A wait for a first attempt that is longer than this, in seconds, has a cause.
+/// If a delivery has waited for its first attempt for longer than this, in seconds, something is
+/// wrong.
 const BEHIND_AFTER: f64 = 60.0;
 
-/// How many hours "the last hour" covers, since the current one has only begun.
+/// How many hours count as recent: the current hour, which may have just started, and the one
+/// before.
 const RECENT: usize = 2;
 
-/// The state of an endpoint, the worst first.
+/// The state of an endpoint. The variants are ordered from the worst to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Unserved,
@@ -59,65 +61,72 @@ impl State {
         }
     }
 
-    /// Whether nobody needs to look at it. `Mixed` passes by itself, or becomes a worse state.
+    /// Whether nobody needs to look at the endpoint. `Mixed` passes by itself, or turns into a
+    /// worse state.
     pub(super) fn is_well(self) -> bool {
         matches!(self, Self::Mixed | Self::Quiet | Self::Fine)
     }
 
     pub(super) fn meaning(self) -> &'static str {
         match self {
-            Self::Unserved => "No process runs Recovery for it, so due deliveries do not run.",
+            Self::Unserved => {
+                "No process runs Recovery for this endpoint, so its due deliveries do not run."
+            }
             Self::Failing => {
-                "Deliveries have failed and wait for another attempt, for an operator or for their \
-                 provider, or none was processed since the last failure."
+                "Deliveries have failed and wait for another attempt, an operator or their provider, or \
+                 nothing was processed since the last failure."
             }
             Self::Stalled => {
-                "A background task has stopped, although its process lives. The log of that process has its name at \
-                 ERROR."
+                "A background task has stopped, although its process is alive. The log of that process names the task \
+                 at level ERROR."
             }
             Self::Rejecting => {
-                "The last request was rejected, and no authentic one has come since."
+                "The last request was rejected, and no authentic request has arrived since."
             }
             Self::Silent => {
-                "No authentic request has come for longer than usual: the provider may have switched the webhook off."
+                "No authentic request has arrived for longer than expected. The provider may have switched the webhook \
+                 off."
             }
-            Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
+            Self::Probing => {
+                "Many deliveries failed in a row, so recovery tries one delivery at a time."
+            }
             Self::Behind => {
-                "Deliveries have waited for their first attempt for more than a minute, or reach no layer."
+                "Deliveries have waited more than a minute for their first attempt, or recovery attempts reach no \
+                 layer."
             }
             Self::Paused => {
-                "An operator has paused recovery. Requests are handled as before, but a layer that accepts them first \
-                 only keeps them."
+                "An operator has paused recovery. Requests are still handled, but a layer that accepts deliveries \
+                 before it runs the handler only keeps them."
             }
             Self::Unreconciled => {
-                "Reconciliation has failed, has left something out, or is late by more than an hour. \
-                 Deliveries that never came may be missing."
+                "Reconciliation has failed, has left something out, or is more than an hour late. \
+                 Deliveries that never arrived may be missing."
             }
             Self::TypeStopped => {
-                "Events of a type that has a handler no longer come. Its page has the type."
+                "Events of a type that has a handler no longer arrive. The endpoint's page shows the type."
             }
             Self::NewType => {
-                "Ignored events have a type that the endpoint never had before. Its page has the type."
+                "Ignored events have a type that this endpoint never received before. The endpoint's page shows the \
+                 type."
             }
             Self::Differing => {
-                "The provider's subscription is not as the layer expects it. Events may not come, come twice, or \
-                 be of another version."
+                "The provider's subscription is not what the layer expects. Events may be missing, arrive twice, or \
+                 have another version."
             }
             Self::Uncompared => {
-                "For a day, the provider could not be asked for its subscription: a key is wrong, or its API fails. \
-                 Earlier findings may be out of date."
+                "For a day, the provider's subscription could not be read: a key is wrong, or the provider's API \
+                 fails. Earlier findings may be out of date."
             }
             Self::OtherVersion => {
-                "Over the last day, payloads had another version or mode than the expected one. They were still \
-                 handled."
+                "In the last day, payloads did not have the expected version or mode. They were still handled."
             }
             Self::Mixed => {
-                "Attempts failed or requests were rejected in this hour or the one before. Some have \
+                "Attempts failed or requests were rejected in this hour or the hour before. Others \
                  succeeded."
             }
-            Self::Quiet => "Nothing was counted over the last 24 hours.",
+            Self::Quiet => "Nothing was counted in the last 24 hours.",
             Self::Fine => {
-                "Nothing failed or was rejected in this hour or the one before, and nothing has waited for long."
+                "Nothing failed or was rejected in this hour or the hour before, and nothing has waited for long."
             }
         }
     }
@@ -129,7 +138,7 @@ impl Serialize for State {
     }
 }
 
-/// By its problems, and by what it did over the last hours.
+/// Determines the state of an endpoint from its problems and from its activity in the last hours.
 pub(super) fn state(
     row: &PgRow,
     problems: &[&str],
@@ -182,7 +191,7 @@ pub(super) fn state(
     })
 }
 
-/// Whether one thing happened, and the other one not since.
+/// Whether one event happened, and the other has not happened since.
 fn is_later(one: Option<f64>, other: Option<f64>) -> bool {
     matches!(one.partial_cmp(&other), Some(Ordering::Greater))
 }

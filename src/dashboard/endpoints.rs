@@ -1,4 +1,4 @@
-//! The endpoints, each with its state and its numbers.
+//! The endpoints, with the state and the numbers of each.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::endpoint_state::{State, state};
 use super::html::Timestamp;
 use super::rows::{Count, count_kept};
 
-/// Whether a turn has been due for so long that no process seems to take it.
+/// Whether a turn (the next scheduled round of a task) has been due for so long that no process seems to run it.
 macro_rules! is_late {
     () => {
         "turn.next_at < now() - interval '1 hour'"
@@ -20,7 +20,7 @@ macro_rules! is_late {
 }
 pub(super) use is_late;
 
-/// For each endpoint of `$1`, with numbers up to one more than `$2`.
+/// One row for each endpoint in `$1`. Numbers are counted up to one more than `$2`.
 const ENDPOINTS: &str = concat!(
     "
     select
@@ -92,7 +92,7 @@ const ENDPOINTS: &str = concat!(
         order by hour desc, last_at desc
         limit 1
     ) as last on true
-    -- A delivery that has reached no layer is tried each minute, so it is among the first due ones.
+    -- A delivery that has reached no layer is tried each minute, so it is among the first due deliveries.
     cross join lateral (
         select count(*) as due, count(unreached_at) as unreached
         from (
@@ -121,7 +121,7 @@ const ENDPOINTS: &str = concat!(
 "
 );
 
-/// Without the requests of browsers and scanners.
+/// The last rejection of each endpoint, without the requests of browsers and scanners.
 const REJECTED: &str = "
     select endpoint, extract(epoch from max(last_at))::float8 as at
     from idempotent_webhook.rejections
@@ -129,7 +129,7 @@ const REJECTED: &str = "
     group by endpoint
 ";
 
-/// The last success of endpoints that have none in the last hours.
+/// The last success of endpoints that had no success in the last hours.
 const LAST_SUCCESS: &str = "
     select known.endpoint, extract(epoch from last.last_at)::float8 as at
     from unnest($1::text[]) as known (endpoint)
@@ -149,7 +149,7 @@ pub(super) struct Endpoint {
     #[serde(rename = "endpoint")]
     pub(super) name: String,
     pub(super) state: State,
-    /// Whether an operator has paused it, whatever the state is.
+    /// Whether an operator has paused the endpoint, even if the state is another one.
     #[serde(rename = "paused")]
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
@@ -165,24 +165,26 @@ pub(super) struct Endpoint {
     pub(super) has_new_type: bool,
     #[serde(rename = "other_version")]
     pub(super) has_other_version: bool,
-    /// Why a list is not reconciled, for readers of a page. Programs get all lists of an endpoint.
+    /// Why one of the provider's event lists is not reconciled, for readers of a page. Programs get all lists of an
+    /// endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
-    /// The difference between the provider's subscription and the layer.
+    /// How the provider's subscription differs from what the layer expects.
     #[serde(rename = "subscription_differs")]
     pub(super) difference: Option<String>,
-    /// Why the provider could not be asked for its subscription, if that has lasted for a day.
+    /// Why the provider's subscription could not be read, if this has failed for a day.
     #[serde(rename = "not_compared")]
     pub(super) why_uncompared: Option<String>,
-    /// How long no authentic request has come, in seconds, and how often one is expected. Only if it is too long.
+    /// The seconds since the last authentic request, and the interval in seconds at which requests are expected. Set
+    /// only if the silence is too long.
     #[serde(skip)]
     pub(super) silence: Option<(f64, f64)>,
     pub(super) due: Count,
-    /// How many due deliveries reached no layer of the endpoint in their last attempt.
+    /// How many due deliveries did not reach a layer of the endpoint in their last attempt.
     pub(super) unreached: Count,
     pub(super) dead: Count,
     pub(super) recorded: Count,
-    /// In seconds.
+    /// How long the oldest due delivery has been due, in seconds.
     #[serde(rename = "oldest_due_seconds")]
     pub(super) overdue: Option<f64>,
     pub(super) last_success: Option<Timestamp>,
@@ -210,7 +212,7 @@ impl Endpoint {
     }
 }
 
-/// The endpoints of these names, the worst first.
+/// Reads the endpoints with these names, worst first.
 pub(super) async fn read(
     connection: &mut PgConnection,
     access: &Access,
@@ -264,12 +266,12 @@ pub(super) async fn read(
         })
     };
     let mut endpoints: Vec<Endpoint> = rows.iter().map(read).collect::<sqlx::Result<_>>()?;
-    // Stable: endpoints in one state stay in the order of their names.
+    // The sort is stable: endpoints in the same state stay in the order of their names.
     endpoints.sort_by_key(|endpoint| endpoint.state);
     Ok(endpoints)
 }
 
-/// A time for each of some endpoints, in Unix seconds.
+/// Reads one time for each endpoint, in Unix seconds.
 async fn times(
     connection: &mut PgConnection,
     sql: &'static str,
@@ -285,7 +287,7 @@ fn why_unreconciled(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>
     let failure: Option<String> = row.try_get("list_failure")?;
     Ok(list.map(|list| match failure {
         Some(failure) => format!("{list}: {}", access.reason(failure)),
-        None => format!("{list}: no process has begun a round for more than an hour."),
+        None => format!("{list}: no process has started a round for more than an hour."),
     }))
 }
 

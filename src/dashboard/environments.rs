@@ -1,4 +1,4 @@
-//! The environment of the database, and the other ones whose processes use it: for the banner of pages.
+//! The environment of the database, and other environments whose processes use it. A banner on pages shows them.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::Access;
 use super::html::visible;
 use super::params::Link;
 
-/// A process of another environment says every half a minute that it is there.
+/// A process of another environment updates its row every half a minute.
 const OTHERS: &str = "
     select name
     from idempotent_webhook.other_environments
@@ -22,9 +22,10 @@ const OWN: &str = "select name from idempotent_webhook.environment";
 
 #[derive(Debug, Serialize)]
 pub(super) struct Environments {
-    /// That of the database.
+    /// The environment of the database.
     name: Option<String>,
-    /// Those of processes that run nothing here. Empty, if a process has none.
+    /// The environments of processes that do not run deliveries of this database. An empty string stands for a process
+    /// without an environment.
     others: Vec<String>,
 }
 
@@ -40,7 +41,7 @@ impl Environments {
         sqlx::query_scalar(OWN).fetch_optional(connection).await
     }
 
-    /// Nothing, unless a process of another environment is there.
+    /// Empty, unless a process of another environment uses the database.
     pub(super) fn banner(&self, viewer: &Access) -> Markup {
         let Some(name) = self.name.as_ref().filter(|_| !self.others.is_empty()) else {
             return html! {};
@@ -48,13 +49,13 @@ impl Environments {
         html! {
             div.notice.environment role="alert" {
                 p {
-                    strong { "This database is of another environment than processes that use it." }
-                    " It is of " code { (visible(name)) } ". Processes of "
+                    strong { "This database belongs to a different environment than some processes that use it." }
+                    " It belongs to " code { (visible(name)) } ". Processes with "
                     @for (number, other) in self.others.iter().enumerate() {
                         @if number > 0 { ", " }
                         @if other.is_empty() { "no environment" } @else { code { (visible(other)) } }
                     }
-                    " run nothing of what is kept here, ask no provider, delete nothing and call no hook."
+                    " do not run kept deliveries, ask no provider, delete nothing and call no hook."
                 }
                 @if viewer.may_adopt() {
                     @for other in self.others.iter().filter(|other| !other.is_empty()) {

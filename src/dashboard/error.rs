@@ -1,4 +1,4 @@
-//! Errors of pages, as HTML or JSON.
+//! Page errors, as HTML or JSON.
 
 use std::io::ErrorKind;
 
@@ -12,12 +12,12 @@ use super::view::json;
 use crate::tasks_and_errors::sqlx_error::{is_not_migrated, is_query_canceled};
 use crate::transaction::Explained;
 
-/// Why there is no page.
+/// The reason why a page cannot be shown.
 #[derive(Debug)]
 pub(super) struct PageError {
     status: StatusCode,
     text: &'static str,
-    /// The methods that the address accepts, if it does not accept this one.
+    /// The methods that the address accepts, if it does not accept the method of this request.
     allow: Option<&'static str>,
 }
 
@@ -54,7 +54,7 @@ impl PageError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
     }
 
-    /// A panic.
+    /// The error after a panic.
     pub(super) const fn internal() -> Self {
         let text = "The page failed. The log says why.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
@@ -113,7 +113,8 @@ impl From<sqlx::Error> for PageError {
     }
 }
 
-/// Whether a statement took longer than its timeout.
+/// Whether the database did not answer in time: a statement exceeded its timeout, or no connection
+/// was free.
 pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::PoolTimedOut => true,

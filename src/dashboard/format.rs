@@ -1,4 +1,4 @@
-//! A page for a browser, or the same as JSON for a program.
+//! The two formats of a page: HTML for browsers, and JSON for programs.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -9,10 +9,10 @@ use super::error::PageError;
 use super::html::Layout;
 use super::view::{View, json};
 
-/// The path of the pages as JSON.
+/// The path prefix under which pages are served as JSON.
 const API: &str = "api/";
 
-/// The format that a request asks for: a page, or the same for a program.
+/// The format that a request asks for: an HTML page, or the same data as JSON.
 #[derive(Clone, Debug)]
 pub(super) enum Format {
     Page(Layout),
@@ -44,7 +44,7 @@ impl Format {
     }
 }
 
-/// The name of a page, whatever its format is.
+/// The name of the requested page, in either format.
 pub(super) fn page_of(head: &Parts) -> &str {
     let name = page_name(head.uri.path());
     name.strip_prefix(API).unwrap_or(name)

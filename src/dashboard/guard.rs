@@ -1,5 +1,5 @@
-//! Guards every page: checks the host, the right to see any page and the site that sends a request, and adds the
-//! headers of security. The right to a single page is checked in `routes.rs`.
+//! Guards every page: checks the host, whether the viewer may see the dashboard at all, and which site sent the
+//! request, and adds the security headers. `routes.rs` checks the right to a single page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use crate::tasks_and_errors::panic::{self, catch_panic};
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// How long an authorizer may take. It looks up a session, or asks the service that has it. Readers, and most
-/// proxies, give up later than this.
+/// How long an authorizer may take to look up a session, or to ask the service that stores sessions. Readers, and most
+/// proxies, wait longer than this.
 const AUTHORIZER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A middleware around all routes, even unknown ones.
@@ -35,8 +35,8 @@ pub(super) async fn guard(
 ) -> Response {
     let format = Format::of(&request);
     let mut response = match asset(&request) {
-        // For everybody: the page that refuses has a style, too, and assets that each copy of this crate has are not
-        // secret.
+        // Assets are for everybody: the page that refuses access also needs a style, and assets that are in every copy
+        // of this crate are not secret.
         Some(asset) => asset.response(),
         None => match admit(&shared, request, &format).await {
             Ok(request) => next.run(request).await,
@@ -62,7 +62,7 @@ fn asset(request: &Request) -> Option<&'static Asset> {
     Asset::find(name).filter(|_| request.method().is_safe())
 }
 
-/// Adds the [`Access`](super::Access) to a request that has any right.
+/// Adds the [`Access`](super::Access) to a request that may see the dashboard, and refuses other requests.
 async fn admit(shared: &Shared, request: Request, format: &Format) -> Result<Request, PageError> {
     let (mut head, body) = request.into_parts();
     if !shared.site.has_host_of(&head) {

@@ -1,4 +1,5 @@
-//! A dashboard for operators, as a router to nest: see what arrives, what fails, and mend it. It is the feature `dashboard`.
+//! A dashboard where operators see what arrives and what fails, and repair it. It is a router to nest, behind the
+//! feature `dashboard`.
 //!
 //! To try it on your own machine, with a server on 127.0.0.1:
 //! `Dashboard::new(pool).authenticated_in_front().hosts(["localhost", "127.0.0.1"])`.
@@ -23,9 +24,9 @@
 //!         Some(user) => Access::read().named(&*user.name),
 //!         None => Access::none(),
 //!     });
-//!     // `app.layer(..)` covers only routes that were added before it, so the login goes here.
+//!     // `app.layer(..)` covers only routes that were added before it, so the login is added here.
 //!     let dashboard = dashboard.into_router().layer(from_fn(login));
-//!     // `nest` would not answer the prefix with a slash at its end.
+//!     // `nest` would not answer the prefix with a trailing slash.
 //!     app.nest_service("/admin/webhooks", dashboard)
 //! }
 //!
@@ -42,7 +43,7 @@
 //! # fn user_of(_: &Request) -> Option<User> { None }
 //! ```
 //!
-// Only in the documentation, so that no build of an application has it.
+// Only when rustdoc runs, so that no application build contains the picture.
 #![cfg_attr(
     doc,
     doc = concat!(
@@ -55,89 +56,95 @@
 //!
 //! # What it shows
 //!
-//! - **Overview**: each endpoint with its state, the worst first; its deliveries of the last 24 hours by outcome; how
-//!   many deliveries are due, dead or recorded; how long the oldest has been due; and the last success. *In all* counts
-//!   the processed, duplicate, rejected and failed ones; an accepted delivery counts once it is processed or failed.
-//!   Below (above, on a phone) are the failures: each reason once, over all endpoints. Reasons that differ only in
-//!   words with digits, such as ids, are one.
-//! - **An endpoint**: the same by hour, for a day or a week; by version of the application
-//!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; failures and rejections; how
-//!   far each list of its provider is reconciled ([`Reconcile`](crate::Reconcile)); its settings, as a process reported
-//!   them.
-//! - **Deliveries**: failing, due and processed deliveries, by endpoint, state, event type, tenant, time and reason.
-//!   The address has the filters.
-//! - **A delivery**: its state, its failed attempts, its request, also as a command for a
-//!   POSIX shell or for fish.
-//! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
-//! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
-//!   not known.
-//! - **Actions**: the actions of each operator on these pages, and the results of the deliveries that an action made
-//!   due. An action on a delivery that is repeated within a minute, and changes nothing, is recorded once. For an
-//!   action on all deliveries of a reason, the group of the reason is recorded: its text is shown for as long as a
-//!   delivery has a reason of the group.
+//! - **Overview**: each endpoint with its state, worst first; its deliveries of the last 24 hours by outcome; how many
+//!   deliveries are *due* (waiting for another attempt), *dead* (their last attempt has failed) or *recorded* (only
+//!   their failure is stored, without the request); how long the oldest one has been due; and the last success. *In
+//!   all* counts processed deliveries, duplicates, rejected requests and failed attempts; an accepted delivery counts
+//!   once it is processed or has failed. The failures are listed below the endpoints, or above them on a phone. Each
+//!   reason appears once for all endpoints. Reasons that differ only in words with digits, such as ids, count as the
+//!   same reason.
+//! - **An endpoint**: the same numbers by hour, for a day or a week, and by application version
+//!   ([`version`](crate::IdempotentWebhook::version)), with handler durations; failures and rejections; how far each of
+//!   the provider's event lists is reconciled ([`Reconcile`](crate::Reconcile)); and the settings that a process last
+//!   reported.
+//! - **Deliveries**: failing, due and processed deliveries, filtered by endpoint, state, event type, tenant, time and
+//!   reason. The filters are part of the address.
+//! - **A delivery**: its state, its failed attempts and its request, which is also shown as a command for a POSIX shell
+//!   or fish.
+//! - **Rejected**: refused requests by cause and hour, with the last reason.
+//! - **Look up**: the state of the deliveries with the ids that you enter: processed, due, dead, in flight, discarded,
+//!   or not known.
+//! - **Actions**: what each operator did on these pages, and what became of the deliveries that an action made due. If
+//!   an action on one delivery changes nothing and is repeated within a minute, it is recorded once. An action on all
+//!   deliveries with a reason is recorded with the reason's group, and not with its text. The text is shown as long as
+//!   some delivery still has a reason in that group.
 //!
-//! Operators retry and discard deliveries: one by one, selected ones, all of a filter, or all of a reason. They have
-//! processed deliveries processed again: from the request if it is kept
-//! ([`Keep::processed_for`](crate::Keep::processed_for)), and otherwise once it comes again. They pause and resume the
-//! recovery of an endpoint. With [`Access::with_erasure`], they erase the content of deliveries. With
-//! [`Access::with_adoption`], they give the database another [environment](crate::Recovery::environment). An action on many
-//! deliveries first shows what it will do, and to how many. It runs in the background, leaves running deliveries alone
-//! and counts them, counts each batch in the transaction of the batch, and can be cancelled.
+//! Operators can retry and discard deliveries: a single one, a selection, all that match a filter, or all with the same
+//! reason. They can have a processed delivery processed again. If its request is kept
+//! ([`Keep::processed_for`](crate::Keep::processed_for)), the handler runs again with that request; otherwise, it runs
+//! once the provider sends the delivery again. Operators can also pause and resume the recovery of an endpoint. With
+//! [`Access::with_erasure`], they can erase the content of deliveries. With [`Access::with_adoption`], they can give
+//! the database another [environment](crate::Recovery::environment).
+//!
+//! Before an action on many deliveries starts, a page shows what it will do, and to how many deliveries. The action
+//! runs in the background and can be cancelled. It does not change deliveries that an attempt is running at that
+//! moment, but it counts them. Each batch is counted in the same transaction that changes it.
 //!
 //! # States of an endpoint
 //!
 //! | state | meaning |
 //! |---|---|
-//! | `unserved` | deliveries are due, and no process runs [`Recovery`](crate::Recovery) for it |
-//! | `failing` | deliveries have failed and wait, or none was processed since the last failure |
-//! | `stalled` | a background task has stopped, although its process lives |
-//! | `rejecting` | no request was authentic since the last one that was rejected |
-//! | `silent` | no authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) allows |
-//! | `probing` | many failed in a row, so one delivery is tried at a time |
-//! | `behind` | deliveries wait for their first attempt for more than a minute, or reach no layer |
-//! | `paused` | an operator has paused its recovery |
-//! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour |
-//! | `event type stopped` | a type that has a handler [no longer comes](crate::documentation::operating#event-types) |
-//! | `new event type` | ignored events have a type that never came before |
-//! | `other version` | payloads had another version than the [expected](crate::Provider::expect_version) one, or another [mode](crate::Provider::expect_livemode) |
-//! | `subscription differs` | the provider's subscription is not as [`Subscriptions`](crate::subscriptions::Subscriptions) expects it |
-//! | `not compared` | for a day, the provider could not be asked for its subscription |
-//! | `mixed` | in this hour or the one before, some failed or were rejected, and some succeeded |
-//! | `quiet` | nothing was counted over the last 24 hours |
+//! | `unserved` | deliveries are due, and no process runs [`Recovery`](crate::Recovery) for the endpoint |
+//! | `failing` | failed deliveries are waiting, or nothing was processed since the last failure |
+//! | `stalled` | a background task has stopped, although its process is alive |
+//! | `rejecting` | no authentic request has arrived since the last rejected one |
+//! | `silent` | no authentic request has arrived for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) allows |
+//! | `probing` | many deliveries failed in a row, so recovery tries one at a time |
+//! | `behind` | deliveries have waited more than a minute for their first attempt, or recovery attempts reach no layer |
+//! | `paused` | an operator has paused the endpoint's recovery |
+//! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is more than an hour late |
+//! | `event type stopped` | events of a type that has a handler [no longer arrive](crate::documentation::operating#event-types) |
+//! | `new event type` | ignored events have a type that never arrived before |
+//! | `other version` | payloads did not have the [expected version](crate::Provider::expect_version) or [mode](crate::Provider::expect_livemode) |
+//! | `subscription differs` | the provider's subscription is not what [`Subscriptions`](crate::subscriptions::Subscriptions) expects |
+//! | `not compared` | for a day, the provider's subscription could not be read |
+//! | `mixed` | in this hour or the hour before, attempts failed or requests were rejected, and others succeeded |
+//! | `quiet` | nothing was counted in the last 24 hours |
 //! | `fine` | none of these |
 //!
-//! A process that is killed loses the numbers of its last 5 seconds. Numbers whose commit Postgres has not confirmed
-//! are written again, and may be counted twice. Until the next delivery, a state can be out of date.
+//! A process that is killed loses the counts of its last 5 seconds. If Postgres has not confirmed the commit of some
+//! counts, they are written again, and may be counted twice. Until the next delivery, a state can be out of date.
 //!
-//! A list that the application no longer reconciles is late, until its row in the table `reconciliations` is deleted.
+//! An event list that the application no longer reconciles counts as late until its row in the table `reconciliations`
+//! is deleted.
 //!
-//! The numbers of the last hours come from the tables `activity` and `rejections`,
-//! which layers write every 5 seconds unless it is [switched off](crate::IdempotentWebhook::without_activity).
+//! The numbers of the last hours come from the tables `activity` and `rejections`. Layers write to them every 5
+//! seconds, unless this is [switched off](crate::IdempotentWebhook::without_activity).
 //!
 //! # Who may see it
 //!
-//! Nobody, until you set one of two: [`authorize`](Dashboard::authorize), which decides for each request, or
-//! [`authenticated_in_front`](Dashboard::authenticated_in_front), if something else decides. [`Access`] may
-//! be limited to some endpoints or tenants. Payloads and kept headers are a right of their own
-//! ([`Access::with_payloads`]). Without it, quoted texts, mail addresses and digits are masked in reasons, because
-//! errors of parsers quote payloads. Other words of a reason are shown: keep personal data out of error messages, which
-//! are also logged.
+//! Nobody, until you set either [`authorize`](Dashboard::authorize), which decides for each request, or
+//! [`authenticated_in_front`](Dashboard::authenticated_in_front), if something in front of the dashboard decides.
+//! [`Access`] may be limited to some endpoints or tenants. Payloads and kept headers need a separate right
+//! ([`Access::with_payloads`]). Without this right, quoted texts, mail addresses and digits are masked in reasons,
+//! because parser errors quote payloads. The other words of a reason are shown. Keep personal data out of error
+//! messages, which are also logged.
 //!
-//! Actions are accepted only from pages of the same site. To somebody who comes from another site, a page
-//! shows its actions only after a click, since the second click of a double click there would land on it. If
-//! only a network keeps strangers out, set [`hosts`](Dashboard::hosts).
+//! Actions are accepted only from pages of the same site. If somebody arrives from another site, a page shows its
+//! actions only after a click. Otherwise the second click of a double click on that site could land on an action. If
+//! nothing but the network keeps strangers out, set [`hosts`](Dashboard::hosts).
 //!
-//! All text is escaped. A Content Security Policy allows only the dashboard's own script and style. The pages
-//! work without scripts, too.
+//! All text is escaped. A Content Security Policy allows only the dashboard's own script and style. The pages also work
+//! without scripts.
 //!
 //! # For programs
 //!
-//! `api/status` says which endpoints are unwell, and why. `api/why` says what happened to a delivery, from receipt to effect.
-//! Their form [is promised](crate::documentation::stability), and the command `webhook` reads them:
-//! [For programs](crate::documentation::operating#for-programs).
+//! `api/status` reports which endpoints have a problem, and why. `api/why` reports what happened to a delivery, from
+//! receipt to effect. Their format [is promised](crate::documentation::stability), and the command `webhook` reads
+//! both: see [For programs](crate::documentation::operating#for-programs).
 //!
-//! Besides, each page exists as JSON under `api/`, with the same parameters, the same rights and the same limits, and
-//! each action takes JSON:
+//! In addition, each page is available as JSON under `api/`, with the same parameters, rights and limits, and each
+//! action accepts JSON:
 //!
 //! ```sh
 //! curl -H "$AUTH" https://ops.example.com/admin/webhooks/api/overview
@@ -153,56 +160,64 @@
 //! | `api/rejected` | `endpoint` |
 //! | `api/deliveries` | `endpoint`; `state`: `failing`, `dead`, `due`, `recorded` or `processed`; `event_type`; `tenant`; `from`, `until`; `reason`: a `reason_group` |
 //! | `api/delivery`, `api/payload`, and `api/capture` with the feature `testing` | `endpoint`, `tenant` if it is part of the key, `id` |
-//! | `api/lookup` | `ids`, also posted, as a list |
-//! | `api/actions`, `api/action` | `id` of one |
-//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause`, `resume` or `adopt`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before`; to adopt, `environment` |
+//! | `api/lookup` | `ids`; they can also be posted, as a list |
+//! | `api/actions`, `api/action` | for one action, its `id` |
+//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause`, `resume` or `adopt`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before`; for `adopt`, `environment` |
 //! | POST `api/cancel` | `id` of an action |
-//! | `api/status` | `endpoint` for one |
-//! | `api/why` | `id`; `endpoint`, `tenant` for one delivery |
+//! | `api/status` | for one endpoint, `endpoint` |
+//! | `api/why` | `id`; for one delivery, also `endpoint` and `tenant` |
 //!
-//! `api/confirm` returns how many deliveries an action would change, and does nothing. `api/act` answers with the `id`
-//! of the action. `api/action` has its result, for readers who see all tenants. `before` is the time when somebody saw
-//! the deliveries, such as the `now` of a list: deliveries that came since are left out. `from` is inclusive, and
-//! `until` is exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next` page.
-//! `environment` has the `name` of the database's [environment](crate::Recovery::environment), and the `others` that processes
-//! use, an empty text for none.
-//! `missed` is the number of deliveries that reconciliation has received. `not_reconciled` is true even if a worse
-//! state hides it, and so are `new_event_type`, `event_type_stopped` and `other_version`. `subscription_differs` is the
-//! difference, or null. `not_compared` is the reason why the provider could not be asked for a day, or null. `handled`
-//! of `api/endpoint` has the types with a handler, and `ignored` the types without one, each with `new`, `named` (in
-//! the table) and `verified`. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of
-//! its last round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` is true if the
-//! delivery comes from such a list. `ids` of `api/lookup` are separated by spaces or new lines. Its `cut` has the ids
-//! with more than 100 deliveries. Its `discarded` has discarded or forgotten deliveries, with their time. Its
-//! `has_request` is true if the archive has the request of a processed delivery. A number that was not counted to its
-//! end has `or_more`. Errors are `{"error": ".."}` with a status.
+//! `api/confirm` returns how many deliveries an action would change, and changes nothing. `api/act` returns the `id` of
+//! the action. `api/action` returns its result to readers who may see all tenants. `before` is the time when somebody
+//! saw the deliveries, such as the `now` of a list. Deliveries that arrived, or arrived again, after this time are left
+//! out. `from` is inclusive, and `until` is exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list gives the
+//! address of the `next` page. A number that was not counted to the end has `or_more`. An error is `{"error": ".."}`
+//! with an HTTP status.
 //!
-//! Give programs a token, which `authorize` finds in the head of the request. A posted body must be `application/json`,
-//! which no form and, without the server's consent (CORS), no script of another site can send.
+//! `environment` gives the `name` of the database's [environment](crate::Recovery::environment), and in `others` the
+//! environments of other processes that use the database. A process without an environment appears there as an empty
+//! string. `missed` is the number of deliveries that reconciliation has received. `not_reconciled`, `new_event_type`,
+//! `event_type_stopped` and `other_version` are true even if a worse state hides the problem. `subscription_differs` is
+//! the difference, or null. `not_compared` is the reason why the provider's subscription could not be read for a day,
+//! or null.
+//!
+//! In `api/endpoint`, `handled` lists the event types with a handler, and `ignored` the types without one, each with
+//! `new`, `named` (in the layer's table) and `verified`. `reconciliation` lists the provider's event lists, with the
+//! `failure` of the last round, and with `late_since` if no process has started a round. In `api/delivery`,
+//! `is_reconciled` is true if the delivery comes from such a list.
+//!
+//! In `api/lookup`, `ids` are separated by spaces or new lines. `cut` lists the ids with more than 100 deliveries, and
+//! `discarded` lists the discarded or forgotten deliveries with their time. `has_request` is true for a processed
+//! delivery whose request is in the archive.
+//!
+//! Give programs a token that `authorize` checks in the request headers. A posted body must be `application/json`. No
+//! form can send this type, and a script of another site can send it only with the server's consent (CORS).
 //!
 //! # What it costs
 //!
-//! The work of a page is bounded, however many rows there are. Numbers are counted up to 10,000, or less if
-//! there are many, and up to 100,000 before an action. Lists are read from an index, 50 at a time. Where no
-//! index has the filters, a page searches for a tenth of a second, and the next one goes on. No statement of
-//! a page takes longer than 5 seconds, and the dashboard uses two connections at most, even if the operator gives up
-//! waiting. `benches/README.md` has figures with millions of rows.
+//! The work for a page is bounded, however many rows there are. Each number is counted up to 10,000, or up to less if
+//! the page shows many numbers, and up to 100,000 before an action. Lists are read from an index, 50 deliveries at a
+//! time. If no index covers the filters, a page searches for a tenth of a second, and the next page continues from
+//! there. No statement of a page takes longer than 5 seconds. The dashboard uses at most two connections, even if
+//! operators give up waiting and load pages again. `benches/README.md` gives measurements with millions of rows.
 //!
 //! # Where to put it
 //!
-//! Under any prefix with [`Router::nest_service`](axum::Router::nest_service), or as the whole router of a server of its
-//! own. The prefix redirects to `overview`, with a slash at its end or without; with `nest`, axum answers the slash with
-//! 404. All links are relative, so a proxy may strip a prefix or add one. A proxy that strips it without a slash at its
-//! end must send `X-Forwarded-Prefix`, or redirect to the address with the slash.
+//! Nest the dashboard under any prefix with [`Router::nest_service`](axum::Router::nest_service), or run it as the
+//! whole router of a separate server. The prefix redirects to `overview`, with or without a trailing slash. With
+//! `nest`, axum would answer the prefix with a trailing slash with 404. All links are relative, so a proxy may strip or
+//! add a prefix. A proxy that strips the prefix from an address without a trailing slash must send
+//! `X-Forwarded-Prefix`, or redirect to the address with the slash.
 //!
-//! Over HTTPS, browsers say from which site a form comes (`Sec-Fetch-Site`), and a proxy may change the
-//! `Host`. Over plain HTTP they say it only for the same machine. Then the `Origin` is compared with the
-//! `Host`, and [`trusted_origin`](Dashboard::trusted_origin) names the origin that browsers see. If the login is at
-//! another origin, name it with [`login_origin`](Dashboard::login_origin).
+//! Over HTTPS, browsers report which site a form comes from (`Sec-Fetch-Site`), so a proxy may change the `Host`. Over
+//! plain HTTP, browsers report this only for the same machine. Without it, the dashboard compares the `Origin` with the
+//! `Host`; if a proxy changes the `Host`, name the origin that browsers see with
+//! [`trusted_origin`](Dashboard::trusted_origin). If the login page has another origin, name it with
+//! [`login_origin`](Dashboard::login_origin).
 //!
-//! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another process
-//! than the webhooks. The role needs the rights that `migrate` lists. Pages with live numbers load their content
-//! again, while they are visible.
+//! The dashboard needs nothing but the database, with the tables of [`migrate`](crate::migrate), so it can run in a
+//! different process from the webhooks. Its database role needs the rights that `migrate` lists. Pages with live
+//! numbers reload their content while they are visible.
 
 mod access;
 mod activity;
@@ -248,7 +263,7 @@ pub struct Dashboard {
     site: Site,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 struct Shared {
     database: Database,
@@ -257,9 +272,8 @@ struct Shared {
 }
 
 impl Dashboard {
-    /// A dashboard on the database of the webhooks. Nobody may see it until
-    /// [`authorize`](Self::authorize) or [`authenticated_in_front`](Self::authenticated_in_front) is
-    /// set.
+    /// Creates a dashboard on the database that the webhooks use. Nobody may see it until
+    /// [`authorize`](Self::authorize) or [`authenticated_in_front`](Self::authenticated_in_front) is set.
     pub fn new(pool: PgPool) -> Self {
         Self {
             pool,
@@ -268,13 +282,14 @@ impl Dashboard {
         }
     }
 
-    /// Decides for each request what it may do, from its head: a cookie, a header, or what a
-    /// middleware of the application has put into its extensions.
+    /// Sets the function that decides what each request may do. It sees the request's head: a cookie, a header, or an
+    /// extension that the application's middleware has added.
     pub fn authorize(self, authorize: impl Fn(&Parts) -> Access + Send + Sync + 'static) -> Self {
         self.authorize_async(move |head| std::future::ready(authorize(head)))
     }
 
-    /// The same, if the decision needs a database. After ten seconds without a decision, the answer is a 503.
+    /// Like [`authorize`](Self::authorize), for a decision that needs a database. After ten seconds without a decision,
+    /// the dashboard answers with 503.
     ///
     /// ```no_run
     /// use idempotent_webhook::dashboard::{Access, Dashboard};
@@ -305,19 +320,20 @@ impl Dashboard {
         self
     }
 
-    /// Lets everybody see everything, payloads included, and do everything except [erasure](Access::with_erasure)
-    /// and [adoption](Access::with_adoption), because something in front of the dashboard has authenticated them: a middleware around it, a proxy, or a
-    /// network that only operators reach. Actions are recorded without a name.
+    /// Lets everybody see everything, payloads included, and do everything except [erasure](Access::with_erasure) and
+    /// [adoption](Access::with_adoption). Use it if something in front of the dashboard has already authenticated
+    /// people: a middleware around the dashboard, a proxy, or a network that only operators can reach. Actions are
+    /// recorded without a name.
     pub fn authenticated_in_front(self) -> Self {
         self.authorize(|_| Access::operate().with_payloads())
     }
 
-    /// The only hosts under which browsers reach the dashboard, with a port or for any port. Requests for
-    /// another host are answered with 403.
+    /// Sets the only hosts under which browsers may reach the dashboard. A host without a port allows any port. The
+    /// dashboard answers requests for other hosts with 403.
     ///
-    /// Set them if only a network, a VPN or the machine itself keeps strangers out: another site can make its own name
-    /// resolve to an address of that network (DNS rebinding). Then it reads and acts with the
-    /// reader's browser. Default: any host.
+    /// Set them if only a network, a VPN or the machine itself keeps strangers out. Otherwise another site can make its
+    /// own name resolve to an address in that network (DNS rebinding), and then read and act through the browser of
+    /// somebody inside. Default: any host.
     ///
     /// ```no_run
     /// # use idempotent_webhook::dashboard::Dashboard;
@@ -330,30 +346,31 @@ impl Dashboard {
         self
     }
 
-    /// An origin at which browsers see the dashboard, such as `http://ops.example.com:8080`, if a proxy
-    /// changes the `Host`. It is needed over plain HTTP only: with HTTPS, browsers say themselves that a
-    /// form comes from the same origin.
+    /// Adds an origin under which browsers see the dashboard, such as `http://ops.example.com:8080`, if a proxy changes
+    /// the `Host`. This is needed over plain HTTP only: over HTTPS, browsers themselves report that a form comes from
+    /// the same origin.
     ///
     /// # Panics
     ///
-    /// If it is not an origin: a scheme, a host and perhaps a port, without a path.
+    /// If the text is not an origin: a scheme, a host and optionally a port, without a path.
     pub fn trusted_origin(mut self, origin: &str) -> Self {
         self.site.origins.push(checked(origin));
         self
     }
 
-    /// The origin of the login, such as `https://login.example.com`, if it is another one. Once a session
-    /// has ended, the next form is redirected there, and browsers follow only if the page has allowed it.
+    /// Adds the origin of the login page, such as `https://login.example.com`, if it differs from the dashboard's.
+    /// After a session has expired, the next form is redirected to the login, and browsers follow the redirect only if
+    /// the page allowed that origin.
     ///
     /// # Panics
     ///
-    /// If it is not an origin: a scheme, a host and perhaps a port, without a path.
+    /// If the text is not an origin: a scheme, a host and optionally a port, without a path.
     pub fn login_origin(mut self, origin: &str) -> Self {
         self.site.login_origins.push(checked(origin));
         self
     }
 
-    /// The router, for [`Router::nest_service`](axum::Router::nest_service), or to be served as it is.
+    /// Returns the router, for [`Router::nest_service`](axum::Router::nest_service) or to serve on its own.
     pub fn into_router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         routes::router(Arc::new(Shared {
             database: Database::new(self.pool),

@@ -1,5 +1,5 @@
-//! The hosts and the origins of the dashboard and of its login, as the application has named them, and the
-//! `Content-Security-Policy` that is made of them. `guard.rs` adds it, with the other headers.
+//! The hosts and origins of the dashboard and its login, as the application has set them, and the
+//! `Content-Security-Policy` built from them. `guard.rs` adds this header along with the others.
 
 use http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -9,11 +9,11 @@ use http::{HeaderMap, Uri};
 /// The addresses of the dashboard that the application has set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Site {
-    /// The only names under which it is reached, in lower case. `None` if any will do.
+    /// The only host names under which the dashboard may be reached. `None` if any host is allowed.
     pub(super) hosts: Option<Vec<String>>,
-    /// Where browsers see it, if a proxy changes the `Host`.
+    /// The origins under which browsers see the dashboard, if a proxy changes the `Host`.
     pub(super) origins: Vec<String>,
-    /// Where a form may lead when a session has ended.
+    /// The origins to which a form may be redirected after a session has expired.
     pub(super) login_origins: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Site {
         })
     }
 
-    /// Whether a URL or an origin is of the dashboard.
+    /// Whether a URL or an origin belongs to the dashboard.
     pub(super) fn is_ours(&self, url: &str, head: &Parts) -> bool {
         let Ok(url) = url.parse::<Uri>() else {
             return false;
@@ -45,7 +45,7 @@ impl Site {
             || host(head).is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()))
     }
 
-    /// No inline code, no inline style, nothing from elsewhere, in no frame.
+    /// Forbids inline scripts, inline styles, content from other origins, and framing.
     pub(super) fn add_policy(&self, headers: &mut HeaderMap) {
         let mut form_action = "'self'".to_owned();
         for origin in &self.login_origins {
@@ -72,13 +72,13 @@ pub(super) fn origin(text: &str) -> Option<String> {
     (is_known && is_whole && !has_user).then(|| text.to_ascii_lowercase())
 }
 
-/// HTTP/2 has the host in the URI.
+/// The requested host. HTTP/2 requests carry it in the URI.
 fn host(head: &Parts) -> Option<&str> {
     let authority = head.uri.authority().map(|authority| authority.as_str());
     authority.or_else(|| single(&head.headers, &HOST))
 }
 
-/// The value of a header that occurs once.
+/// The value of a header that occurs exactly once.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

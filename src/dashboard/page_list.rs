@@ -1,7 +1,8 @@
-//! Each page of the dashboard, once: its name, its place in the menu, and the right to see it. The routes, the menu and
-//! the checks of rights use this list, and so do the tests, which include this file: it uses nothing of the crate.
+//! The list of all dashboard pages: the name of each page, its place in the menu, and the right that it needs. The
+//! routes, the menu and the checks of rights use this list. Tests include this file, so it must not use anything from
+//! the crate.
 
-/// A page, or an address to which a form is posted.
+/// A page, or an address to which forms are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Overview,
@@ -25,9 +26,9 @@ pub(super) enum Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Get,
-    /// Also posted, since its parameters may be too long for an address. It changes nothing.
+    /// The page can also be posted to, because its parameters may be too long for an address. It changes nothing.
     GetOrPost,
-    /// It changes something.
+    /// The page changes something.
     Post,
 }
 
@@ -45,11 +46,11 @@ pub(super) struct Entry {
     pub(super) page: Page,
     /// The last segment of its address.
     pub(super) name: &'static str,
-    /// Its name in the menu, if it is there.
+    /// Its name in the menu, if the menu lists it.
     pub(super) menu: Option<&'static str>,
     pub(super) takes: Takes,
     pub(super) needs: Right,
-    /// Whether its numbers cover all tenants: only readers who may see all tenants see it.
+    /// Whether its numbers cover all tenants. If so, only readers who may see all tenants may open it.
     pub(super) is_of_all_tenants: bool,
     /// Whether it exists only as JSON, which `src/documentation/stability.md` promises.
     pub(super) is_for_programs: bool,
@@ -126,7 +127,7 @@ pub(super) const PAGES: [Entry; 15] = [
     },
 ];
 
-/// A page for everybody who may see the dashboard.
+/// A page that everybody who may see the dashboard may open.
 const fn read(page: Page, name: &'static str) -> Entry {
     Entry {
         page,
@@ -139,7 +140,7 @@ const fn read(page: Page, name: &'static str) -> Entry {
     }
 }
 
-/// The pages in the menu, with their names there.
+/// The pages in the menu: address and menu name.
 pub(super) fn menu(of_all_tenants: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     PAGES
         .iter()

@@ -1,4 +1,4 @@
-//! The parameters of pages and forms, and links with them.
+//! The parameters of pages and forms, and links that contain parameters.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::html::Timestamp;
 pub(super) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// The parameters of a query and of a form. Postgres cannot hold NUL, so nothing has such a name.
+    /// Parses the parameters of a query and of a form. Values with NUL are refused, because Postgres cannot store NUL.
     pub(super) fn parse(query: &str, form: &[u8]) -> Result<Self, PageError> {
         let pairs = |encoded| form_urlencoded::parse(encoded).into_owned();
         let all: Vec<_> = pairs(query.as_bytes()).chain(pairs(form)).collect();
@@ -24,8 +24,8 @@ impl Params {
         Ok(Self(all))
     }
 
-    /// The parameters of a query and of a JSON object: texts, numbers, lists of texts, and as `keys` a list
-    /// of objects with the key of a delivery each.
+    /// Parses the parameters of a query and of a JSON object. The object contains strings, numbers, lists of strings,
+    /// and in `keys` a list of objects that are delivery keys.
     pub(super) fn parse_json(query: &str, json: &[u8]) -> Result<Self, PageError> {
         const INVALID: PageError = PageError::bad_request(
             "The body must be a JSON object of strings, numbers, lists of strings, and `keys`.",
@@ -54,7 +54,7 @@ impl Params {
         Self::parse(&pairs.finish(), b"")
     }
 
-    /// The first value of this name, unless it is empty.
+    /// The first value with this name that is not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let first = self
             .0
@@ -74,23 +74,23 @@ impl Params {
         self.get(name)?.parse().ok()
     }
 
-    /// A time in Unix seconds, also if it is given as for [`time`](Self::time).
+    /// A time in Unix seconds. The parameter may also have the format that [`time`](Self::time) accepts.
     pub(super) fn seconds(&self, name: &str) -> Option<f64> {
         let text = self.get(name)?;
         let time = || Timestamp::parse(text).map(|Timestamp(seconds)| seconds);
         let seconds = text.parse().ok().or_else(time)?;
-        // The range of Postgres.
+        // Within the range of Postgres timestamps.
         (0.0..1e11).contains(&seconds).then_some(seconds)
     }
 
-    /// A time as a form or a program gives it: `2026-11-23T05:00`, with seconds or without, in UTC.
+    /// A time from a form or a program, in UTC: `2026-11-23T05:00`, with or without seconds.
     pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, PageError> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
         let time = Timestamp::parse(text);
         time.map(Some).ok_or(PageError::bad_request(
-            "A time is in UTC, such as 2026-11-23T05:00.",
+            "A time must be in UTC, such as 2026-11-23T05:00.",
         ))
     }
 }
@@ -111,7 +111,7 @@ fn query_of(object: &Map<String, Value>) -> Option<String> {
     Some(query.finish())
 }
 
-/// A link to a page of the dashboard, relative, so that it works under any prefix.
+/// A link to a page of the dashboard. It is relative, so that it works under any prefix.
 #[derive(Clone)]
 pub(super) struct Link {
     page: &'static str,
@@ -131,7 +131,7 @@ impl Link {
         self
     }
 
-    /// Leaves out empty values.
+    /// Adds the parameter, unless the value is `None`.
     pub(super) fn with_some(self, name: &'static str, value: Option<impl fmt::Display>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -139,7 +139,7 @@ impl Link {
         }
     }
 
-    /// The parameters alone.
+    /// The parameters, without the page.
     pub(super) fn query(&self) -> String {
         let mut encoded = Serializer::new(String::new());
         encoded.extend_pairs(self.query.iter());
@@ -157,7 +157,7 @@ impl fmt::Display for Link {
     }
 }
 
-/// As text.
+/// A link is serialized as a string.
 impl Serialize for Link {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

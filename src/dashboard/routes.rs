@@ -1,4 +1,4 @@
-//! The routes of all pages, and the answer of each as HTML or JSON.
+//! The routes of all pages, and their responses as HTML or JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,16 @@ use super::{Access, Shared, rows};
 /// The largest form, in bytes.
 const MAX_FORM: usize = 1024 * 1024;
 
-/// The longest time of a page, whose statements have a limit each: then Postgres has fallen silent.
+/// The longest time that a page may take. Each of its statements has its own limit, so a page that takes longer means
+/// that Postgres no longer responds.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The prefix that a proxy has stripped from the path.
+/// The header with the prefix that a proxy has stripped from the path.
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// All pages are on one level, so that relative links work under any prefix.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> Router<S> {
-    // Not a fallback: `Router::nest` drops the fallback of a router in a router.
+    // The wildcard route is not a fallback, because `Router::nest` drops the fallback of a nested router.
     Router::new()
         .route("/", any(serve))
         .route("/{*page}", any(serve))
@@ -75,7 +76,8 @@ async fn answer(
         Format::Json | Format::Page(_) => Params::parse(query, &form)?,
     };
     let place = shared.database.place().await?;
-    // In a task: a page that has begun goes on when the browser is closed, and keeps its place until it ends.
+    // In a task, so that a page continues when the browser closes the connection, and keeps its place until it is
+    // complete.
     let made = tokio::spawn(
         async move {
             let _place = place;
@@ -116,7 +118,7 @@ async fn route(
     entry.check(access)?;
     let page = page(shared, access, entry.page, format, &params);
     if entry.takes == Takes::Post {
-        // Each of its transactions has a limit.
+        // Each transaction of an action has its own limit.
         return page.await;
     }
     let page = tokio::time::timeout(PAGE_TIMEOUT, page).await;
@@ -134,7 +136,7 @@ impl Entry {
         }
     }
 
-    /// Whether the viewer may see the page. Parts of it may need more rights.
+    /// Checks that the viewer may see the page. Parts of the page may need more rights.
     fn check(&self, access: &Access) -> Result<(), PageError> {
         match self.needs {
             Right::SeePayloads if !access.may_see_payloads() => {
@@ -181,9 +183,9 @@ async fn page(
     })
 }
 
-/// The first page has a name as each further one has, so that all of them have the same relative links. The
-/// redirect is relative as well: the prefix may be another one in front of a proxy. One that strips a
-/// prefix without a slash at its end must say which.
+/// Redirects to the first page. It has a name like every other page, so that the same relative links work on all of
+/// them. The redirect is relative as well, because browsers may see another prefix in front of a proxy. A proxy that
+/// strips a prefix without a trailing slash must send the prefix in `X-Forwarded-Prefix`.
 fn to_first_page(head: &Parts, access: &Access) -> Response {
     let mut menu = menu(access.tenants().is_none());
     let page = menu.next().map_or("deliveries", |(name, _)| name);
@@ -203,7 +205,7 @@ fn to_first_page(head: &Parts, access: &Access) -> Response {
     response
 }
 
-/// Only a path, and never another host.
+/// The prefix from `X-Forwarded-Prefix`, only if it is a path: it can never lead to another host.
 fn forwarded_prefix(head: &Parts) -> Option<&str> {
     let prefix = head.headers.get(X_FORWARDED_PREFIX)?.to_str().ok()?;
     let prefix = prefix.trim_end_matches('/');

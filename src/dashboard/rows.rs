@@ -1,4 +1,4 @@
-//! Rows that several pages read: endpoints, keys, counts, and the deliveries of lists.
+//! Rows that several pages read: endpoints, keys, counts, and listed deliveries.
 
 use std::fmt;
 
@@ -10,28 +10,28 @@ use super::Access;
 use super::error::PageError;
 use super::html::Timestamp;
 
-/// How many rows are counted for a page. Each number has its share.
+/// How many rows are counted for a page. All numbers of the page share this limit equally.
 const COUNTED: usize = 200_000;
 
-/// How many endpoints the pages know at most.
+/// The largest number of endpoints that the pages show.
 pub(super) const MAX_ENDPOINTS: usize = 500;
 
-/// How many rows there are, as far as they were counted.
+/// A number of rows, which may be counted only up to a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Count {
     pub(super) number: i64,
-    /// Whether counting was given up there.
+    /// Whether counting stopped at this number.
     pub(super) or_more: bool,
 }
 
 impl Count {
-    /// How far each of so many numbers is counted.
+    /// The limit for each number, if a page shows this many numbers.
     pub(super) fn limit(numbers: usize) -> i64 {
         let share = COUNTED / numbers.max(1);
         i64::try_from(share.clamp(100, 10_000)).unwrap_or(100)
     }
 
-    /// From a count that stops at one more than a limit.
+    /// Creates a count from a query that stops counting at one more than the limit.
     pub(super) fn up_to(limit: i64, counted: i64) -> Self {
         Self {
             number: counted.min(limit),
@@ -51,7 +51,7 @@ impl std::ops::AddAssign for Count {
     }
 }
 
-/// Such as `10,000+`.
+/// Formats a count such as `10,000+`.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&grouped(self.number))?;
@@ -59,7 +59,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// With a comma for each thousand.
+/// Formats a number with commas as thousands separators.
 pub(super) fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut grouped = String::new();
@@ -75,7 +75,7 @@ pub(super) fn grouped(number: i64) -> String {
     grouped
 }
 
-/// How many rows of `kept_deliveries` there are that meet a condition, up to one more than `$2`.
+/// A query that counts the rows of `kept_deliveries` that meet a condition, up to one more than `$2`.
 macro_rules! count_kept {
     ($condition:expr) => {
         concat!(
@@ -93,8 +93,8 @@ macro_rules! count_kept {
 }
 pub(super) use count_kept;
 
-/// The names of endpoints, from wherever they are known. Of the large tables each name is looked up
-/// in the index, one after the other, however many rows it has.
+/// The names of endpoints, from all tables that contain them. In the large tables, the index finds one name after the
+/// other, so that the number of rows per name does not matter.
 const ENDPOINTS: &str = "
     with recursive kept as (
         (
@@ -152,7 +152,8 @@ const ENDPOINTS: &str = "
     limit $1
 ";
 
-/// The known endpoints that somebody may see, by name. Endpoints that the application has named for somebody are known.
+/// The endpoints that the viewer may see, ordered by name. If the application has limited the viewer to some endpoints,
+/// all of these count as known.
 pub(super) async fn endpoints(
     connection: &mut PgConnection,
     access: &Access,
@@ -166,7 +167,7 @@ pub(super) async fn endpoints(
         .await
 }
 
-/// Whether an endpoint is known, from wherever the names above are.
+/// Whether an endpoint occurs in any of the tables that `ENDPOINTS` reads.
 const IS_ENDPOINT: &str = "
     select exists (
         select from idempotent_webhook.kept_deliveries where endpoint = $1
@@ -181,7 +182,7 @@ const IS_ENDPOINT: &str = "
     )
 ";
 
-/// Whether an endpoint has anything that an action could change.
+/// Whether an endpoint exists in the database, so that an action could change something.
 pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sqlx::Result<bool> {
     sqlx::query_scalar(IS_ENDPOINT)
         .bind(name)
@@ -189,15 +190,15 @@ pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sq
         .await
 }
 
-/// The tenants of deliveries. By name if they are kept, even if the name is not part of the key.
+/// The tenants of deliveries. For a kept delivery, this is the tenant's name, even if it is not part of the key.
 const TENANTS: &str = "
     select coalesce(kept.tenant_name, wanted.tenant)
     from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)
     left join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
 ";
 
-/// Whether the operator may see all of these deliveries that there are. With a right to some tenants only, none whose tenant
-/// is not known.
+/// Whether the operator may see all of these deliveries. An operator who may see only some tenants may not see
+/// deliveries whose tenant is not known.
 pub(super) async fn may_see(
     connection: &mut PgConnection,
     access: &Access,
@@ -219,7 +220,7 @@ pub(super) async fn may_see(
     Ok(tenants.iter().all(|tenant| access.sees_tenant(tenant)))
 }
 
-/// The endpoints, the tenants and the ids, each as a value of a statement.
+/// Splits keys into their endpoints, tenants and ids, so that each column can be bound as one value of a statement.
 pub(super) fn columns<'a>(keys: impl IntoIterator<Item = &'a Key>) -> [Vec<&'a str>; 3] {
     let mut columns = [Vec::new(), Vec::new(), Vec::new()];
     let [endpoints, tenants, ids] = &mut columns;
@@ -231,14 +232,14 @@ pub(super) fn columns<'a>(keys: impl IntoIterator<Item = &'a Key>) -> [Vec<&'a s
     columns
 }
 
-/// Refuses numbers that are not counted by tenant to a reader of some tenants only.
+/// Refuses access to readers of only some tenants, because numbers are not counted by tenant.
 pub(super) fn not_by_tenant(access: &Access) -> Result<(), PageError> {
     const ALL_TENANTS: PageError =
         PageError::forbidden("This page is about all tenants, and you may see only some of them.");
     access.tenants().map_or(Ok(()), |_| Err(ALL_TENANTS))
 }
 
-/// The time of the database, in Unix seconds.
+/// The database's current time, in Unix seconds.
 pub(super) async fn now(connection: &mut PgConnection) -> sqlx::Result<f64> {
     let row = sqlx::query("select extract(epoch from now())::float8")
         .fetch_one(connection)
@@ -264,7 +265,7 @@ impl Key {
         })
     }
 
-    /// From the columns of the same names.
+    /// Reads the key from the columns `endpoint`, `tenant` and `delivery_id`.
     pub(super) fn read(row: &PgRow) -> sqlx::Result<Self> {
         Ok(Self {
             endpoint: row.try_get("endpoint")?,
@@ -277,7 +278,7 @@ impl Key {
         (!self.tenant.is_empty()).then_some(&*self.tenant)
     }
 
-    /// The page of the delivery, or another one about it.
+    /// A link to the delivery's page, or to another page about the delivery.
     pub(super) fn link(&self, page: &'static str) -> super::params::Link {
         super::params::Link::to(page)
             .with("endpoint", &self.endpoint)
@@ -285,7 +286,7 @@ impl Key {
             .with("id", &self.id)
     }
 
-    /// As the fields of a form.
+    /// The key as form fields.
     pub(super) fn fields(&self) -> [(&'static str, Option<&str>); 3] {
         [
             ("endpoint", Some(&self.endpoint)),
@@ -295,12 +296,12 @@ impl Key {
     }
 }
 
-/// A delivery, as a list has it.
+/// A delivery in a list.
 #[derive(Debug, Serialize)]
 pub(super) struct Delivery {
     #[serde(flatten)]
     pub(super) key: Key,
-    /// By name, if it is known.
+    /// The tenant's name, if it is known.
     #[serde(rename = "tenant_name")]
     pub(super) tenant: Option<String>,
     pub(super) event_type: Option<String>,
@@ -311,7 +312,7 @@ pub(super) struct Delivery {
     pub(super) last_failed: Option<Timestamp>,
     pub(super) next_attempt: Option<Timestamp>,
     pub(super) processed: Option<Timestamp>,
-    /// Whether a processed one can be run again from here.
+    /// For a processed delivery: whether its request is kept, so that it can run again.
     pub(super) has_request: Option<bool>,
 }
 

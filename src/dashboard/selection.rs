@@ -1,4 +1,4 @@
-//! Which deliveries a list shows, or an action changes.
+//! Selections: which deliveries a list shows, or an action changes.
 
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::provider::signature::is_uuid;
 use crate::recovery::masked;
 use crate::recovery::{Filter, KeptState};
 
-/// The latest reason of a group, of these endpoints and states and before this time.
+/// The latest reason in a group, among deliveries with these endpoints and states that failed before this time.
 macro_rules! latest_reason {
     ($endpoints:literal, $states:literal, $group:literal, $before:literal) => {
         concat!(
@@ -57,23 +57,23 @@ const REASON: &str = latest_reason!(
     "coalesce(to_timestamp($4::float8), 'infinity')"
 );
 
-/// Which deliveries, as a list and a bulk action have them.
+/// The filters that choose the deliveries of a list or of a bulk action.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Selection {
     pub(super) endpoint: Option<String>,
     pub(super) state: State,
     pub(super) event_type: Option<String>,
     pub(super) tenant: Option<String>,
-    /// When they failed last or were processed, from the first time to before the second one.
+    /// The time when deliveries last failed or were processed: at or after `from`, and before `until`.
     pub(super) from: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
     /// A UUID, as in the column `reason_group`.
     pub(super) reason: Option<String>,
-    /// The latest reason of the group, once it has been [looked up](Self::look_up_reason). It is masked.
+    /// The latest reason in the group, masked, after [`look_up_reason`](Self::look_up_reason) has found it.
     pub(super) reason_example: Option<String>,
     /// For an action: the time when its deliveries were shown, in Unix seconds.
     pub(super) before: Option<f64>,
-    /// The requested tenant, and the tenants that the reader may see. `None` for all of them.
+    /// The requested tenant, or otherwise the tenants that the reader may see. `None` for all tenants.
     #[serde(skip)]
     pub(super) tenants: Option<Vec<String>>,
 }
@@ -81,7 +81,7 @@ pub(super) struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// Any state, if an attempt has failed.
+    /// Any state except processed, if an attempt has failed.
     Failing,
     Dead,
     Due,
@@ -138,7 +138,7 @@ impl Selection {
         })
     }
 
-    /// As hidden fields of a form.
+    /// The filters as hidden fields of a form.
     pub(super) fn hidden(&self) -> Markup {
         let fields = self.fields();
         let fields = fields
@@ -175,7 +175,7 @@ impl Selection {
         ]
     }
 
-    /// The states as the table has them.
+    /// The states as they are named in the table.
     pub(super) fn states(&self) -> &'static [&'static str] {
         match self.state {
             State::Failing => &["dead", "due", "recorded"],
@@ -186,8 +186,8 @@ impl Selection {
         }
     }
 
-    /// Whether the list is in the order of the next attempts: all due deliveries, even if they have not failed yet.
-    /// With any other filter it is a list of failures.
+    /// Whether the list is in the order of the next attempts. It then contains all due deliveries, even those that have
+    /// not failed yet. With any further filter, it is a list of failures.
     pub(super) fn is_by_next_attempt(&self) -> bool {
         self.state == State::Due
             && self.reason.is_none()
@@ -197,7 +197,7 @@ impl Selection {
             && self.until.is_none()
     }
 
-    /// Whether no index has the filters, so that only so many deliveries are searched at once.
+    /// Whether no index covers the filters, so that each page searches a limited number of deliveries.
     pub(super) fn is_searched(&self) -> bool {
         let has_index = match self.state {
             State::Processed => self.event_type.is_none(),
@@ -206,11 +206,11 @@ impl Selection {
         !has_index || self.tenants.is_some()
     }
 
-    /// Whether a [`Filter`] can describe an action on all of it. For several endpoints only with a reason, so that a
-    /// lost parameter does not mean all of them.
+    /// Whether a [`Filter`] can describe an action on the whole selection. Several endpoints are allowed only together
+    /// with a reason, so that an action does not apply to all endpoints because a parameter was lost.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
         match self.state {
-            // By tenant, the list has only deliveries whose tenant is part of the key.
+            // Filtered by tenant, the list contains only deliveries whose tenant is part of the key.
             State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
             State::Failing | State::Dead | State::Due | State::Recorded => {
                 self.endpoint.is_some() || self.reason.is_some()
@@ -218,14 +218,15 @@ impl Selection {
         }
     }
 
-    /// The deliveries that a bulk action changes: those that had failed, or were processed, when they were shown. Like
-    /// each operation on many, it leaves out deliveries that came again since.
+    /// The filter for the deliveries that a bulk action changes: deliveries that had failed, or were processed, when
+    /// they were shown. Like every operation on many deliveries, it leaves out deliveries that have arrived again
+    /// since.
     pub(super) fn filter(&self) -> Filter {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             SystemTime::UNIX_EPOCH + time
         };
-        // A list of failures has only failed deliveries.
+        // A list of failures contains only failed deliveries, so the filter always has a start time.
         let from = self.from.map_or(0.0, |Timestamp(from)| from);
         let until = match (self.until, self.before) {
             (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),
@@ -256,13 +257,14 @@ impl Selection {
         filter
     }
 
-    /// For the confirmation. It has nothing of a payload.
+    /// A description for the confirmation. It contains nothing from a payload.
     pub(super) fn in_words(&self) -> String {
         let example = self.reason_example.as_deref();
         with_reason(self.for_record(), self.reason.as_deref(), example)
     }
 
-    /// For the record, without the reason: an example of it would still be there after the deliveries are erased.
+    /// A description for the record of actions. It leaves out the reason, because an example of the reason would stay
+    /// in the record after the deliveries are erased.
     pub(super) fn for_record(&self) -> String {
         let mut words = match self.state {
             State::Failing => "failed deliveries",
@@ -287,7 +289,7 @@ impl Selection {
         words
     }
 
-    /// Its endpoints, as far as they are known and may be seen.
+    /// The selected endpoints that are known and that the viewer may see.
     pub(super) async fn endpoints(
         &self,
         connection: &mut PgConnection,
@@ -300,13 +302,13 @@ impl Selection {
         }
     }
 
-    /// Nothing can have been shown later than now.
+    /// Limits `before` to now, because nothing can have been shown later.
     pub(super) fn bound(&mut self, now: f64) {
         self.before = self.before.map(|before| before.min(now));
     }
 
-    /// Finds the latest reason of the group, of these endpoints and until this time. It may be that of any
-    /// tenant, so it is for operators with a right to all of them.
+    /// Finds the latest reason in the group, among these endpoints and before `self.before`. The reason may come from
+    /// any tenant, so only operators who may see all tenants get one.
     pub(super) async fn look_up_reason(
         &mut self,
         connection: &mut PgConnection,
@@ -337,7 +339,8 @@ impl Selection {
             }
             State::Due => "Nothing is due. Deliveries that run again will be listed here.",
             State::Recorded => {
-                "Nothing here. A failure whose request is not kept stays here until the provider delivers it again."
+                "Nothing is recorded here. A failed delivery whose request is not kept stays here until the provider \
+                 sends it again."
             }
             State::Processed => {
                 "Nothing yet. Processed deliveries will be listed here, until retention deletes them."
@@ -346,7 +349,7 @@ impl Selection {
     }
 }
 
-/// The words for a selection, with its reason: a masked one of the group, if any delivery still has one.
+/// Adds the reason to the description of a selection: a masked example from the group, if any delivery still has one.
 pub(super) fn with_reason(words: String, group: Option<&str>, example: Option<&str>) -> String {
     match (group, example) {
         (None, _) => words,

@@ -8,20 +8,20 @@ use serde::Serialize;
 
 use super::Access;
 
-/// The data of a page. As JSON, it is the answer of the API.
+/// The data of a page. Serialized as JSON, it is the response of the API.
 pub(super) trait View: Serialize {
     fn title(&self) -> String;
 
     fn content(&self, viewer: &Access) -> Markup;
 
-    /// After how many seconds the page is reloaded while somebody looks at it.
+    /// The interval in seconds at which the page reloads while somebody looks at it.
     fn refresh(&self) -> Option<u32> {
         None
     }
 }
 
 pub(super) fn json(value: &impl Serialize) -> Response {
-    // No map with keys other than texts is serialized.
+    // Serialization cannot fail, because all maps have string keys.
     let json = serde_json::to_vec_pretty(value).unwrap_or_default();
     let mut response = Response::new(Body::from(json));
     let headers = response.headers_mut();

@@ -2,8 +2,8 @@
 //! `metrics` they do nothing.
 //!
 //! The labels are bounded: endpoints and providers as the application has configured them, names of this crate, and at
-//! most a hundred tenants that the application's lookup knows. No label has anything else from a sender.
-//! The front page of the documentation lists them.
+//! most a hundred tenants that the application's lookup knows. No label contains anything else that a sender chooses.
+//! The front page of the documentation lists the metrics and their labels.
 
 pub(crate) mod outcome;
 
@@ -14,16 +14,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outcome::Outcome;
 
-/// The most tenants of a layer that are counted by name.
+/// The maximum number of tenants of a layer that are counted by name.
 const MAX_TENANTS: usize = 100;
 
-/// The label of the others.
+/// The label of all other tenants.
 const OTHER_TENANTS: &str = "*";
 
-/// How many places of secrets have a label of their own.
+/// The labels for the positions of secrets.
 const PLACES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// The name of the place of a secret: 0 is the first one, and `*` stands for later ones.
+/// The label for the position of a secret: 0 is the first secret, and all positions after 9 share `*`.
 pub(crate) fn name_of_place(place: usize) -> &'static str {
     PLACES.get(place).copied().unwrap_or("*")
 }
@@ -38,8 +38,8 @@ pub(crate) enum Stage {
     Commit,
 }
 
-/// Measures how long a sender waits, from the time that it has signed until this is dropped: with the answer, or
-/// because the sender has hung up.
+/// Measures how long a sender waits, from the time at which it signed until this is dropped: when the answer is sent,
+/// or because the sender has hung up.
 #[must_use = "it measures until it is dropped"]
 pub(crate) struct SenderWait<'a> {
     pub(crate) metrics: &'a Metrics,
@@ -65,7 +65,7 @@ pub(crate) struct Metrics {
     provider: Arc<str>,
     /// The time of the last authentic request, in Unix seconds.
     last_authentic: Arc<AtomicU64>,
-    /// The tenants that had a rejected request, and have been counted since.
+    /// The tenants that have had a rejected request. From then on, their requests are counted.
     rejected_tenants: Arc<Mutex<BTreeSet<Arc<str>>>>,
 }
 
@@ -82,19 +82,19 @@ impl Metrics {
         metrics
     }
 
-    /// A request was authentic, now.
+    /// Records that a request was authentic just now.
     pub(crate) fn authentic_now(&self) {
         self.authentic(unix_now());
     }
 
-    /// A request was authentic at this time, in Unix seconds, perhaps in another process.
+    /// Records that a request was authentic at this time, in Unix seconds, perhaps in another process.
     pub(crate) fn authentic(&self, at: u64) {
         if self.last_authentic.fetch_max(at, Ordering::Relaxed) < at {
             self.last_authentic(at);
         }
     }
 
-    /// A request of a tenant was not authentic.
+    /// Counts a request of a tenant that was not authentic.
     pub(crate) fn tenant_rejected(&self, tenant: &Arc<str>) {
         let mut known = self.rejected_tenants();
         let has_name = known.len() < MAX_TENANTS || known.contains(tenant);
@@ -106,7 +106,7 @@ impl Metrics {
         self.tenant_request(name, "rejected");
     }
 
-    /// A request of a tenant was authentic. It is counted beside the rejected ones, to know their share.
+    /// Counts an authentic request of a tenant that has had a rejected one, to show the share of rejected requests.
     pub(crate) fn tenant_authentic(&self, tenant: &str) {
         let is_known = self.rejected_tenants().contains(tenant);
         if is_known {
@@ -114,7 +114,7 @@ impl Metrics {
         }
     }
 
-    /// The number of secrets. With several, their verifications are counted by secret.
+    /// Sets the number of secrets. If there are several, verifications are counted per secret.
     pub(crate) fn has_secrets(&self, number: usize) {
         if number > 1 {
             for place in 0..number {
@@ -123,7 +123,7 @@ impl Metrics {
         }
     }
 
-    /// A delivery was verified by the secret at a place.
+    /// Counts a delivery that was verified by the secret at this position.
     pub(crate) fn verified_by_secret(&self, place: usize) {
         self.verified_by(place, 1);
     }
@@ -136,7 +136,7 @@ impl Metrics {
     }
 }
 
-/// In Unix seconds.
+/// The current time in Unix seconds.
 pub(crate) fn unix_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs()
@@ -263,7 +263,7 @@ mod facade {
         describe_counter!(
             MISSED,
             Unit::Count,
-            "Deliveries that never came, found in the provider's list of events"
+            "Deliveries that never arrived, found in the provider's list of events"
         );
         describe_counter!(
             RECONCILIATION_FAILURES,
@@ -278,7 +278,7 @@ mod facade {
         describe_gauge!(
             OTHER_ENVIRONMENT,
             Unit::Count,
-            "Whether the database is of another environment than this process, which runs nothing of it then"
+            "Whether the database belongs to another environment than this process, which then runs nothing from it"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
@@ -338,8 +338,8 @@ mod facade {
             labels
         }
 
-        /// Makes the counters known before the first event. A query for the increase of a counter does not
-        /// see the event that creates it.
+        /// Makes the counters known before the first event, because a query for the increase of a counter does not see
+        /// the event that creates the counter.
         pub(super) fn start_at_zero(&self) {
             for outcome in Outcome::ALL {
                 self.outcomes(DELIVERIES, outcome.as_str()).increment(0);
@@ -357,7 +357,7 @@ mod facade {
             }
         }
 
-        /// A counter, which is created if it is not there yet.
+        /// A counter, which is created if it does not exist yet.
         fn counter<const N: usize>(&self, name: &'static str, further: [Label; N]) -> Counter {
             counter!(name, self.labels(further))
         }
@@ -478,7 +478,7 @@ mod facade {
         gauge!(UNSERVED, "endpoint" => endpoint.to_owned()).set(due as f64);
     }
 
-    /// Whether the database is of another environment than this process.
+    /// Whether the database belongs to another environment than this process.
     pub(crate) fn other_environment(database: &str, is_other: bool) {
         gauge!(OTHER_ENVIRONMENT, "database" => database.to_owned())
             .set(f64::from(u8::from(is_other)));

@@ -1,15 +1,15 @@
-//! The outcome of a request, as the response says it.
+//! The outcome of a request, as the response shows it.
 
 use std::fmt;
 
 use http::Response;
 use http::header::{HeaderName, HeaderValue};
 
-/// The header of every response that has the outcome of the request: `x-webhook-outcome`.
+/// The header that shows the outcome of the request in every response: `x-webhook-outcome`.
 pub const OUTCOME_HEADER: HeaderName = HeaderName::from_static("x-webhook-outcome");
 
-/// The outcome of a request. It is in the extensions of every response of the layer, for a
-/// middleware outside of it, and as text in [`OUTCOME_HEADER`].
+/// The outcome of a request. Every response of the layer has it in its extensions, for middleware outside of the layer,
+/// and as text in [`OUTCOME_HEADER`].
 ///
 /// ```
 /// use axum::{Router, http::Request, response::Response};
@@ -44,19 +44,19 @@ pub enum Outcome {
     Failed,
     /// Nothing was committed, and the delivery is kept for [`Recovery`](crate::Recovery).
     Kept,
-    /// Nothing was committed, and an operator has discarded the delivery during the attempt. Only with
-    /// [`Keep::acknowledge`](crate::Keep::acknowledge), which hides both from the provider.
+    /// Nothing was committed, and an operator has discarded the delivery during the attempt. This occurs only with
+    /// [`Keep::acknowledge`](crate::Keep::acknowledge), which hides both facts from the provider.
     Discarded,
     /// The delivery is kept, and its handler runs in the background.
     Accepted,
     /// The request was a handshake.
     Handshake,
-    /// The delivery is authentic, and of a type that the layer ignores.
+    /// The delivery is authentic, but the layer ignores its event type.
     Ignored,
     /// The request was a [canary](crate::documentation::operating#a-canary) of an operator. It is not counted.
     Canary,
-    /// The delivery is authentic, [`VerifiedWebhook`](crate::VerifiedWebhook) has passed it on, and the handler answered
-    /// 2xx.
+    /// The delivery is authentic, [`VerifiedWebhook`](crate::VerifiedWebhook) has passed it on, and the handler
+    /// answered 2xx.
     Verified,
 }
 
@@ -82,7 +82,7 @@ impl Outcome {
         Self::Verified,
     ];
 
-    /// Whether an attempt of recovery can have it, and not only a request.
+    /// Whether a recovery attempt can have this outcome, and not only a request.
     #[cfg(feature = "metrics")]
     pub(crate) fn is_of_attempts(self) -> bool {
         match self {
@@ -115,7 +115,7 @@ impl Outcome {
         }
     }
 
-    /// Adds it to a response.
+    /// Adds the outcome to a response.
     pub(crate) fn write_to<B>(self, response: &mut Response<B>) {
         let text = HeaderValue::from_static(self.as_str());
         response.headers_mut().insert(OUTCOME_HEADER, text);

@@ -1,5 +1,6 @@
-//! What the API of a provider says, held against what is here: its list of events (`reconcile/`), and its subscriptions
-//! (`subscriptions/`). `clients/` asks the providers that are built in, a folder or a file each.
+//! Compares what a provider's API lists with this side: its events with the deliveries in the database (`reconcile/`),
+//! and its subscriptions with the event types that the layer handles (`subscriptions/`). `clients/` calls the APIs of
+//! the built-in providers; each has a folder or a file.
 
 #[cfg(feature = "reqwest")]
 mod clients;

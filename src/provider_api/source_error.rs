@@ -1,4 +1,4 @@
-//! Why a list of a provider could not be read.
+//! The error of a source: why a provider's list could not be read.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
 use crate::tasks_and_errors::panic::{catch_panic, message};
 
-/// The longest reason of an error, in characters.
+/// The maximum length of an error's reason, in characters.
 const MAX_REASON: usize = 1000;
 
-/// Why a list could not be read. Any error converts into it with `?`.
+/// Why a provider's list could not be read. Any error converts into it with `?`.
 #[derive(Debug)]
 pub struct SourceError {
     reason: String,
@@ -19,8 +19,8 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    /// An error with a reason for the operator, who sees it in the log and in the dashboard. It must not
-    /// have a secret.
+    /// An error with a reason for the operator, who sees it in the log and on the dashboard. The reason must not
+    /// contain a secret.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self {
             // Postgres cannot store NUL.
@@ -36,23 +36,23 @@ impl SourceError {
         }
     }
 
-    /// The round asks for the same page again after this time, because of a rate limit or a failure that passes. It
-    /// waits up to an hour.
+    /// The round repeats the request after this time, as after a rate limit or a temporary failure. It waits for an
+    /// hour at most.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// The same request would be refused again. If it was for a page, the round starts over with the first page. If it
-    /// was for a redelivery, that delivery is left out.
+    /// The provider would refuse the same request again. If the request was for a page, the round fails, and the next
+    /// try starts over with the first page. If it was for a redelivery, the round leaves that delivery out.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.is_permanent = true;
         self
     }
 
-    /// The API key was refused.
+    /// The provider refused the API key.
     #[cfg(feature = "reqwest")]
     pub(crate) fn of_key(mut self) -> Self {
         self.is_of_key = true;
@@ -72,7 +72,7 @@ impl SourceError {
     }
 }
 
-/// With the causes of the error.
+/// The reason includes the causes of the error.
 impl<E: Into<BoxError>> From<E> for SourceError {
     fn from(error: E) -> Self {
         Self::new(ErrorChain(&*error.into()))
@@ -85,7 +85,7 @@ impl fmt::Display for SourceError {
     }
 }
 
-/// Turns a panic of a source into its error.
+/// Runs the work of a source, and turns a panic into an error.
 pub(crate) async fn caught<T>(
     work: impl Future<Output = Result<T, SourceError>>,
 ) -> Result<T, SourceError> {

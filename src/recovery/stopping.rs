@@ -74,7 +74,7 @@ impl RecoveryTask {
     /// Stops everything that this handle runs, next to a server that is stopping as well, and returns what has not
     /// ended in time.
     ///
-    /// Work that has not ended within the [limit](crate::Recovery::stop_limit) is also logged at WARN. Call this
+    /// Work that has not finished within the [limit](crate::Recovery::stop_limit) is also logged at WARN. Call this
     /// when the stop signal arrives, and end the process when it returns:
     ///
     /// 1. At once, recovery stops taking deliveries, and gives back taken deliveries whose attempts have not

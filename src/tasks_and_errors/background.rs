@@ -1,5 +1,6 @@
-//! Tasks in the background. A long-lived task of this crate is spawned here: a loop that ends when it is asked to stop,
-//! or when it has nothing left to work for. A panic in one is an ERROR in the log, and the loop starts again.
+//! Background tasks. All long-lived tasks of this crate are spawned here. Such a task is a loop that ends when it is
+//! asked to stop, or when nothing is left for it to do. If a loop panics, the panic is logged at ERROR, and the loop
+//! starts again.
 
 use std::time::Duration;
 
@@ -9,13 +10,13 @@ use super::panic::{catch_panic, into_message};
 use super::progress::Progress;
 use super::stop_signal::{Stop, StopSender};
 
-/// The pause before a loop starts again. The cause of the panic may still be there.
+/// The pause before a loop starts again, because the cause of the panic may still be there.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a loop may take until it says for the first time that it comes round.
+/// How long a loop may take until it reports progress for the first time.
 const START: Duration = Duration::from_secs(30);
 
-/// A loop in the background. Dropping this does not end it.
+/// A loop in the background. Dropping this does not end the loop.
 #[derive(Debug)]
 pub(crate) struct Background {
     name: &'static str,
@@ -25,7 +26,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Spawns a loop: the future that `begin` returns. Its output means that it has ended.
+    /// Spawns a loop: the future that `begin` returns. The loop has ended once that future completes.
     pub(crate) fn spawn<W>(
         name: &'static str,
         mut begin: impl FnMut(Stop) -> W + Send + 'static,
@@ -38,7 +39,7 @@ impl Background {
         let progress = stop.progress().clone();
         let task = async move {
             loop {
-                // A loop that panics while it ends starts again at most once.
+                // A loop that panics after it was asked to stop starts again at most once.
                 let is_last = stop.is_asked();
                 if guarded(name, begin(stop.clone())).await.is_some() || is_last {
                     stop.progress().unlimited();
@@ -63,14 +64,14 @@ impl Background {
         &self.progress
     }
 
-    /// Asks it to stop, and waits until it has ended.
+    /// Asks the loop to stop, and waits until it has ended.
     pub(crate) async fn stop(self) {
         self.stop.send();
-        // It neither panics nor is aborted, but the runtime may be shutting down.
+        // The task neither panics nor is aborted, but the runtime may be shutting down.
         let _ = self.task.await;
     }
 
-    /// The same, but it is aborted if it has not ended after this time.
+    /// Asks the loop to stop, and aborts it if it has not ended after this time.
     pub(crate) async fn stop_within(mut self, limit: Duration) {
         self.stop.send();
         if tokio::time::timeout(limit, &mut self.task).await.is_err() {
@@ -78,7 +79,7 @@ impl Background {
         }
     }
 
-    /// Whether it has ended, or its runtime has shut down.
+    /// Whether the loop has ended, or its runtime has shut down.
     pub(crate) fn has_ended(&self) -> bool {
         self.task.is_finished()
     }
@@ -92,7 +93,7 @@ pub(crate) fn spawn_once(name: &'static str, work: impl Future<Output = ()> + Se
     });
 }
 
-/// The output of work in the background, or `None` if it has panicked, which is logged.
+/// Runs work in the background. Returns its output, or `None` if it panicked. A panic is logged.
 pub(crate) async fn guarded<T>(name: &'static str, work: impl Future<Output = T>) -> Option<T> {
     match catch_panic(work).await {
         Ok(output) => Some(output),

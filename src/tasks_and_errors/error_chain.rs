@@ -11,8 +11,9 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error with its causes, on one line.
 ///
-/// A cause is left out if the error above it has its text already, as errors of sqlx do. So is the line that sqlx adds
-/// to an error of Postgres: it is a line of Postgres' own source, and reads like one of the statement.
+/// A cause is left out if the error above it already contains its text, as errors of sqlx do. The line number that sqlx
+/// adds to an error of Postgres is left out as well: it is a line of Postgres' own source, but reads like a line of the
+/// statement.
 pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
@@ -40,7 +41,7 @@ impl<'a> ErrorChain<'a> {
         std::iter::successors(Some(self.0), |error| Error::source(*error))
     }
 
-    /// Whether the pool had no connection in time.
+    /// Whether the pool had no free connection in time.
     #[cfg(feature = "postgres")]
     pub(crate) fn waited_for_the_pool(&self) -> bool {
         let mut errors = self.errors().filter_map(sqlx_error);
@@ -52,7 +53,7 @@ impl<'a> ErrorChain<'a> {
         false
     }
 
-    /// Whether the connection was lost, or another transaction was in the way.
+    /// Whether the cause is temporary: the connection was lost, or another transaction was in the way.
     #[cfg(feature = "postgres")]
     pub(crate) fn is_of_the_moment(&self) -> bool {
         self.errors()
@@ -65,7 +66,7 @@ impl<'a> ErrorChain<'a> {
         false
     }
 
-    /// The message of Postgres as sqlx writes it, with the line, and without.
+    /// The message of Postgres with the line number, as sqlx writes it, and without.
     #[cfg(feature = "postgres")]
     fn of_postgres(&self) -> Option<(String, String)> {
         let error = self.errors().find_map(|error| {
@@ -84,7 +85,7 @@ impl<'a> ErrorChain<'a> {
 
 #[cfg(feature = "postgres")]
 fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Error> {
-    // Not a `source` of SeaORM's.
+    // SeaORM does not return this error as a `source`.
     #[cfg(feature = "sea-orm")]
     if let Some(sea_orm::RuntimeErr::SqlxError(error)) = error.downcast_ref() {
         return Some(error);

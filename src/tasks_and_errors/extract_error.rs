@@ -10,13 +10,13 @@ use http::StatusCode;
 pub enum ExtractError {
     /// The request did not pass through the layer.
     MissingLayer,
-    /// The transaction was taken already, by another extractor or by a middleware.
+    /// Another extractor or a middleware has already taken the transaction.
     AlreadyTaken,
     /// The handler has answered, and the transaction has ended.
     Over,
     /// A handler of a route with [`late_claim`](crate::IdempotentWebhook::late_claim) takes [`DedupeTx`](crate::DedupeTx).
     ClaimedLate,
-    /// A handler of a route without it takes [`LateClaim`](crate::LateClaim).
+    /// A handler of a route without `late_claim` takes [`LateClaim`](crate::LateClaim).
     ClaimedBefore,
 }
 

@@ -1,4 +1,5 @@
-//! `HandlerError`: errors of handlers, with a reason for the operator, and what comes next: a retry, its time, or none.
+//! `HandlerError`: the error of a handler, with a reason for the operator, and with what happens next: a retry, the
+//! time of the retry, or none.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use super::error_chain::{BoxError, ErrorChain};
 /// The error of a handler: a status for the sender, and a reason for the operator.
 ///
 /// Any error converts into it with `?`. The layer rolls back and logs the reason. If failures are kept or recorded, the
-/// record has it, too. The sender gets the status with an empty body, 500 unless
-/// [`status`](Self::status) sets another.
+/// reason is stored as well. The sender gets the status with an empty body. The status is 500 unless
+/// [`status`](Self::status) sets another one.
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -30,8 +31,7 @@ use super::error_chain::{BoxError, ErrorChain};
 /// }
 /// ```
 ///
-/// An error type of the application can use it in its `IntoResponse`, alone or beside a status and a
-/// body:
+/// An error type of the application can use it in its `IntoResponse`, alone or together with a status and a body:
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -56,7 +56,7 @@ pub struct HandlerError {
 /// What happens next to a kept delivery whose attempt has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// By the schedule.
+    /// A retry, by the schedule.
     #[default]
     Scheduled,
     After(Duration),
@@ -64,13 +64,13 @@ pub(crate) enum Next {
     Discard,
 }
 
-/// In the extensions of a handler's response.
+/// The reason of a failure, in the extensions of the handler's response.
 #[derive(Clone, Debug)]
 pub(crate) struct FailureReason {
     pub(crate) text: String,
     /// What happens next to the delivery.
     pub(crate) next: Next,
-    /// The handler is not the cause: a lost connection, or other transactions that were in the way.
+    /// Whether the handler is not the cause, but a lost connection, or other transactions that were in the way.
     pub(crate) is_of_the_moment: bool,
 }
 
@@ -95,7 +95,7 @@ impl HandlerError {
 
     /// The status of the response. Default: 500.
     ///
-    /// With 2xx, the delivery is processed.
+    /// With a 2xx, the delivery counts as processed.
     #[must_use]
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
@@ -117,7 +117,7 @@ impl HandlerError {
         self
     }
 
-    /// The delivery is not kept, and deleted if it was: [`Recovery`](crate::Recovery) does not run it
+    /// The delivery is not kept. If it was kept before, it is deleted: [`Recovery`](crate::Recovery) does not run it
     /// again.
     #[must_use]
     pub fn discard(mut self) -> Self {
@@ -131,7 +131,7 @@ impl HandlerError {
         self.reason
     }
 
-    /// The response: the status with an empty body. Its extensions have the reason.
+    /// The response: the status with an empty body. Its extensions contain the reason.
     pub fn into_response<B: From<Bytes>>(self) -> Response<B> {
         let mut response = Response::new(B::from(Bytes::new()));
         *response.status_mut() = self.status;
@@ -140,7 +140,7 @@ impl HandlerError {
     }
 }
 
-/// With the causes of the error.
+/// The reason includes the causes of the error.
 impl<E: Into<BoxError>> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let error = error.into();

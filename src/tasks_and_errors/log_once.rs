@@ -1,4 +1,4 @@
-//! Logs something once, however often it happens: a line for each request would hide other lines.
+//! Logs something once, no matter how often it happens, because a line for each request would hide other lines.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Says whether a key comes for the first time, for a bounded number of keys: senders may make them up.
+/// Checks whether a key occurs for the first time. The number of keys is bounded, because senders may make them up.
 #[derive(Debug)]
 pub(crate) struct LogOnce<K = ()> {
-    /// The most keys that are logged.
+    /// The maximum number of keys that are logged.
     most: usize,
-    /// After this time, each of them is logged again.
+    /// After this time, each key is logged again.
     again_after: Option<Duration>,
     logged: Mutex<Logged<K>>,
-    /// The bound is reached, and nothing more is logged. Without this, each request waits for the lock.
+    /// Whether the maximum is reached, so that nothing more is logged. Without this flag, each request would wait for
+    /// the lock.
     is_over: AtomicBool,
 }
 
@@ -26,7 +27,7 @@ struct Logged<K> {
 }
 
 impl<K: Ord> LogOnce<K> {
-    /// Logs each key once, and at most so many.
+    /// Logs each key once, and at most `most` keys.
     pub(crate) fn of(most: usize) -> Self {
         Self {
             most,
@@ -39,7 +40,7 @@ impl<K: Ord> LogOnce<K> {
         }
     }
 
-    /// All are logged again once this time has passed since the first one was.
+    /// Logs all keys again once this time has passed since the first one was logged.
     pub(crate) fn again_after(self, time: Duration) -> Self {
         Self {
             again_after: Some(time),

@@ -1,5 +1,5 @@
-//! What needs nothing of the rest: tasks in the background and how they are asked to stop, errors and panics and how they are
-//! logged, random numbers.
+//! Code that needs nothing else of the crate: background tasks and how they are asked to stop, errors and panics and
+//! how they are logged, and random numbers.
 
 #[cfg(feature = "postgres")]
 pub(crate) mod background;

@@ -1,30 +1,31 @@
-//! Whether a loop in the background still comes round.
+//! Whether a loop in the background still makes progress.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Until when a loop has finished what it does now, as it has said itself. A task that lives proves nothing: it may wait for
-/// what never comes, or a thread may be blocked.
+/// The time by which a loop will have finished its current work, as the loop itself has announced. That its task is
+/// alive proves nothing: the task may wait for something that never happens, or a thread may be blocked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress(Arc<Mutex<Option<Instant>>>);
 
 impl Progress {
-    /// The loop comes round, and does so again within this time.
+    /// The loop reports progress, and will do so again within this time.
     pub(crate) fn within(&self, time: Duration) {
-        // Without a limit if no `Instant` is as late.
+        // There is no limit if the time is too late for an `Instant`.
         self.set(Instant::now().checked_add(time));
     }
 
-    /// The same from beside the loop: something that it waits for goes on. It never has less time than before.
+    /// Extends the time from outside of the loop, because something that the loop waits for makes progress. The loop
+    /// never has less time than before.
     pub(crate) fn at_least_within(&self, time: Duration) {
         let later = Instant::now().checked_add(time);
         let mut until = self.lock();
         *until = until.and_then(|until| later.map(|later| later.max(until)));
     }
 
-    /// The loop waits for another one, or has ended.
+    /// Removes the limit, because the loop waits for another loop, or has ended.
     pub(crate) fn unlimited(&self) {
         self.set(None);
     }

@@ -1,4 +1,4 @@
-//! Errors of sqlx: what Postgres says, and whether it says anything of the statement.
+//! Errors of sqlx: what Postgres reports, and whether the statement is the cause.
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
@@ -13,7 +13,7 @@ const INSUFFICIENT_PRIVILEGE: &str = "42501";
 const TOO_MANY_CONNECTIONS: &str = "53300";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
 
-/// Whether it is an error of Postgres with one of these codes.
+/// Whether this is an error of Postgres with one of these codes.
 pub(crate) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     error
         .as_database_error()
@@ -31,7 +31,7 @@ pub(crate) fn is_not_permitted(error: &sqlx::Error) -> bool {
     has_code(error, &[INSUFFICIENT_PRIVILEGE])
 }
 
-/// Whether Postgres, the database or the role has as many connections as it may have.
+/// Whether Postgres, the database or the role has reached its maximum number of connections.
 pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     has_code(error, &[TOO_MANY_CONNECTIONS])
 }
@@ -47,19 +47,18 @@ pub(crate) fn is_query_canceled(error: &sqlx::Error) -> bool {
     has_code(error, &[QUERY_CANCELED])
 }
 
-/// Whether it only failed because of a concurrent transaction.
+/// Whether the statement failed only because of a concurrent transaction.
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
 }
 
-/// Whether it says nothing about the statement: a conflict, a lock that another transaction holds, or a lost
+/// Whether the error says nothing about the statement: a conflict, a lock that another transaction holds, or a lost
 /// connection.
 pub(crate) fn is_of_the_moment(error: &sqlx::Error) -> bool {
     is_conflict(error) || is_lock_timeout(error) || is_connection_lost(error)
 }
 
-/// Whether to begin again on another connection is worth a try: this one is lost, or was left with
-/// an open transaction.
+/// Whether it is worth starting over on another connection: this one is lost, or was left with an open transaction.
 pub(crate) fn is_unusable(error: &sqlx::Error) -> bool {
     is_connection_lost(error)
         || has_code(error, &[ACTIVE_TRANSACTION, IN_FAILED_TRANSACTION])
@@ -78,8 +77,8 @@ pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
                 .code()
                 .map(|code| code.starts_with(CONNECTION_EXCEPTION_CLASS));
             class == Some(true)
-                // Postgres and PgBouncer end the session with it: at shutdown, after a crash, or
-                // because it was idle for too long.
+                // Postgres and PgBouncer end the session with such an error: at shutdown, after a crash, or because the
+                // session was idle for too long.
                 || error
                     .try_downcast_ref::<PgDatabaseError>()
                     .is_some_and(|error| {

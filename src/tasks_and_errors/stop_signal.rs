@@ -1,4 +1,4 @@
-//! How a background task is asked to stop, and says that it still comes round.
+//! How a background task is asked to stop, and how it reports progress.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -8,14 +8,14 @@ use tokio::sync::watch;
 
 use super::progress::Progress;
 
-/// How much later than it has said a loop comes round on a machine that is busy.
+/// How much later than announced a loop may report progress on a busy machine.
 const LATE: Duration = Duration::from_secs(10);
 
-/// The side that asks.
+/// The side that asks the task to stop.
 #[derive(Debug)]
 pub(crate) struct StopSender(watch::Sender<bool>);
 
-/// The side that is asked.
+/// The side that is asked to stop.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     asked: watch::Receiver<bool>,
@@ -39,17 +39,18 @@ impl Stop {
         &self.progress
     }
 
-    /// What the loop does next takes at most so long.
+    /// Announces that the next work of the loop takes at most this long.
     pub(crate) fn takes(&self, limit: Duration) {
         self.progress.within(limit.saturating_add(LATE));
     }
 
-    /// What the loop waits for goes on, and takes at most so long. The loop never has less time than before.
+    /// Announces that something that the loop waits for makes progress, and takes at most this long. The loop never has
+    /// less time than before.
     pub(crate) fn takes_longer(&self, limit: Duration) {
         self.progress.at_least_within(limit.saturating_add(LATE));
     }
 
-    /// Rests between two rounds. `None` if the task is asked to stop before.
+    /// Rests between two rounds. Returns `None` if the task is asked to stop first.
     pub(crate) async fn rest(&mut self, time: Duration) -> Option<()> {
         self.takes(time);
         self.or(tokio::time::sleep(time)).await
@@ -66,12 +67,12 @@ impl Stop {
         }
     }
 
-    /// The output of a future, or `None` if the task is asked to stop before.
+    /// The output of a future, or `None` if the task is asked to stop first.
     pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
         first(self.asked(), future).await
     }
 
-    /// The output of a future, or `None` if it is not there this long after the task was asked to stop.
+    /// The output of a future, or `None` if the future has not completed this long after the task was asked to stop.
     pub(crate) async fn or_after<T>(
         &mut self,
         grace: Duration,
@@ -85,7 +86,7 @@ impl Stop {
     }
 }
 
-/// The output of a future, or `None` if the other one ends before.
+/// The output of a future, or `None` if `end` completes first.
 pub(crate) async fn first<T>(
     end: impl Future<Output = ()>,
     future: impl Future<Output = T>,

@@ -14,38 +14,37 @@ use crate::layer::request::{HandleFirst, RollBack, RolledBack, Skipped, Suspicio
 use crate::metrics::outcome::Outcome;
 use crate::tasks_and_errors::handler_error::FailureReason;
 
-/// How many copies are sent at the same moment.
+/// How many copies are sent at the same time.
 const COPIES: usize = 5;
 
-/// How much of a body is shown, in bytes.
+/// How many bytes of a response body are shown.
 const MAX_TEXT: usize = 2000;
 
-/// Asserts that a delivery takes effect once, however often it is sent.
+/// Asserts that a delivery takes effect once, regardless of how often it is sent.
 ///
-/// `effects` counts its effects, with a query of the test: for example the rows of a table that
-/// the handler writes. For several tables, `select (select count(*) from a) + (select count(*) from b)` adds them.
-/// The delivery is sent
+/// `effects` counts the effects of the delivery with a query of your choice, for example the number of rows in a table
+/// that the handler writes. For several tables, `select (select count(*) from a) + (select count(*) from b)` adds the
+/// numbers. The delivery is sent
 ///
-/// 1. once, and its success is rolled back: no effect remains. A remaining effect was written on another connection,
-///    and not through [`DedupeTx`](crate::DedupeTx);
-/// 2. five times at the same moment: one copy is processed and has at least one effect, the
-///    other copies are duplicates;
-/// 3. once more: a duplicate without further effects.
+/// 1. once, and its success is rolled back: no effect may remain. An effect that remains was written on another
+///    connection, and not through [`DedupeTx`](crate::DedupeTx);
+/// 2. five times at the same time: one copy must be processed and have at least one effect, and the other copies must
+///    be duplicates;
+/// 3. once more: it must be a duplicate without further effects.
 ///
-/// The handler must take [`DedupeTx`](crate::DedupeTx) or [`LateClaim`](crate::LateClaim), unless the layer has
-/// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), with which the
-/// first step checks nothing. Each copy
-/// must be answered with 2xx by [`IdempotentWebhook`](crate::IdempotentWebhook). All copies are
-/// the same delivery, so the handler's tables may have unique keys, and the layer may have a
+/// The handler must take [`DedupeTx`](crate::DedupeTx) or [`LateClaim`](crate::LateClaim), unless the layer is
+/// configured with [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction). With that setting,
+/// the first step checks nothing. [`IdempotentWebhook`](crate::IdempotentWebhook) must answer each copy with 2xx. All
+/// copies are the same delivery, so the handler's tables may have unique keys, and the layer may have a
 /// [`replay_guard`](crate::IdempotentWebhook::replay_guard).
 ///
-/// Use a database, or at least a delivery id, of its own: a delivery that was processed before has
+/// Use a separate database, or at least a delivery id that no other test uses. A delivery that was processed before has
 /// no effects.
 ///
 /// # Panics
 ///
-/// If any of this does not hold. The message says what, with the status, the text of the answer
-/// and the reason of a [`HandlerError`](crate::HandlerError).
+/// If any of this does not hold. The message says what is wrong, with the status and text of the response and the
+/// reason of a [`HandlerError`](crate::HandlerError).
 #[expect(clippy::panic, reason = "an assertion panics")]
 pub async fn assert_idempotent<S, R>(
     service: &S,
@@ -72,7 +71,7 @@ pub async fn assert_idempotent<S, R>(
     let processed = send(service, delivery, COPIES).await;
     let once = effects().await - before;
     if processed == 0 {
-        panic!("the delivery was processed before: use a database or an id of its own");
+        panic!("the delivery was processed before: use a separate database or another id");
     }
     if processed > 1 {
         panic!("of {COPIES} copies of the delivery, {processed} were processed");
@@ -91,7 +90,7 @@ pub async fn assert_idempotent<S, R>(
     }
 }
 
-/// Sends the delivery once, and rolls its success back.
+/// Sends the delivery once, and rolls back its success.
 #[expect(clippy::panic, reason = "an assertion panics")]
 async fn send_and_roll_back<S, R>(service: &S, delivery: &TestDelivery)
 where
@@ -111,8 +110,8 @@ where
     }
     match extensions.get() {
         Some(Outcome::Duplicate) => panic!(
-            "the delivery was processed before: use a database or an id of its own. Or its handler has \
-             committed it by another driver (`LateClaim::committed`): set `allow_unused_transaction` on the \
+            "the delivery was processed before: use a separate database or another id. Or its handler has \
+             committed it through another driver (`LateClaim::committed`): set `allow_unused_transaction` on the \
              layer"
         ),
         Some(Outcome::Ignored) => {
@@ -122,7 +121,7 @@ where
     }
 }
 
-/// Sends copies at the same moment, and returns how many were processed.
+/// Sends copies at the same time, and returns how many were processed.
 #[expect(clippy::panic, reason = "an assertion panics")]
 async fn send<S, R>(service: &S, delivery: &TestDelivery, copies: usize) -> usize
 where
@@ -151,7 +150,7 @@ where
     processed
 }
 
-/// Sends a request in a task of its own, which begins at once.
+/// Sends a request in its own task, which starts at once.
 #[expect(clippy::panic, reason = "an assertion panics")]
 fn spawn_send<S, R>(
     service: &S,
@@ -163,7 +162,7 @@ where
     S::Error: Debug + Send,
     R: Send + 'static,
 {
-    // Its effects must be there when it is answered.
+    // The effects must be in the database when the response arrives.
     request.extensions_mut().insert(HandleFirst);
     let mut service = service.clone();
     let task = tokio::spawn(async move {
@@ -179,7 +178,7 @@ where
     }
 }
 
-/// An answer, for the message of a failed assertion.
+/// Describes a response, for the message of a failed assertion.
 async fn describe<R>(response: Response<R>) -> String
 where
     R: Body,

@@ -1,4 +1,4 @@
-//! A delivery as the provider sends it.
+//! Test deliveries, built and signed as the provider sends them.
 
 use std::fmt;
 use std::path::Path;
@@ -14,11 +14,12 @@ use super::draft::Draft;
 use super::sign::sign;
 use crate::provider::{CANARY, Provider, Secret, Verified};
 
-/// A delivery as a provider sends it, from which any number of requests can be made.
+/// A delivery as a provider sends it. It can make any number of requests.
 ///
-/// The id, the event type and the time are put where the provider has them: in a header, or in the JSON body. A
-/// [`body`](Self::body) is sent unchanged, unless it is a JSON object that lacks the delivery id or the signed time, or
-/// an id or event type was set; then these are filled in.
+/// The id, the event type and the time are written where the provider puts them: in a header, or in the JSON body. A
+/// [`body`](Self::body) is sent unchanged, with two exceptions: if the body is a JSON object without the delivery id or
+/// the signed time, these are added; and if you set an id or an event type that belongs in the body, it is written
+/// there.
 ///
 /// ```
 /// use idempotent_webhook::testing::TestDelivery;
@@ -46,7 +47,7 @@ pub struct TestDelivery {
     fault: Fault,
 }
 
-/// When the delivery is signed.
+/// The time at which the delivery is signed.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Now,
@@ -64,13 +65,14 @@ enum Fault {
 const ID: &str = "delivery-1";
 const EVENT_TYPE: &str = "test";
 
-/// Older than any preset tolerates.
+/// An age that no preset tolerates.
 const EXPIRED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl TestDelivery {
-    /// A delivery of this provider, a preset or a custom one, signed with the first of its secrets.
+    /// Creates a delivery from this provider, which may be a preset or a custom one. It is signed with the provider's
+    /// first secret.
     ///
-    /// A [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own must implement
+    /// If you wrote the [`SignatureScheme`](crate::provider::signature::SignatureScheme) yourself, it must implement
     /// [`sign`](crate::provider::signature::SignatureScheme::sign).
     pub fn new(provider: &Provider) -> Self {
         let method = provider.methods.first().cloned();
@@ -91,8 +93,8 @@ impl TestDelivery {
         }
     }
 
-    /// A [canary](crate::documentation::operating#a-canary): a request that the layer verifies and claims, and rolls back
-    /// without calling the handler.
+    /// Creates a [canary](crate::documentation::operating#a-canary): a request that the layer verifies, claims and
+    /// rolls back without calling the handler.
     ///
     /// ```
     /// use idempotent_webhook::testing::TestDelivery;
@@ -100,7 +102,7 @@ impl TestDelivery {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// assert!(TestDelivery::canary(&presets::github(Secret::new("a secret")?)).is_ok());
-    /// // Its token does not cover the body.
+    /// // The token of Telegram does not cover the body.
     /// assert!(TestDelivery::canary(&presets::telegram(Secret::new("a_secret")?)).is_err());
     /// # Ok(())
     /// # }
@@ -108,8 +110,8 @@ impl TestDelivery {
     ///
     /// # Errors
     ///
-    /// [`TestDeliveryError`] if none is possible: only the provider has the key, or the signature does not cover the
-    /// body, or covers only bodies of another form.
+    /// [`TestDeliveryError`] if a canary is not possible: only the provider has the signing key, the signature does not
+    /// cover the body, or it covers only bodies in another format.
     pub fn canary(provider: &Provider) -> Result<Self, TestDeliveryError> {
         let not_possible = |reason: &dyn fmt::Display| {
             let name = provider.name();
@@ -122,13 +124,14 @@ impl TestDelivery {
         let (head, body) = canary.parts().map_err(|reason| not_possible(&reason))?;
         match provider.verify(&head, &body, SystemTime::now()) {
             Ok(Verified::Canary) => Ok(canary),
-            Ok(_) | Err(_) => Err(not_possible(&"it signs a body of another form")),
+            Ok(_) | Err(_) => Err(not_possible(&"it signs only bodies in another format")),
         }
     }
 
-    /// The captured request of a file, of this provider, signed again: the URI, the headers and the body of
-    /// [`Capture::into_request`](super::Capture::into_request). The signature, its times and the other values of the
-    /// scheme are as if the provider sent it now. A line break after a form, which an editor adds, is dropped.
+    /// Creates a delivery from a capture file of this provider. It has the URI, the headers and the body of
+    /// [`Capture::into_request`](super::Capture::into_request), and is signed again: the signature, its times and the
+    /// other values of the scheme are as if the provider sent the request now. A line break that an editor has added
+    /// after a form is dropped.
     ///
     /// ```no_run
     /// use idempotent_webhook::testing::TestDelivery;
@@ -140,7 +143,7 @@ impl TestDelivery {
     ///
     /// # Panics
     ///
-    /// If the file cannot be read, or is not a captured request.
+    /// If the file cannot be read, or does not contain a captured request.
     #[expect(clippy::panic, reason = "a test names the file, and should fail")]
     pub fn from_capture(provider: &Provider, file: impl AsRef<Path>) -> Self {
         let file = file.as_ref();
@@ -166,20 +169,20 @@ impl TestDelivery {
         }
     }
 
-    /// Signs with this secret, or the value that the preset takes in place of one: the secret of a tenant, or the
-    /// private key to a public one. If keys are fetched, give the private key to the provider, with
-    /// [`KeySource::given`](crate::provider::keys::KeySource::given).
+    /// Sets the secret to sign with, or the value that the preset takes instead: for example the secret of a tenant, or
+    /// the private key that belongs to a public key. If the provider's keys are fetched, give the private key to the
+    /// provider with [`KeySource::given`](crate::provider::keys::KeySource::given).
     #[must_use]
     pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
         self.secret = Some(secret.into());
         self
     }
 
-    /// The URI of the request. Default: `/`.
+    /// Sets the URI of the request. Default: `/`.
     ///
     /// # Panics
     ///
-    /// If it is not a URI.
+    /// If the text is not a URI.
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test sets it, and should fail")]
     pub fn uri(mut self, uri: &str) -> Self {
@@ -187,11 +190,11 @@ impl TestDelivery {
         self
     }
 
-    /// A further header, or another `content-type` than `application/json`.
+    /// Adds a header, or sets a `content-type` other than `application/json`.
     ///
     /// # Panics
     ///
-    /// If the value cannot be in a header.
+    /// If the value is not valid in a header.
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test sets it, and should fail")]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
@@ -200,36 +203,36 @@ impl TestDelivery {
         self
     }
 
-    /// The delivery id. Default: the one in the body, or `delivery-1`.
+    /// Sets the delivery id. Default: the id in the body, or `delivery-1`.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// The event type. Default: the one in the body, or `test`. `pull_request.opened` sets GitHub's action in the body,
-    /// too.
+    /// Sets the event type. Default: the type in the body, or `test`. For GitHub, `pull_request.opened` also sets the
+    /// action in the body.
     #[must_use]
     pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
         self.event_type = Some(event_type.into());
         self
     }
 
-    /// The body, which is copied. Default: a JSON object with the members that the provider puts there.
+    /// Sets the body, which is copied. Default: a JSON object with the members that the provider puts in the body.
     #[must_use]
     pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
         self.body = Some(Bytes::copy_from_slice(body.as_ref()));
         self
     }
 
-    /// When the provider signs it. Default: when [`request`](Self::request) is called.
+    /// Sets the time of the signature. Default: when [`request`](Self::request) is called.
     #[must_use]
     pub fn at(mut self, time: SystemTime) -> Self {
         self.at = At::Time(time);
         self
     }
 
-    /// The same delivery, signed a year ago: too long ago for any preset that signs a time.
+    /// Returns the same delivery, signed a year ago. This is too old for any preset that signs a time.
     #[must_use]
     pub fn expired(&self) -> Self {
         Self {
@@ -238,9 +241,9 @@ impl TestDelivery {
         }
     }
 
-    /// The same delivery with another body than the signed one: with a space at its end. It is rejected if the
-    /// signature [covers every byte of the body](Provider::signs_body). Otherwise change a signed member of the request
-    /// yourself.
+    /// Returns the same delivery with a body that was changed after signing: a space is added at the end. The request
+    /// is rejected if the signature [covers every byte of the body](Provider::signs_body). Otherwise, change a signed
+    /// part of the request yourself.
     #[must_use]
     pub fn tampered(&self) -> Self {
         Self {
@@ -249,7 +252,7 @@ impl TestDelivery {
         }
     }
 
-    /// The same delivery without a signature.
+    /// Returns the same delivery without a signature.
     #[must_use]
     pub fn unsigned(&self) -> Self {
         Self {
@@ -258,14 +261,13 @@ impl TestDelivery {
         }
     }
 
-    /// A request of this delivery, with axum's `Body` or any other body that can be made from
-    /// bytes.
+    /// Makes a request from this delivery, with axum's `Body` or any other body that can be made from bytes.
     ///
-    /// Each further call is a retry: the same delivery, signed again.
+    /// Each further call makes a retry: the same delivery, signed again.
     ///
     /// # Panics
     ///
-    /// If it cannot be made: the id or the event type has no place in the request, there is no
+    /// If the request cannot be made: there is no place for the id or the event type in the request, there is no
     /// secret, or the signature scheme cannot sign.
     #[expect(
         clippy::panic,
@@ -278,11 +280,11 @@ impl TestDelivery {
         }
     }
 
-    /// Like [`request`](Self::request), for tools whose users give the parts of the delivery.
+    /// Like [`request`](Self::request), for tools in which users enter the parts of the delivery.
     ///
     /// # Errors
     ///
-    /// [`TestDeliveryError`] if it cannot be made.
+    /// [`TestDeliveryError`] if the request cannot be made.
     pub fn try_request<B: From<Bytes>>(&self) -> Result<Request<B>, TestDeliveryError> {
         match self.parts() {
             Ok((head, body)) => Ok(Request::from_parts(head, B::from(body))),
@@ -330,20 +332,20 @@ impl TestDelivery {
             return Ok((head, body));
         }
         let secret = self.secret.as_ref().ok_or(
-            "it has no secret: its provider looks secrets up by tenant, so set one with `secret`",
+            "it has no secret: its provider looks up secrets by tenant, so set one with `secret`",
         )?;
         let request = Request::from_parts(head, body);
         let signed = sign(&self.provider, secret, request, time);
         let (head, mut body) = signed.map_err(|error| error.to_string())?.into_parts();
         if self.fault == Fault::Tampered {
-            // White space, so that it is still JSON.
+            // White space, so that the body is still valid JSON.
             body = [&*body, b" "].concat().into();
         }
         Ok((head, body))
     }
 }
 
-/// Why the request of a [`TestDelivery`] cannot be made.
+/// The reason why the request of a [`TestDelivery`] cannot be made.
 #[derive(Clone, Debug)]
 pub struct TestDeliveryError(String);
 

@@ -1,4 +1,4 @@
-//! A request in the making, with the id and the event type where the provider has them.
+//! A draft of a request. The id and the event type are written where the provider puts them.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::provider::signature::Signed;
 use crate::provider::{Identified, Identity, Kind, Source};
 
-/// A request in the making.
+/// A request that is not complete yet.
 pub(super) struct Draft {
     head: Parts,
-    /// As it was given, unless something was written into it.
+    /// The body as the test gave it, unless something was written into it.
     body: Bytes,
     /// The body, if it is a JSON object.
     object: Option<Value>,
@@ -35,8 +35,8 @@ impl Draft {
         )
     }
 
-    /// Writes a value where the source reads it first. The further parts of a composite are
-    /// filled.
+    /// Writes a value to the first place where the source reads it. In a composite id, the value goes into the first
+    /// part, and the other parts are filled if they are missing.
     pub(super) fn write(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::Header(name) => set_header(&mut self.head.headers, name, value),
@@ -80,7 +80,7 @@ impl Draft {
         }
     }
 
-    /// Writes a value if the source would read none. A body that is not a JSON object is left alone.
+    /// Writes a value if the source would not find one. A body that is not a JSON object is not changed.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::BodyDigest
@@ -101,7 +101,7 @@ impl Draft {
         }
     }
 
-    /// Like `fill`, but leaves the body alone.
+    /// Like `fill`, but does not change the body.
     pub(super) fn fill_headers(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::Header(_) => self.fill(source, value),
@@ -122,7 +122,7 @@ impl Draft {
         }
     }
 
-    /// Whether the source would read a value.
+    /// Whether the source would find a value.
     fn has(&self, source: &Source) -> bool {
         match source.kind() {
             Kind::Header(name) => self.head.headers.contains_key(name),

@@ -1,4 +1,4 @@
-//! Captures of kept requests.
+//! Makes captures of kept requests.
 
 use sqlx::Row;
 use tokio::task::spawn_blocking;
@@ -10,10 +10,11 @@ use crate::recovery::{Filter, TO_REHEARSE, kept_request_of};
 use crate::transaction::ShortTx;
 
 impl Endpoint {
-    /// Captures of kept deliveries for tests, the newest first, at most `limit`. With a filter of
-    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), of the archive. Personal and secret values are
-    /// replaced: [`Pseudonyms`](crate::testing::Pseudonyms) has the rules. Headers that a layer
-    /// [keeps](crate::Keep::headers) are in a capture, with pseudonyms. Feature `testing`.
+    /// Makes captures of kept deliveries for tests, newest first, at most `limit`. Requires the feature `testing`.
+    ///
+    /// With a filter for [`KeptState::Processed`](crate::recovery::KeptState::Processed), the captures come from the
+    /// archive. Personal and secret values are replaced; [`Pseudonyms`](crate::testing::Pseudonyms) lists the rules.
+    /// Headers that a layer [keeps](crate::Keep::headers) are part of the captures, with pseudonyms.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;
@@ -31,12 +32,12 @@ impl Endpoint {
     /// # }
     /// ```
     ///
-    /// A delivery whose content cannot be read, and so cannot be replaced, is a
-    /// [`CaptureError`](crate::testing::CaptureError) in the list.
+    /// If the content of a delivery cannot be read, its values cannot be replaced. The list then contains a
+    /// [`CaptureError`](crate::testing::CaptureError) for this delivery.
     ///
     /// # Errors
     ///
-    /// Any error of Postgres.
+    /// Any Postgres error.
     pub async fn captures(
         &self,
         filter: &Filter,
@@ -53,13 +54,13 @@ impl Endpoint {
                     .bind(&chosen.delivery_id);
                 read.fetch_optional(tx).await
             });
-            // It may be gone since it was chosen.
+            // The delivery may have been deleted since it was chosen.
             let Some(row) = row.await? else { continue };
             let event_type: Option<String> = row.try_get("event_type")?;
             captures.push(match kept_request_of(&row)? {
                 Ok(request) => {
                     let pseudonyms = pseudonyms.clone();
-                    // A large body takes longer than a thread that serves has.
+                    // In a blocking task, because a large body would occupy a thread that serves requests for too long.
                     let made = spawn_blocking(move || pseudonyms.of_kept(&request, event_type));
                     let ended = |_| Err(CaptureError::new("the runtime has ended"));
                     made.await.unwrap_or_else(ended)

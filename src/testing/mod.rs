@@ -1,7 +1,7 @@
-//! A kit to test webhook handlers: requests signed as the provider signs them, captures of real deliveries, and an
-//! assertion that a handler is idempotent. Feature `testing`.
+//! Test kit for webhook handlers: requests signed as the provider signs them, captures of real deliveries, and an
+//! assertion that a handler is idempotent. Requires the feature `testing`.
 //!
-//! A test of a handler:
+//! A test for a handler:
 //!
 //! ```
 //! use axum::Router;
@@ -9,8 +9,8 @@
 //! use idempotent_webhook::{Secret, presets};
 //! use sqlx::PgPool;
 //!
-//! /// With the application's router, whose secret is `whsec_test`, and an empty database with
-//! /// its tables and `idempotent_webhook::migrate`.
+//! /// `app` is the application's router, with the secret `whsec_test`. `pool` is an empty database with
+//! /// the application's tables and those of `idempotent_webhook::migrate`.
 //! async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
 //!     let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
 //!     let paid = TestDelivery::new(&stripe)

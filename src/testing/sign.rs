@@ -1,4 +1,4 @@
-//! Signing of a given request.
+//! Signs a given request.
 
 use std::time::SystemTime;
 
@@ -9,9 +9,9 @@ use crate::provider::keys::KeySource;
 use crate::provider::signature::{SignError, UnsignedRequest};
 use crate::provider::{Provider, Secret};
 
-/// Signs a request as the provider does at `time`, and leaves the rest as it is: the delivery id and the event type
-/// must be there. [`TestDelivery`](super::TestDelivery) makes requests from less. If the preset takes a type of its own
-/// in place of a secret, the secret is its text form.
+/// Signs a request as the provider would at `time`, and changes nothing else. The request must already contain the
+/// delivery id and the event type; [`TestDelivery`](super::TestDelivery) can fill these in. If the preset takes a
+/// special type instead of a secret, pass the text form of that type as the secret.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -31,7 +31,7 @@ use crate::provider::{Provider, Secret};
 ///
 /// # Errors
 ///
-/// [`SignError`] if the scheme cannot sign, or not with this secret.
+/// [`SignError`] if the scheme cannot sign at all, or not with this secret.
 pub fn sign(
     provider: &Provider,
     secret: &Secret,

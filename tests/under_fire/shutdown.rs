@@ -41,7 +41,7 @@ pub fn is_wanted() -> bool {
     std::env::var_os(DATABASE).is_some()
 }
 
-/// `main` serves the router and stops the recovery. A test uses both.
+/// What `main` serves and stops, and what a test uses.
 struct App {
     router: Router,
     recovery: Recovery,

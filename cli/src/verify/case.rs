@@ -22,7 +22,7 @@ pub struct Case {
     pub at: SystemTime,
 }
 
-/// The steps, in their order.
+/// The steps of the verification, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     Method,
@@ -30,9 +30,9 @@ pub enum Step {
     Body,
     Secret,
     Url,
-    /// A key to fetch.
+    /// A key that must be fetched.
     Key,
-    /// The certificate, the algorithm, or the account that the request is for.
+    /// The certificate, the algorithm, or the account to which the request belongs.
     Signer,
     Signature,
     Time,
@@ -40,7 +40,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The reported steps.
+    /// The steps that the report shows.
     pub const ALL: [Self; 7] = [
         Self::Method,
         Self::Headers,
@@ -64,11 +64,11 @@ impl Step {
     }
 }
 
-/// Where a request fails, and why.
+/// The step at which a request fails, and the reason.
 pub struct Failure {
     pub step: Step,
     pub reason: String,
-    /// A time at which it would verify, if it fails only by its time.
+    /// A time at which the request would verify, if only its time is wrong.
     pub valid_at: Option<SystemTime>,
 }
 
@@ -89,7 +89,7 @@ impl Case {
     pub fn judge(&self) -> Result<Verified, Failure> {
         let preset = self.preset()?;
         let verified = preset.verify(&self.head, &self.body, self.at);
-        // Of any method, and without a secret.
+        // A handshake may have any method, and needs no secret.
         if let Ok(Verified::Handshake(_)) = verified {
             return verified.map_err(|error| self.failure(error));
         }
@@ -118,7 +118,7 @@ impl Case {
         verified
     }
 
-    /// Whether the signature is right, even if the request is too old or has no usable id.
+    /// Whether the signature is valid, even if the request is too old or has no usable id.
     pub fn is_authentic(&self) -> bool {
         match self.judge() {
             Ok(_) => true,
@@ -159,7 +159,7 @@ impl Case {
             step,
             reason: match &error {
                 Reason::NoMatch => "it does not match".to_owned(),
-                // For the public URL, the command has an option.
+                // The command has its own option for the public URL.
                 Reason::NoPublicUrl => {
                     "it covers the URL that the provider calls: give it with --public-url"
                         .to_owned()

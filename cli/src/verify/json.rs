@@ -1,4 +1,4 @@
-//! JSON, as different writers write it. Numbers stay as they are, and so does the order of the members.
+//! JSON, as different programs write it. Numbers and the order of members stay the same, unless a style changes them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 pub enum Json {
-    /// A number, or a word.
+    /// A number, or a literal such as `true`.
     Scalar(String),
     Text(String),
     Array(Vec<Self>),
@@ -24,7 +24,7 @@ pub struct Style {
 #[derive(Clone, Copy)]
 enum Numbers {
     AsTheyAre,
-    /// `1.5` as `1.50`: amounts, whose last zero a parser has dropped.
+    /// Writes `1.5` as `1.50`, for amounts whose last zero a parser has dropped.
     TwoDecimals,
 }
 
@@ -40,18 +40,18 @@ enum Escapes {
     None,
     /// Characters that are not ASCII.
     NonAscii,
-    /// The same and slashes.
+    /// Characters that are not ASCII, and slashes.
     NonAsciiAndSlashes,
     Slashes,
     /// `<`, `>` and `&`.
     Html,
     /// Characters that are not ASCII, with digits in upper case.
     UpperNonAscii,
-    /// The same, quotes and characters with a meaning in HTML.
+    /// Characters that are not ASCII, quotes, and characters with a meaning in HTML, with digits in upper case.
     DotNet,
 }
 
-/// The usual ones first.
+/// All styles, the most common ones first.
 pub fn styles() -> impl Iterator<Item = Style> {
     const ESCAPES: [Escapes; 7] = [
         Escapes::None,
@@ -90,7 +90,7 @@ impl fmt::Display for Style {
             }
             Layout::Spaced => {
                 f.write_str(
-                    "with a space after each comma and colon, as Python's json.dumps writes it",
+                    "with a space after each comma and each colon, as Python's json.dumps writes it",
                 )?;
             }
             Layout::Indented(by) => write!(f, "with lines that are indented by {by}")?,

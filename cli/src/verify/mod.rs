@@ -1,4 +1,4 @@
-//! `webhook verify`: why a request is a 401.
+//! `webhook verify`: explains why a request is answered with 401.
 
 mod case;
 mod json;
@@ -23,7 +23,7 @@ use crate::{Ended, Failed};
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Verify {
-    /// The provider that has sent it: "webhook providers" lists them
+    /// The provider that has sent the request: "webhook providers" lists them
     provider: Provider,
 
     /// The file with the captured request; - for standard input
@@ -32,21 +32,21 @@ pub struct Verify {
     #[command(flatten)]
     secret: SecretArguments,
 
-    /// The URL that the provider calls, without the path, if it signs the URL [default: https:// and the Host of the
-    /// capture]
+    /// The URL that the provider calls, without the path, if it signs the URL [default: https:// and the Host header of
+    /// the capture]
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<String>,
 
-    /// When the request came: a date such as 2026-01-31T12:00:00Z, or Unix seconds [default: now]
+    /// When the request arrived: a date such as 2026-01-31T12:00:00Z, or Unix seconds [default: now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<SystemTime>,
 }
 
 const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
-body to the byte, up to the end of the file.
+body byte for byte, up to the end of the file.
 
-It shows at which step the request fails, and the signed content. Then it undoes each of the usual mistakes, verifies \
-again, and names the mistake whose correction makes the request right. It never shows the secret.";
+The command shows at which step the request fails, and the signed content. Then it undoes each of the usual mistakes, \
+verifies again, and names the mistake whose correction makes the request valid. It never shows the secret.";
 
 fn public_url(text: &str) -> Result<String, String> {
     let parsed = text.parse::<PublicUrl>();
@@ -71,8 +71,8 @@ impl Verify {
         let capture = input::read_capture(&self.capture)?;
         if let Some(name) = capture.provider() {
             return Err(format!(
-                "the file was recorded for {}, with pseudonyms and without a signature, so there is none to verify: \
-                 \"webhook replay\" signs it again",
+                "the file was recorded for {}, with pseudonyms and without a signature, so there is no signature to \
+                 verify: \"webhook replay\" signs the request again",
                 visible(name)
             )
             .into());
@@ -93,7 +93,7 @@ impl Verify {
             case.public_url = base_of_host(&case);
         }
         let report = Report {
-            // It may have another URL now.
+            // Read again, because the public URL may have been set above.
             preset: case.preset().map_err(|failure| failure.reason)?,
             masked: masked(&case),
             case,
@@ -104,13 +104,13 @@ impl Verify {
     }
 }
 
-/// The URL with the host that the request was sent to.
+/// The base URL, from the host that the request was sent to.
 fn base_of_host(case: &Case) -> Option<String> {
     let host = case.head.headers.get(HOST)?.to_str().ok()?;
     Some(format!("https://{host}"))
 }
 
-/// The secret, and the password in the URL.
+/// The texts to hide: the secret, and the user name and password in the URL.
 fn masked(case: &Case) -> Masked {
     let user = case.public_url.as_deref().and_then(|url| {
         let (_, rest) = url.split_once("://")?;

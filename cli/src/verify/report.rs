@@ -1,4 +1,4 @@
-//! The report on a request.
+//! The report about a request.
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use super::mistakes;
 use crate::secret::Masked;
 use crate::{Ended, Failed};
 
-/// How much of the signed content is shown, in characters.
+/// How many characters of the signed content are shown.
 const MAX_SHOWN: usize = 1000;
 
 const MAX_LINE: usize = 100;
@@ -25,9 +25,9 @@ pub struct Report {
     pub case: Case,
     pub preset: Preset,
     pub masked: Masked,
-    /// The command does not know the URL that the provider calls.
+    /// Whether the URL that the provider calls is assumed, because the user has not given it.
     pub is_assumed: bool,
-    /// Of the capture.
+    /// The remark about the capture's length, if there is one.
     pub remark: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Report {
         }) = judged
         {
             return Err(format!(
-                "the keys of {} are fetched, which this command does not do: the application does, by \
+                "the keys of {} must be fetched, which this command does not do: the application fetches them with \
                  `Provider::keys`",
                 self.case.provider
             )
@@ -94,7 +94,7 @@ impl Report {
 
     fn write_request(&self, text: &mut String) -> std::fmt::Result {
         let Case { head, body, .. } = &self.case;
-        // A query that is not signed may have a token.
+        // A query that is not signed may contain a token.
         let path = match self.preset.signs_url() {
             true => head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
             false => head.uri.path(),
@@ -113,7 +113,7 @@ impl Report {
         if let Some(url) = url.filter(|_| self.preset.signs_url()) {
             let url = self.show(url);
             let assumed = match self.is_assumed {
-                true => " (of the header Host; set another one with --public-url)",
+                true => " (from the header Host; set another one with --public-url)",
                 false => "",
             };
             writeln!(text, "the provider calls {url} and that path{assumed}")?;
@@ -165,7 +165,7 @@ impl Report {
         Ok(())
     }
 
-    /// The provider's headers, and which of them are there.
+    /// Writes which of the provider's headers are present.
     fn write_headers(&self, text: &mut String) -> std::fmt::Result {
         let sample = TestDelivery::new(&self.preset).try_request::<bytes::Bytes>();
         let Ok(sample) = sample else {
@@ -234,9 +234,9 @@ impl Report {
             let off = Duration::from_secs(off);
             let (date, off) = (date(at), humantime::format_duration(off));
             let said = format!(
-                "It verifies at {date} (--at {date}), which is {off} away. If it was sent just now, a clock is off by \
-                 that: compare this machine's with a time server. If it is an old capture, --at says when it came, \
-                 and \"webhook replay\" can sign it again."
+                "It verifies at {date} (--at {date}), which is {off} away. If the request was sent just now, a clock \
+                 is wrong by that much: compare this machine's clock with a time server. If it is an old capture, give \
+                 the time of receipt with --at, or let \"webhook replay\" sign it again."
             );
             writeln!(text, "{}", wrapped(&said))?;
         }
@@ -244,7 +244,7 @@ impl Report {
     }
 }
 
-/// Findings without the secret.
+/// Problems that can be seen without the secret.
 fn remarks(step: Step, head: &Parts, body: &[u8]) -> impl Iterator<Item = &'static str> {
     let starts = |value: Option<&HeaderValue>, start: &str| {
         value.is_some_and(|value| value.as_bytes().starts_with(start.as_bytes()))
@@ -269,7 +269,7 @@ fn remarks(step: Step, head: &Parts, body: &[u8]) -> impl Iterator<Item = &'stat
         ),
         (
             is_json && !is_gzip && !is_text,
-            "The body is JSON by its type, but not in UTF-8: it was read as a text of another character set.",
+            "The body is JSON by its type, but not in UTF-8: it was read as text in another character set.",
         ),
         (
             is_json && is_text && !body.is_empty() && !is_json_text(body),
@@ -278,7 +278,7 @@ fn remarks(step: Step, head: &Parts, body: &[u8]) -> impl Iterator<Item = &'stat
         (
             step == Step::Headers && has_sha1,
             "It only has the older signature, with SHA-1, which is not checked: the sender is old, or something in \
-             between drops the newer one.",
+             between drops the newer signature.",
         ),
     ];
     let made = remarks.into_iter().filter(|(is_made, _)| *is_made);
@@ -289,7 +289,7 @@ fn is_json_text(body: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
-/// The last bytes of a body, since line breaks cannot be seen.
+/// The last bytes of a body, because line breaks cannot be seen otherwise.
 fn ending(body: &[u8]) -> String {
     let last = body.len().saturating_sub(2);
     match body.get(last..) {
@@ -301,7 +301,7 @@ fn ending(body: &[u8]) -> String {
     }
 }
 
-/// In lines that fit into a terminal.
+/// Breaks a text into lines that fit into a terminal.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! An application behind the layer that claims, on a real Postgres.
+//! An application behind the claiming layer, with a real Postgres.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,13 +14,13 @@ use tokio::sync::OnceCell;
 static SERVER: OnceCell<ThrowawayPostgres> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
-/// One that has a database of its own, and whose handler writes one effect of each delivery.
+/// An application with its own database, whose handler writes one effect for each delivery.
 pub struct Application {
     pub url: String,
     pool: PgPool,
 }
 
-/// How many deliveries are claimed, and how many effects the handler has left.
+/// How many deliveries are claimed, and how many effects the handler has written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rows {
     pub claims: i64,
@@ -36,7 +36,7 @@ impl Application {
         Self { url, pool }
     }
 
-    /// Has the layer no Postgres.
+    /// Takes away the layer's Postgres.
     pub async fn close_pool(&self) {
         self.pool.close().await;
     }
@@ -80,7 +80,7 @@ pub async fn database() -> PgPool {
     pool
 }
 
-/// The address of a router.
+/// Serves a router, and returns its address.
 pub async fn serve(router: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `webhook send --canary`: how far it comes, over TLS, past proxies in front of the layer, and to Postgres.
+//! `webhook send --canary`: how far a canary gets, over TLS, through proxies in front of the layer, and to Postgres.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::run::{Run, run_in, shows_nothing_of};
 
 const SECRET: &str = "a secret of the webhook";
 
-/// Its name is `localhost`.
+/// A certificate for the name `localhost`.
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/keys/localhost.pem");
 const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/keys/localhost_key.pem");
 
@@ -48,7 +48,7 @@ async fn canary(provider: &str, to: &str) -> Run {
     canary_with(&[("WEBHOOK_SECRET", SECRET)], provider, to, &[]).await
 }
 
-/// The port of a proxy that ends TLS, before a server at this address.
+/// Starts a proxy that terminates TLS in front of a server at this address, and returns the proxy's port.
 async fn with_tls(url: &str) -> u16 {
     let server = url
         .strip_prefix("http://")
@@ -68,7 +68,7 @@ async fn with_tls(url: &str) -> u16 {
             let (stream, _) = listener.accept().await.unwrap();
             let (acceptor, server) = (acceptor.clone(), server.clone());
             tokio::spawn(async move {
-                // A client that does not trust the certificate has gone.
+                // A client that does not trust the certificate closes the connection.
                 let Ok(mut client) = acceptor.accept(stream).await else {
                     return;
                 };
@@ -103,7 +103,7 @@ async fn deploy_3_a_canary_reaches_postgres_and_leaves_nothing() {
         .ends(1)
         .says("401 rejected")
         .says("has refused the signature");
-    // Another provider's: the header is missing.
+    // The signature of another provider: the expected header is missing.
     canary("github", &app.url)
         .await
         .ends(1)
@@ -134,7 +134,7 @@ async fn deploy_3_a_canary_goes_over_tls_with_a_certificate_that_is_trusted() {
     let reached = canary_with(&trusting, "stripe", &by_name, &[]).await;
     reached.ends(0).says("claimed in Postgres");
 
-    // Nobody vouches for it, or it has another name: that does not pass by itself.
+    // A certificate that nobody has signed, or that has another name: this error does not pass by itself.
     canary("stripe", &by_name)
         .await
         .ends(1)
@@ -142,7 +142,7 @@ async fn deploy_3_a_canary_goes_over_tls_with_a_certificate_that_is_trusted() {
     let by_address = format!("https://127.0.0.1:{port}/");
     let other = canary_with(&trusting, "stripe", &by_address, &[]).await;
     other.ends(1).says("TLS has failed: ");
-    // Only a canary.
+    // Only a canary may be sent over https://.
     let send = ["send", "stripe", "--to", &by_name];
     run_in([("WEBHOOK_SECRET", SECRET)], &send, b"").is_error("https:// is only for --canary");
     assert_eq!(app.rows().await, NOTHING);
@@ -205,7 +205,7 @@ async fn deploy_3_a_canary_says_what_stands_before_the_layer() {
     canary("stripe", "http://127.0.0.1:1/")
         .await
         .is_not_now("no answer from 127.0.0.1:1");
-    // Of a name that is not known.
+    // A host name that does not resolve.
     canary("stripe", "http://nowhere.invalid/")
         .await
         .is_not_now("no answer from nowhere.invalid");

@@ -10,10 +10,10 @@ use idempotent_webhook::{Provider, Secret};
 
 use crate::run::{Run, webhook};
 
-/// When the requests of the tests are signed.
+/// The time at which the requests of the tests are signed.
 pub const AT: u64 = 1_750_000_000;
 
-/// A request, and what it is verified with.
+/// A request, and the provider and secret that verify it.
 #[derive(Clone)]
 pub struct Captured {
     pub provider: String,
@@ -32,7 +32,7 @@ pub fn preset(name: &str, secret: &str) -> Provider {
 }
 
 impl Captured {
-    /// A delivery of this body, as the provider sends it.
+    /// A delivery with this body, as the provider sends it.
     pub fn of(provider: &str, secret: &str, body: &str) -> Self {
         Self::at_url(provider, secret, "https://example.com", "/hooks", body)
     }
@@ -96,7 +96,7 @@ impl Captured {
         captured
     }
 
-    /// The file, as a proxy writes it.
+    /// The capture file, as a proxy writes it.
     pub fn text(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();
         for (name, value) in &self.headers {

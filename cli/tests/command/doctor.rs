@@ -1,4 +1,5 @@
-//! Differences of the provider's subscription, with the exit status and without the key.
+//! `webhook doctor`: reports differences in the provider's subscription, with the right exit status, and never shows
+//! the key.
 
 use provider_apis::{Api, Hook, KEY, Refusal, SUBSCRIPTIONS};
 
@@ -6,7 +7,8 @@ use crate::run::{Run, run, run_in, shows_nothing_of};
 
 const URL: &str = "https://example.com/webhooks";
 
-/// Asks the API of a provider, with the key in its variable, and with a secret that it does not need.
+/// Runs the command against the API of a provider, with the key in its variable, and with a secret that it does not
+/// need.
 async fn doctor(provider: &str, api: std::net::SocketAddr, more: &[&str]) -> Run {
     doctor_with(KEY, provider, api, more).await
 }
@@ -39,7 +41,7 @@ async fn doctor_with(
     run
 }
 
-/// A type of each provider, and how its API writes it.
+/// For each provider, an event type, and how the provider's API writes it.
 fn a_type(provider: &str) -> (&'static str, &'static str) {
     match provider {
         "github" => ("push", "push"),
@@ -77,7 +79,7 @@ async fn y2_the_doctor_ends_with_0_1_or_3_and_never_shows_the_key() {
             let failed = doctor(provider, address, &events).await;
             failed.is_not_now("error: the provider could not be asked: ");
         }
-        // What was asked for is not there, and will not be.
+        // The requested resource does not exist, and a later call would not find it either.
         api.refuse(Refusal::Unprocessable);
         let failed = doctor(provider, address, &events).await;
         failed.is_error("error: the provider could not be asked: ");
@@ -120,13 +122,13 @@ async fn y2_a_hint_of_the_doctor_is_no_error() {
     let run = doctor("stripe", address, &versions).await;
     run.ends(1)
         .says("error: events come in the default version of the account");
-    // Types are not compared without a table.
+    // Types are not compared unless they are given.
     let run = doctor("stripe", address, &[]).await;
     run.ends(0);
     assert_eq!(
         run.out,
         "The subscription is as expected.\n\
-         hint: types were not compared: name those that have a handler with --events\n"
+         hint: types were not compared: name the types that have a handler with --events\n"
     );
 
     api.set_hooks([Hook::new(1, URL, &["*"]), Hook::new(2, URL, &["*"])]);
@@ -188,7 +190,7 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
     with(&["doctor", "stripe", "--events", "invoice.paid charge"])
         .is_error("--events: \"invoice.paid charge\" is not a type: types are separated by commas");
     let keyless = [&["doctor", "stripe"][..], &nowhere].concat();
-    run(Some(KEY), &keyless, b"").is_error("give it by the environment variable WEBHOOK_API_KEY");
+    run(Some(KEY), &keyless, b"").is_error("give it in the environment variable WEBHOOK_API_KEY");
     let other = [&keyless[..], &["--key-env", "STRIPE_KEY"]].concat();
     run_in([("STRIPE_KEY", KEY)], &other, b"").is_not_now("could not be asked");
     for (key, reason) in [("", "it is blank"), (" ", "it is blank")] {
@@ -197,7 +199,7 @@ fn y2_the_doctor_refuses_what_it_cannot_ask() {
             "the API key of WEBHOOK_API_KEY cannot be used: {reason}"
         ));
     }
-    // It cannot be in a header, at no time.
+    // This key can never be in a header.
     run_in([("WEBHOOK_API_KEY", "a\nb")], &keyless, b"").is_error("has refused the API key");
     for (url, reason) in [
         ("example.com/webhooks", "is not an HTTP URL"),

@@ -1,4 +1,4 @@
-//! `webhook send` and `webhook replay`, as a process, at a real endpoint.
+//! `webhook send` and `webhook replay` as processes, against a real endpoint.
 
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,7 +29,7 @@ struct Run {
 }
 
 impl Run {
-    /// How many answers had this status and outcome.
+    /// How many responses had this status and outcome.
     fn answers(&self, status: &str, outcome: &str) -> usize {
         let of_table = |line: &str| {
             let cells: Vec<_> = line.split_whitespace().collect();
@@ -70,7 +70,7 @@ async fn webhook_as(secret: &str, arguments: &[&str], stdin: &str) -> Run {
         .args(arguments)
         .kill_on_drop(true)
         .env("WEBHOOK_SECRET", secret)
-        // Nothing is there: a run that asks a proxy fails.
+        // Nothing listens at this address, so a run that uses a proxy fails.
         .env("http_proxy", "http://127.0.0.1:1")
         .env_remove("no_proxy")
         .env_remove("NO_PROXY")
@@ -79,7 +79,7 @@ async fn webhook_as(secret: &str, arguments: &[&str], stdin: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may have ended by now without having read it.
+    // The command may have ended without reading its input.
     let _ = running
         .stdin
         .take()
@@ -112,19 +112,19 @@ async fn stripe() -> Application {
     Application::serve(presets::stripe(secret())).await
 }
 
-/// A Stripe event as small as can be.
+/// The smallest possible Stripe event.
 fn stripe_event(id: &str) -> String {
     format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
 }
 
 const ONCE: &str = "As expected: every answer 2xx, and at most one of them processed.";
 const NOT_ONCE: &str =
-    "Not as expected, which is: every answer 2xx, and at most one of them processed.";
+    "Not as expected. Expected: every answer 2xx, and at most one of them processed.";
 const DISTINCT: &str = "As expected: every answer 2xx, and none of them duplicate.";
 const NOT_DISTINCT: &str =
-    "Not as expected, which is: every answer 2xx, and none of them duplicate.";
+    "Not as expected. Expected: every answer 2xx, and none of them duplicate.";
 const REFUSED: &str = "As expected: every answer 401.";
-const NOT_REFUSED: &str = "Not as expected, which is: every answer 401.";
+const NOT_REFUSED: &str = "Not as expected. Expected: every answer 401.";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_that_is_sent_again_is_processed_once() {
@@ -158,7 +158,7 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
         }
     );
 
-    // Another id than the body's.
+    // An id that differs from the one in the body.
     let other = [&twice[..], &["--id", "evt_2"]].concat();
     let run = webhook(&other, &stripe_event("evt_1")).await;
     run.ends(0, ONCE);
@@ -171,7 +171,7 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
         }
     );
 
-    // A body without an id is given one.
+    // A body without an id gets one.
     webhook(&twice, "{}").await.ends(0, ONCE);
     assert_eq!(
         app.rows().await,
@@ -219,7 +219,7 @@ async fn distinct_deliveries_are_processed_each() {
         }
     );
 
-    // The ids of this endpoint are all the same.
+    // To this endpoint, all ids are the same.
     let object: JsonPath = "$.object".parse().unwrap();
     let constant = presets::stripe(secret()).delivery_id(Source::json(object));
     let app = Application::serve(constant).await;
@@ -255,7 +255,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
         }
     );
 
-    // An endpoint that looks at nothing.
+    // An endpoint that checks nothing.
     let careless = serve(Router::new().route("/", any(StatusCode::OK))).await;
     let send = ["send", "stripe", "--to", &careless, "--tampered"];
     webhook(&send, "").await.ends(1, NOT_REFUSED);
@@ -280,7 +280,7 @@ async fn a_wrong_secret_is_not_as_expected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_capture_is_sent_as_it_is() {
-    // White space and an escape that another writer of JSON would not keep.
+    // White space and an escape that would be lost if JSON were written again.
     let body = "{ \"a\" : \"\\u00e9\" }\n";
     let request = TestDelivery::new(&presets::github(secret()))
         .id("a")
@@ -311,7 +311,7 @@ async fn a_capture_is_sent_as_it_is() {
         }
     );
 
-    // What the endpoint sees of it.
+    // What the endpoint receives.
     let (looking, mut seeing) = look().await;
     let put = captured.replacen("POST", "PUT", 1);
     let run = webhook(&["replay", "-", "--to", &looking], &put).await;
@@ -400,7 +400,7 @@ async fn every_preset_takes_what_is_sent_for_it() {
     }
 }
 
-/// An endpoint that answers 200 and hands on what it has been sent.
+/// An endpoint that answers 200 and passes on the requests that it receives.
 async fn look() -> (String, mpsc::Receiver<(Parts, Bytes)>) {
     let (seen, seeing) = mpsc::channel(2);
     let look = async move |request: Request| {
@@ -434,14 +434,14 @@ async fn without_the_layer_the_status_alone_counts() {
     let url = serve(router).await;
     let send = ["send", "github", "--times", "2", "--to"];
     let note = "\nNo answer has x-webhook-outcome: the endpoint is not behind \
-                idempotent-webhook, and is judged by the status alone.\n";
+                idempotent-webhook, so its answers are judged by the status alone.\n";
 
     let run = webhook(&[&send[..], &[&url]].concat(), "").await;
     run.ends(0, ONCE);
     assert_eq!(run.answers("202", "-"), 2);
     assert!(run.out.contains(note), "{}", run.out);
 
-    // What the layer would not say of one delivery.
+    // Responses that the layer would not give to one delivery.
     let says = async || [("x-webhook-outcome", "processed")];
     let processing = serve(Router::new().route("/", post(says))).await;
     let run = webhook(&[&send[..], &[&processing]].concat(), "").await;
@@ -449,7 +449,7 @@ async fn without_the_layer_the_status_alone_counts() {
     assert_eq!(run.answers("200", "processed"), 2);
     assert!(!run.out.contains(note), "{}", run.out);
 
-    // A redirect is an answer, and goes nowhere.
+    // A redirect counts as an answer, and is not followed.
     let moved = format!("{url}moved");
     let run = webhook(&[&send[..], &[&moved]].concat(), "").await;
     run.ends(1, NOT_ONCE);
@@ -478,10 +478,10 @@ async fn an_answer_that_does_not_come_is_told() {
     let run = webhook(&send, "").await;
     run.ends(1, NOT_ONCE);
     assert_eq!(run.answers("200", "-"), 1);
-    let none = "-       -                1  no answer: the time was up\n";
+    let none = "-       -                1  no answer: timed out\n";
     assert!(run.out.contains(none), "{}", run.out);
 
     let host = url.trim_start_matches("http://").trim_end_matches('/');
     let run = webhook(&send, "").await;
-    run.is_not_now(&format!("no answer from {host}: the time was up"));
+    run.is_not_now(&format!("no answer from {host}: timed out"));
 }

@@ -1,10 +1,10 @@
-//! The guide's examples of the command.
+//! The examples of the command in the guide.
 
 use crate::run::{run, webhook};
 
 const GUIDE: &str = include_str!("../../../src/documentation/answers.md");
 
-/// The lines of a block of the guide that begins with this one.
+/// The lines of the guide after this line, up to the end of the code block.
 fn block(first: &str) -> Vec<&'static str> {
     let block = GUIDE.lines().skip_while(|line| *line != first).skip(1);
     block.take_while(|line| *line != "```").collect()

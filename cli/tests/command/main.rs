@@ -1,4 +1,4 @@
-//! The command `webhook`, as a process.
+//! Tests of the command `webhook`, run as a process.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The usual mistakes: each is made, found and named.
+//! The usual mistakes: each is made, and must be found and named.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,7 +8,7 @@ use crate::vectors::{KINDS, accepted};
 
 const SECRET: &str = "k7Qw-2bZx-9LpV-3nTd";
 
-/// With a number, a slash, a character that is not ASCII, and keys that are not sorted.
+/// A body with a number, a slash, a character that is not ASCII, and keys that are not sorted.
 const EVENT: &str = r#"{"type":"a/b","id":"evt_1","data":{"name":"é","n":[1.50,null]}}"#;
 
 #[track_caller]
@@ -33,7 +33,7 @@ fn what_is_around_the_secret() {
         ];
         for (secret, what) in around {
             let run = captured.with_secret(&secret).verify();
-            // Some take a key with white space around it.
+            // Some providers accept a key with white space around it.
             if run.code != 0 {
                 run.ends(1)
                     .says(&format!("It verifies if the secret is without the {what}"));
@@ -140,7 +140,7 @@ fn json_that_was_written_again() {
                 "the body is written without any white space, as JSON.stringify writes it, with \\u escapes for <",
             ),
         ] {
-            // If the provider does not sort its bodies, it does not send a sorted one.
+            // If the provider does not sort the keys of its bodies, it does not send a sorted body.
             if signed == EVENT && received == pretty(2) {
                 continue;
             }
@@ -221,10 +221,10 @@ fn the_url() {
         is_found(&captured.with_public_url(Some("http://example.com")), right);
         is_found(&captured.with_path("/hooks/?a=1"), right);
         is_found(&captured.with_path("/v1/hooks?a=1"), right);
-        // The whole URL instead of the part before the path.
+        // The whole URL was given instead of the part before the path.
         let whole = Some("https://example.com/hooks");
         is_found(&captured.with_public_url(whole), right);
-        // A proxy has sent it on to another host, and has removed the start of the path.
+        // A proxy has forwarded the request to another host, and has removed the start of the path.
         let behind = captured
             .with_public_url(Some("http://10.0.0.1:8080"))
             .with_header("x-forwarded-host", "example.com");
@@ -242,7 +242,7 @@ fn the_url() {
             "the URL is https://example.com/hooks.\n",
         );
 
-        // Without --public-url, it comes from the header Host.
+        // Without --public-url, the URL comes from the header Host.
         let unknown = captured.with_public_url(None);
         unknown
             .verify()
@@ -252,7 +252,7 @@ fn the_url() {
         of_host
             .verify()
             .ends(0)
-            .says("the provider calls https://example.com and that path (of the header Host");
+            .says("the provider calls https://example.com and that path (from the header Host");
     }
 }
 
@@ -320,7 +320,7 @@ fn another_provider() {
     shopify.provider = "github".to_owned();
     is_found(&shopify, "the provider is shopify.");
 
-    // Those with the same scheme and another place of the id are not named.
+    // Providers with the same scheme, but with the id in another place, are not named.
     let secret = BASE64.encode(SECRET);
     let mut standard = Captured::of("standard-webhooks", &secret, r#"{"a":1}"#);
     standard.provider = "stripe".to_owned();

@@ -1,4 +1,4 @@
-//! `status` and `why`, at a dashboard on a real Postgres: what they say, and with which exit status.
+//! `status` and `why`, with a dashboard on a real Postgres: their output and exit status.
 
 use axum::Router;
 use axum::http::header::AUTHORIZATION;
@@ -24,7 +24,7 @@ const DEAD: &str = "
     insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('billing', 'evt_done')
 ";
 
-/// Where the dashboard of a database is.
+/// Serves the dashboard of a database, and returns its address.
 async fn dashboard(pool: &PgPool) -> String {
     let dashboard = Dashboard::new(pool.clone()).authorize(|head| {
         match head
@@ -139,7 +139,7 @@ async fn deploy_4_a_wrong_token_is_told_apart_from_an_outage() {
     for asked in [&["status"][..], &["why", "evt_done"], &["status", "--json"]] {
         let refused = ask(asked, &url, "another-token-0123456789").await;
         refused.is_error(
-            "has refused the token, or it lacks the right (403 Forbidden): You may not see",
+            "has refused the token, or the token lacks the right (403 Forbidden): You may not see",
         );
         let elsewhere = url.replace("/admin/webhooks", "/elsewhere");
         ask(asked, &elsewhere, READER)
@@ -149,7 +149,7 @@ async fn deploy_4_a_wrong_token_is_told_apart_from_an_outage() {
             .await
             .is_not_now("no answer from http://127.0.0.1:1");
     }
-    // The database goes away.
+    // The database becomes unavailable.
     pool.close().await;
     ask(&["status"], &url, READER)
         .await
@@ -229,11 +229,11 @@ async fn deploy_4_a_token_comes_from_a_file_or_a_variable_and_goes_over_tls() {
         of(&[("OPS", READER)], &["--token-env", "OPS"], b"").ends(0);
         of(&[("WEBHOOK_TOKEN", READER)], &[], b"").ends(0);
         of(&[], &[], b"")
-            .is_error("the token is missing: give it by the environment variable WEBHOOK_TOKEN");
+            .is_error("the token is missing: give it in the environment variable WEBHOOK_TOKEN");
         of(&[("WEBHOOK_TOKEN", " ")], &[], b"").is_error("the token is empty");
         of(&[("WEBHOOK_TOKEN", "a\nb")], &[], b"").is_error("cannot be in a header");
         of(&[], &["--token-file", "not-there"], b"").is_error("cannot read not-there");
-        // Not as an argument, which other users of the machine see.
+        // A token cannot be an argument, which other users of the machine would see.
         of(&[], &["--token", "abc"], b"").is_error("--token");
         for address in [
             "http://ops.example.com",

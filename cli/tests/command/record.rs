@@ -1,4 +1,4 @@
-//! `record`, as a process that gets requests, and the use of its files.
+//! `record`, as a process that receives requests, and the use of its files.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ const SECRET: &str = "a-secret-of-the-webhook";
 const PAID: &str = r#"{"id":"evt_1NG8Du2eZvKYlo2C","type":"invoice.paid","created":1750000000,
     "data":{"object":{"customer_name":"Ada Lovelace","customer_email":"ada@lovelace.org","total":4200}}}"#;
 
-/// A run of `webhook record`, which is ended with it.
+/// A run of `webhook record`. Dropping it ends the process.
 struct Recorder {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -40,14 +40,14 @@ impl Recorder {
         Self::start_by(&[], provider, more)
     }
 
-    /// By a program that runs the command.
+    /// Starts the command through another program that runs it.
     fn start_by(program: &[&str], provider: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let all = [program, &[env!("CARGO_BIN_EXE_webhook")]].concat();
         let mut child = Command::new(all[0])
             .args(&all[1..])
             .args(["record", provider])
-            // It is made.
+            // The command must create this folder.
             .arg(folder.path().join("captures"))
             .args(more)
             .env("WEBHOOK_SECRET", SECRET)
@@ -76,12 +76,12 @@ impl Recorder {
         line.trim_end().to_owned()
     }
 
-    /// The status that is answered.
+    /// Sends a request, and returns the status of the response.
     fn send(&self, request: &Request<Bytes>) -> u16 {
         self.send_bytes(&self.bytes(request))
     }
 
-    /// A request as it is sent.
+    /// The bytes of a request as it is sent.
     fn bytes(&self, request: &Request<Bytes>) -> Vec<u8> {
         let mut head = format!(
             "{} {} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n",
@@ -98,7 +98,7 @@ impl Recorder {
 
     fn send_bytes(&self, bytes: &[u8]) -> u16 {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        // It may have answered before it has read all.
+        // The command may answer before it has read the whole request.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -117,7 +117,7 @@ impl Recorder {
         files
     }
 
-    /// The exit status, and what it has said since the last line.
+    /// The exit status, and the output since the last line that was read.
     fn end(mut self) -> (i32, String, String, TempDir) {
         let code = self.child.wait().unwrap().code().unwrap();
         let (mut out, mut err) = (String::new(), String::new());
@@ -173,7 +173,7 @@ fn z3_what_verifies_is_recorded_with_pseudonyms_and_without_its_signature() {
         assert!(written.contains(kept), "{written}");
     }
 
-    // The same delivery again has the same pseudonyms, and a file of its own.
+    // The same delivery, sent again, has the same pseudonyms and gets its own file.
     assert_eq!(recorder.send(&paid.request()), 200);
     let (code, out, err, folder) = recorder.end();
     assert_eq!((code, &*err), (0, ""), "{out}");
@@ -208,7 +208,7 @@ fn z3_what_does_not_verify_is_not_recorded() {
     *get.method_mut() = "GET".parse().unwrap();
     assert_eq!(recorder.send(&get), 405);
     assert_eq!(recorder.line(), "not recorded: 405 rejected");
-    // It goes on.
+    // The recording continues.
     assert_eq!(recorder.send(&push.request()), 200);
     assert!(recorder.line().ends_with("push.http"));
 }
@@ -236,7 +236,7 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
     assert_eq!(recorder.send(&compressed.request()), 415);
     assert_eq!(recorder.line(), "not recorded: its body is compressed");
 
-    // JSON is JSON, whatever its content type or without one.
+    // JSON is recognized with any content type, or without one.
     let mut bare: Request<Bytes> = of("text/plain", br#"{"action":"opened"}"#).request();
     bare.headers_mut().remove("content-type");
     assert_eq!(recorder.send(&bare), 200);
@@ -244,7 +244,7 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
     assert!(!text(&recorder.files()[0]).contains("content-type"));
     recorder.line();
 
-    // More than GitHub sends.
+    // A larger body than GitHub sends.
     let limit = github.description().body_limit;
     let head = format!(
         "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n",
@@ -256,12 +256,12 @@ fn z3_a_body_that_cannot_be_read_is_told_and_not_recorded() {
     assert_eq!(recorder.files().len(), 1);
 }
 
-/// The command has one thread that serves.
+/// The command serves requests on one thread, which a large body must not block.
 #[test]
 fn z3_a_large_delivery_holds_up_no_other_one() {
     let github = preset("github", SECRET);
     let mut recorder = Recorder::start("github", &[]);
-    // Tens of thousands of words, each with a pseudonym.
+    // Tens of thousands of words, each of which needs a pseudonym.
     let words: String = (0..30_000).map(|number| format!("{number:06} ")).collect();
     let push = delivery(&github).event_type("push");
     let large = push.body(format!(r#"{{"note":"{words}"}}"#));
@@ -322,7 +322,7 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
     let to = format!("http://{}", recorder.address);
     let replay = ["replay", file.to_str().unwrap(), "--to", &to];
     let anew = [&replay[..], &["--provider", "github"]].concat();
-    // The recorder is an endpoint as any other.
+    // The recorder is an endpoint like any other.
     webhook(SECRET, &anew, b"").ends(0);
     assert!(recorder.line().ends_with("push-2.http"));
     recorder.line();
@@ -348,7 +348,7 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
 fn z3_a_401_to_a_capture_with_pseudonyms_is_explained() {
     let recorder = Recorder::start("github", &[]);
     let to = format!("http://{}", recorder.address);
-    // As the archive has it.
+    // The request as the archive stores it.
     let archived = b"POST / HTTP/1.1\nx-github-delivery: a\nx-github-event: push\n\n{}";
     let as_it_is = run(None, &["replay", "-", "--to", &to], archived);
     as_it_is
@@ -379,7 +379,7 @@ fn z3_a_name_that_is_to_be_kept_and_is_not_there_is_told() {
         recorder.line(),
         "  replaced: $.data.object.customer_name $.data.object.total $.id"
     );
-    assert_eq!(recorder.line(), "  not in it: amount costumer_name");
+    assert_eq!(recorder.line(), "  not found: amount costumer_name");
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn z3_any_event_type_becomes_a_name_that_is_safe_in_a_shell_and_on_windows() {
 #[test]
 fn z3_a_file_that_cannot_be_written_whole_is_not_there() {
     let github = preset("github", SECRET);
-    // The disk is full after one block of 512 bytes.
+    // The file size limit is one block of 512 bytes, as if the disk were full.
     let recorder = Recorder::start_by(
         &["sh", "-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"],
         "github",
@@ -434,7 +434,8 @@ fn z3_no_more_files_are_written_than_were_asked_for() {
         .body(r#"{"ref":"main"}"#);
     let bytes = recorder.bytes(&push.request());
     let (last, first) = bytes.split_last().unwrap();
-    // All of them but a byte, and then those bytes at one moment.
+    // Each request is sent except for its last byte, and then all last bytes are sent at the same
+    // time.
     let mut streams: Vec<_> = (0..10)
         .map(|_| {
             let mut stream = TcpStream::connect(&recorder.address).unwrap();
@@ -480,7 +481,7 @@ fn z3_a_request_waits_while_many_others_are_read() {
     assert!(waiting.read_exact(&mut answer).is_err());
     assert!(recorder.files().is_empty());
 
-    // One of them hangs up.
+    // One of the clients closes its connection.
     drop(idle.pop());
     waiting.set_read_timeout(None).unwrap();
     waiting.read_exact(&mut answer).unwrap();
@@ -504,7 +505,8 @@ fn z3_wrong_usage_of_record_is_told() {
     of("strip", &[]).is_error("is it stripe?");
     of("stripe", &["--count", "0"]).is_error("'--count <N>'");
     of("stripe", &["--listen", "nowhere"]).is_error("'--listen <ADDRESS>'");
-    of("stripe", &["--key-env", "NOT_SET"]).is_error("NOT_SET has no key of pseudonyms");
+    of("stripe", &["--key-env", "NOT_SET"])
+        .is_error("NOT_SET does not contain a key for pseudonyms");
     of("twilio", &[]).is_error("twilio signs the URL: give --public-url");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

@@ -1,11 +1,11 @@
-//! A run of the command.
+//! Runs the command.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use idempotent_webhook::presets;
 
-/// Its output and its exit status.
+/// The output and the exit status of a run.
 pub struct Run {
     pub code: i32,
     pub out: String,
@@ -19,7 +19,7 @@ impl Run {
         self
     }
 
-    /// Wherever its lines end.
+    /// Checks that the output contains a text, regardless of line breaks.
     #[track_caller]
     pub fn says(&self, text: &str) -> &Self {
         let one_line = |text: &str| text.replace('\n', " ");
@@ -28,13 +28,13 @@ impl Run {
         self
     }
 
-    /// An error that stays.
+    /// Checks for an error that does not pass by itself.
     #[track_caller]
     pub fn is_error(&self, text: &str) -> &Self {
         self.fails(2, text)
     }
 
-    /// An error that may pass by itself.
+    /// Checks for an error that may pass by itself.
     #[track_caller]
     pub fn is_not_now(&self, text: &str) -> &Self {
         self.fails(3, text)
@@ -48,7 +48,7 @@ impl Run {
     }
 }
 
-/// Runs it with a secret in `WEBHOOK_SECRET`, which nothing that it says may show.
+/// Runs the command with a secret in `WEBHOOK_SECRET`. The output must never show the secret.
 #[track_caller]
 pub fn webhook(secret: &str, arguments: &[&str], stdin: &[u8]) -> Run {
     let run = run(Some(secret), arguments, stdin);
@@ -65,12 +65,12 @@ pub fn shows_nothing_of(secret: &str, run: &Run) {
         (secret, 6),
         (bare, 6),
         (core, 6),
-        // A shorter text may be a word.
+        // A shorter secret may also be an ordinary word.
         (halves.0, 9),
         (halves.1, 9),
     ] {
         let is_shown = run.out.contains(part) || run.err.contains(part);
-        // Some cases have the name of the provider for a secret.
+        // In some cases, the secret is the name of the provider.
         let is_name = presets::by_name(part).is_ok();
         let is_shown = is_shown && part.len() >= at_least && !is_name;
         assert!(!is_shown, "{}{}", run.out, run.err);
@@ -82,7 +82,7 @@ pub fn run(secret: Option<&str>, arguments: &[&str], stdin: &[u8]) -> Run {
     run_in(secret, arguments, stdin)
 }
 
-/// Runs it with these variables.
+/// Runs the command with these environment variables.
 pub fn run_in<'a>(
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
     arguments: &[&str],
@@ -99,7 +99,7 @@ pub fn run_in<'a>(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
-    // It may have ended by now without having read it.
+    // The command may have ended without reading its input.
     let _ = running.stdin.take().unwrap().write_all(stdin);
     let output = running.wait_with_output().unwrap();
     Run {

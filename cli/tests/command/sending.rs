@@ -1,4 +1,4 @@
-//! `send` and `replay`, at a server that verifies.
+//! `send` and `replay`, against a server that verifies requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::run::{Run, webhook};
 
 const SECRET: &str = "a secret of the webhook";
 
-/// How often each delivery has come.
+/// How often each delivery has arrived.
 type Seen = Arc<Mutex<BTreeMap<String, usize>>>;
 
 async fn serve(provider: &str) -> (String, Seen) {
@@ -94,8 +94,8 @@ async fn what_is_refused_is_not_as_expected_unless_it_was_asked_for() {
     let run = of(&[&send[..], &["--secret", "another secret"]].concat(), b"").await;
     run.ends(1)
         .says("401     rejected         1")
-        .says("\"webhook verify\" says which")
-        .says("Not as expected, which is: every answer 2xx");
+        .says("\"webhook verify\" shows which")
+        .says("Not as expected. Expected: every answer 2xx");
     for fault in ["--tampered", "--unsigned"] {
         let run = of(&[&send[..], &[fault]].concat(), b"").await;
         run.ends(0).says("As expected: every answer 401.");

@@ -26,12 +26,12 @@ struct Case {
     expect_delivery_id: Option<String>,
 }
 
-/// The first request with one secret that the provider's preset accepts.
+/// The first case with a single secret whose request the provider's preset accepts.
 pub fn accepted(provider: &str) -> Option<Captured> {
     accepted_by(provider, |case| case.keys.is_none())
 }
 
-/// The first one whose key is to be fetched.
+/// The first case whose key must be fetched.
 pub fn with_fetched_key(provider: &str) -> Option<Captured> {
     accepted_by(provider, |case| case.keys.is_some())
 }
@@ -75,8 +75,8 @@ fn accepted_by(provider: &str, is_wanted: fn(&Case) -> bool) -> Option<Captured>
     })
 }
 
-/// Providers of different kinds: hex, with a time, base64, Standard Webhooks, the URL, forms, a token, Slack's, a
-/// public key, a JSON Web Token.
+/// Providers with different kinds of signatures: hex, hex with a time, base64, Standard Webhooks, signed URLs, forms, a
+/// token, Slack's scheme, a public key, and a JSON Web Token.
 pub const KINDS: [&str; 11] = [
     "github",
     "stripe",

@@ -1,4 +1,4 @@
-//! Requests that verify, and the step at which others fail.
+//! Requests that verify, and the steps at which other requests fail.
 
 use idempotent_webhook::presets;
 
@@ -24,7 +24,8 @@ fn a_case_of_each_preset_verifies() {
         };
         let run = captured.verify();
         match run.code {
-            // A case without a clock is verified with any tolerance, and here with the preset's.
+            // A case without a clock would verify with any tolerance. The command uses the preset's
+            // tolerance.
             1 if captured.at.is_none() => {
                 run.says("\nThe signature is right.");
             }
@@ -40,7 +41,7 @@ fn keys_that_are_fetched_are_no_verdict() {
     for provider in ["google-pubsub", "plaid", "aws-sns"] {
         let run = with_fetched_key(provider).unwrap().verify();
         run.is_error(&format!(
-            "the keys of {provider} are fetched, which this command does not do"
+            "the keys of {provider} must be fetched, which this command does not do"
         ));
     }
 }
@@ -51,7 +52,7 @@ fn another_secret_gets_no_wrong_advice() {
         let captured = accepted(provider).unwrap();
         for other in ["", "2"] {
             let secret = match provider {
-                // A key of the right form.
+                // A key in the right format.
                 "discord" => format!("{}{other:0>2}", &captured.secret[2..]).replace("00", "01"),
                 "standard-webhooks" => format!("whsec_{}", "AQID".repeat(8)),
                 "livekit" => format!("APIkey:another-secret{other}"),
@@ -101,7 +102,7 @@ fn a_clock_that_is_off_is_told_by_how_much() {
         let arguments = ["verify", "stripe", "-", "--at", at];
         webhook(&captured.secret, &arguments, &captured.text()).ends(0);
     }
-    // Now.
+    // Without --at, the time is now.
     let run = webhook(
         &captured.secret,
         &["verify", "stripe", "-"],

@@ -1,5 +1,5 @@
-// What scripts add to pages: times in the reader's zone, a box that selects all, a button that copies a
-// command, and content that reloads while somebody looks at it. Everything works without them.
+// What this script adds to pages: times in the reader's time zone, a box that selects all rows, a button that
+// copies a command, and content that reloads while somebody looks at it. Everything works without it.
 "use strict";
 
 (() => {
@@ -14,7 +14,7 @@
     second: "2-digit", timeZoneName: "longOffset",
   });
 
-  // Only as much of a time as is needed today.
+  // Leaves out the date if the time is today, and the year if it is this year.
   function short(at) {
     const now = new Date();
     if (at.toDateString() === now.toDateString()) return hour.format(at);
@@ -37,7 +37,7 @@
     }
   }
 
-  // A box in the head of the column of boxes.
+  // Adds a box that selects all rows to the head of the column of boxes.
   function addSelectAll(root) {
     for (const form of root.querySelectorAll("form.selection")) {
       const boxes = [...form.querySelectorAll("tbody input[type=checkbox]")];
@@ -57,7 +57,7 @@
       });
       const label = document.createElement("label");
       label.className = "box";
-      // If the column has no head.
+      // The style shows this next to the box on a phone, where tables have no column names.
       label.dataset.label = name;
       label.append(all);
       head.replaceChildren(label);
@@ -74,7 +74,7 @@
           await navigator.clipboard.writeText(command.textContent);
           button.textContent = "Copied";
         } catch {
-          // Only a secure page may copy. The text is selected instead.
+          // Only a secure page may write to the clipboard. Otherwise the text is selected.
           document.getSelection().selectAllChildren(command);
         }
       });
@@ -82,11 +82,11 @@
     }
   }
 
-  // The parts that the reader has opened: they stay open in the next content.
+  // The summaries of parts that the reader can open. Opened parts stay open when the content reloads.
   const opened = "details[data-key] > summary";
 
-  // After a double click on a button of the page before, the second click is on this one, and selects the
-  // word there. The reader has selected nothing.
+  // The second click of a double click on the previous page lands on this page. Without this, it would select a
+  // word that the reader does not want to select.
   function selectNothingYet() {
     document.getSelection()?.removeAllRanges();
     document.addEventListener("mousedown", (event) => {
@@ -94,7 +94,7 @@
     }, { once: true });
   }
 
-  // Not while the reader does something with the page.
+  // Whether the content must not reload, because the page is hidden or the reader is using it.
   function isBusy() {
     const selection = document.getSelection();
     const active = document.activeElement;
@@ -103,10 +103,10 @@
       || (active && active !== document.body && active.id !== "main" && !active.matches(opened));
   }
 
-  // Only the content: the scroll position stays, and opened parts stay open.
+  // Reloads only the content, so that the scroll position stays, and opened parts stay open.
   async function reload() {
     const answer = await fetch(location.href, { redirect: "manual" });
-    // The session has ended: the browser shows the page that comes instead.
+    // The session has expired. A full reload shows the page that the server sends instead.
     const hasEnded = answer.type === "opaqueredirect" || [401, 403].includes(answer.status);
     if (hasEnded) return location.reload();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -132,7 +132,7 @@
       try {
         if (!isBusy()) await reload();
       } catch {
-        // The server is away. Next time it may be back.
+        // The server cannot be reached. It may be back at the next reload.
       }
       reloadLater();
     }, seconds * 1000);

@@ -1,9 +1,9 @@
-//! Spells out characters of a sender's text that a reader would not see.
+//! Spells out characters in a sender's text that a reader would not see.
 
 use std::borrow::Cow;
 
-/// Spells out characters that are invisible, or that change how their neighbours look: controls, marks of the direction
-/// of writing, spaces without width, and letters that look like a space. The template escapes HTML.
+/// Spells out characters that are invisible, or that change how their neighbours look: control characters, marks for
+/// the writing direction, zero-width spaces, and letters that look like a space. The template escapes HTML.
 pub(in crate::dashboard) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_invisible) {
         return Cow::Borrowed(text);
@@ -23,7 +23,7 @@ fn is_invisible(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
-        // Fillers of Hangul, and the empty pattern of Braille.
+        // Hangul fillers, and the blank Braille pattern.
         '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
         // Interlinear annotations.
         '\u{fff9}'..='\u{fffb}' => true,

@@ -1,4 +1,4 @@
-//! The frame of every page.
+//! The layout of every page, around its content.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -9,19 +9,19 @@ use maud::{DOCTYPE, Markup, html};
 use crate::dashboard::page_list::menu;
 use crate::dashboard::{Access, assets};
 
-/// The reader has come from another site, and sees no actions until they ask for them.
+/// Marks a request whose reader has come from another site, and sees no actions until they ask for them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dashboard) struct HeldBack;
 
-/// What the frame of a page needs to know of its request.
+/// What the layout of a page needs to know about the request.
 #[derive(Clone, Debug)]
 pub(in crate::dashboard) struct Layout {
     /// The last segment of the path, which is the name of the page.
     page: String,
-    /// The relative way from this address to the pages. Empty, unless it is deeper than any page is.
+    /// The relative path from this address to the pages. Empty, unless the address has more segments than any page has.
     up: String,
     refresh: Option<u32>,
-    /// The relative address of this page, if its actions are held back.
+    /// The relative address of this page, if its actions are not shown yet.
     held_back: Option<String>,
     sees_all_tenants: bool,
 }
@@ -38,7 +38,7 @@ impl Layout {
                 .extensions()
                 .get()
                 .map(|HeldBack| match request.uri().query() {
-                    // Never another scheme or host, whatever the page is called.
+                    // With `./`, the address never leads to another scheme or host, regardless of the page's name.
                     Some(query) => format!("./{page}?{query}"),
                     None => format!("./{page}"),
                 }),
@@ -49,14 +49,15 @@ impl Layout {
         }
     }
 
-    /// A page that is loaded again after some seconds, as long as somebody looks at it. Not while its actions
-    /// are held back: what the script loads comes from this site, and has them.
+    /// Makes the page reload after some seconds, as long as somebody looks at it. It does not reload while its actions
+    /// are not shown yet, because a request of the page's own script comes from this site, and its response would
+    /// contain the actions.
     pub(in crate::dashboard) fn refreshed(mut self, seconds: Option<u32>) -> Self {
         self.refresh = seconds.filter(|_| !self.is_held_back());
         self
     }
 
-    /// For a page without actions.
+    /// Leaves out the notice about actions, for a page without actions.
     pub(in crate::dashboard) fn without_notice(mut self) -> Self {
         self.held_back = None;
         self

@@ -1,4 +1,4 @@
-//! The parts of pages, as HTML. Text is escaped by `html!` of maud, wherever it is inserted.
+//! The parts of pages, as HTML. Maud's `html!` escapes all text that is inserted.
 
 mod invisible;
 mod layout;

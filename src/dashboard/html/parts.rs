@@ -11,7 +11,7 @@ pub(in crate::dashboard) fn count(count: Count) -> Markup {
     html! { (count.to_string()) }
 }
 
-/// The state of a delivery, as a word with a colour.
+/// A state, as a word with a colour.
 pub(in crate::dashboard) fn state(name: &str) -> Markup {
     html! { span.state data-state=(name) { (name) } }
 }
@@ -33,7 +33,7 @@ pub(in crate::dashboard) fn facts(facts: &[(&str, Option<Markup>)]) -> Markup {
     }
 }
 
-/// Says what will be here once there is something.
+/// A text in place of an empty list: what will be listed there.
 pub(in crate::dashboard) fn empty(text: &str) -> Markup {
     html! { p.empty { (text) } }
 }
@@ -57,7 +57,7 @@ pub(in crate::dashboard) fn select(key: &Key) -> Markup {
     }
 }
 
-/// A form of one button, which posts an action.
+/// A form that consists of one button, which posts an action.
 pub(in crate::dashboard) fn button(
     label: &Markup,
     page: &str,
@@ -71,7 +71,7 @@ pub(in crate::dashboard) fn button(
     }
 }
 
-/// Links to the first page and the next one.
+/// Links to the first and the next page of a list.
 pub(in crate::dashboard) fn pages(is_first: bool, first: Link, next: Option<&Link>) -> Markup {
     html! {
         @if !is_first || next.is_some() {
@@ -83,7 +83,7 @@ pub(in crate::dashboard) fn pages(is_first: bool, first: Link, next: Option<&Lin
     }
 }
 
-/// A text that a sender has chosen, cut off where it is long.
+/// A text that a sender has chosen, shortened to this many characters.
 pub(in crate::dashboard) fn short(text: &str, characters: usize) -> Markup {
     let cut: String = text.chars().take(characters).collect();
     let is_cut = cut.len() < text.len();

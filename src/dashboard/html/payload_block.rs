@@ -1,4 +1,4 @@
-//! The payload of a delivery, as text.
+//! A delivery's payload, as text.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use maud::{Markup, html};
 
 use super::invisible::visible;
 
-/// A payload, indented if it looks like JSON. Nothing else about it is changed: numbers and strings
-/// are as they came.
+/// A payload, indented if it looks like JSON. Apart from white space, it is not changed: numbers
+/// and strings are shown as they arrived.
 pub(in crate::dashboard) fn code(payload: &[u8]) -> Markup {
     let text = String::from_utf8_lossy(payload);
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
@@ -20,12 +20,13 @@ pub(in crate::dashboard) fn code(payload: &[u8]) -> Markup {
     }
 }
 
-/// Replaces a payload that is not shown.
+/// The text in place of a payload that is not shown.
 pub(in crate::dashboard) fn hidden_code(why: &str) -> Markup {
     html! { p.muted { (why) } }
 }
 
-/// Puts white space between the parts of a JSON text, which may be cut off or not quite JSON.
+/// Adds white space between the parts of a JSON text. The text may be cut off, or may not be valid
+/// JSON.
 fn indent(json: &str) -> String {
     /// Deeper levels are not indented further.
     const DEEPEST: usize = 32;
@@ -103,7 +104,7 @@ mod tests {
     fn what_is_cut_off_or_no_json_is_indented_as_far_as_it_goes() {
         assert_eq!(indent(r#"{"a":"b"#), "{\n  \"a\": \"b");
         assert_eq!(indent("]]}"), "\n]\n]\n}");
-        // Not quadratic, and no panic.
+        // Deep nesting neither takes quadratic space nor panics.
         assert!(indent(&"[".repeat(10_000)).len() < 1_000_000);
     }
 }

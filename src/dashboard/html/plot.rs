@@ -6,7 +6,7 @@ use crate::dashboard::activity::{Counts, Hour, sum};
 use crate::dashboard::html::{Timestamp, visible};
 use crate::dashboard::rows::grouped;
 
-/// From the bottom up, with its name in the style.
+/// The parts of a bar, from bottom to top, with their names in the style sheet.
 fn parts(counts: &Counts) -> [(&'static str, i64); 4] {
     [
         ("processed", counts.processed),
@@ -16,7 +16,7 @@ fn parts(counts: &Counts) -> [(&'static str, i64); 4] {
     ]
 }
 
-/// In words, for a reader who does not see the bars.
+/// A summary in words, for readers who cannot see the bars.
 fn summary(hours: &[Hour]) -> String {
     let all = sum(hours.iter().map(|hour| &hour.counts));
     format!(
@@ -29,7 +29,7 @@ fn summary(hours: &[Hour]) -> String {
     )
 }
 
-/// The colours of all plots.
+/// The legend for the colours of all plots.
 pub(in crate::dashboard) fn legend() -> Markup {
     html! {
         p.legend {
@@ -41,10 +41,10 @@ pub(in crate::dashboard) fn legend() -> Markup {
     }
 }
 
-/// The gap above each part of a bar: two colours need not be distinguished at their edge.
+/// The gap above each part of a bar, so that parts are separated by more than their colours.
 const GAP: i64 = 1;
 
-/// The height of a part with its gap.
+/// The smallest height of a part, including its gap.
 const LEAST: i64 = 2;
 
 /// The width and the height of a mark.
@@ -53,13 +53,13 @@ const MARK: i64 = 10;
 /// The size of a plot, in its own units.
 struct Size {
     height: i64,
-    /// Above the bars, for marks.
+    /// The room above the bars, for marks.
     headroom: i64,
     bar: i64,
     gap: i64,
 }
 
-/// A small plot with its total and its highest hour, as each has a scale of its own.
+/// A small plot with its total and its peak, because each plot has its own scale.
 pub(in crate::dashboard) fn sparkline(hours: &[Hour]) -> Markup {
     const SIZE: Size = Size {
         height: 40,
@@ -87,7 +87,7 @@ pub(in crate::dashboard) fn sparkline(hours: &[Hour]) -> Markup {
     }
 }
 
-/// A plot with axes. Some hours are marked with the version that began in them.
+/// A plot with axes. Hours in which an application version started are marked.
 pub(in crate::dashboard) fn plot(hours: &[Hour], began: &[(Timestamp, Vec<&str>)]) -> Markup {
     let size = match hours.len() {
         0..=48 => Size {
@@ -158,8 +158,8 @@ impl Size {
         }
     }
 
-    /// The heights of the parts of a bar, each with the gap above it. Even the smallest part is visible: the largest
-    /// one makes room for it.
+    /// The heights of the parts of a bar, each including the gap above it. Even the smallest part is visible, because
+    /// the largest part makes room for it.
     fn heights(&self, counts: &Counts, highest: i64) -> [(&'static str, i64); 4] {
         let scaled = |count: i64| count * self.room() / highest.max(1);
         let mut heights = parts(counts).map(|(class, count)| match count {
@@ -205,14 +205,14 @@ impl Size {
 }
 
 impl Timestamp {
-    /// Such as `14:00 UTC`.
+    /// The hour, such as `14:00 UTC`.
     fn hour(self) -> Markup {
         let text = self.to_string();
         let time = text.get(11..16).unwrap_or_default();
         html! { (time) " UTC" }
     }
 
-    /// For the axis: the hour, or the day if there are several.
+    /// The label on the axis: the hour, or the day if the plot covers several days.
     fn hour_and_day(self, has_days: bool) -> Markup {
         let text = self.to_string();
         let label = match has_days {

@@ -1,9 +1,9 @@
-//! A table, by its columns.
+//! Tables, defined by their columns.
 
 use maud::{Markup, Render, html};
 
-/// A table: each column is defined once, with its name and the cell of a row. On a phone, where a row is a card, the
-/// name stands beside the cell.
+/// A table. Each column is defined once, with its name and a function that renders the cell of a row. On a phone, each
+/// row becomes a card, and the column name is shown next to the cell.
 pub(in crate::dashboard) struct Table<'a, T> {
     class: &'static str,
     columns: Vec<Column<'a, T>>,
@@ -18,11 +18,11 @@ struct Column<'a, T> {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// With the class of its cells.
+    /// A column with a name, and optionally with a class for its cells.
     Named(Option<&'static str>),
-    /// What names the row.
+    /// The column that names the row.
     RowHead,
-    /// Only a screen reader reads its name.
+    /// A column whose name only screen readers announce.
     Unnamed,
 }
 
@@ -35,7 +35,7 @@ impl<'a, T> Table<'a, T> {
         }
     }
 
-    /// With a style of its own.
+    /// Gives the table a class of its own.
     pub(in crate::dashboard) fn class(self, class: &'static str) -> Self {
         Self { class, ..self }
     }
@@ -56,7 +56,7 @@ impl<'a, T> Table<'a, T> {
         self.styled("number", name, cell)
     }
 
-    /// A column whose cells have a class.
+    /// Adds a column whose cells have a class.
     pub(in crate::dashboard) fn styled(
         self,
         class: &'static str,

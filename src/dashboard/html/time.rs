@@ -1,4 +1,4 @@
-//! Times: in UTC, which the script turns into the reader's zone.
+//! Times in UTC, which the script converts to the reader's time zone.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::provider::calendar::{date, days_since_epoch};
 pub(in crate::dashboard) struct Timestamp(pub(in crate::dashboard) f64);
 
 impl Timestamp {
-    /// The time, and how long ago that was, or how soon it will be.
+    /// The time, and how long ago it was, or how soon it will be.
     pub(in crate::dashboard) fn with_age(self, now: Self) -> Markup {
         let seconds = now.0 - self.0;
         html! {
@@ -25,7 +25,7 @@ impl Timestamp {
         }
     }
 
-    /// A time in UTC, such as `2026-11-23T05:00`, `2026-11-23T05:00:00Z` or `2026-11-23`.
+    /// Parses a time in UTC, such as `2026-11-23T05:00`, `2026-11-23T05:00:00Z` or `2026-11-23`.
     pub(in crate::dashboard) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('Z').unwrap_or(text);
         let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
@@ -48,7 +48,7 @@ impl Timestamp {
         Some(time)
     }
 
-    /// In the format of a form field.
+    /// The time in the format of a form field.
     pub(in crate::dashboard) fn field(self) -> String {
         let text = self.to_string();
         text.get(..16).unwrap_or_default().to_owned()
@@ -56,7 +56,7 @@ impl Timestamp {
 
     /// Year, month, day, hour, minute, second in UTC.
     fn civil(self) -> [i64; 6] {
-        // Within what Postgres can hold, and so far within what `i64` can.
+        // Postgres timestamps are far within the range of `i64`.
         #[expect(clippy::cast_possible_truncation, reason = "only the fraction is cut")]
         let seconds = self.0.floor() as i64;
         let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -66,7 +66,7 @@ impl Timestamp {
     }
 }
 
-/// In the format of the attribute `datetime`.
+/// The format of the attribute `datetime`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [year, month, day, hour, minute, second] = self.civil();
@@ -103,7 +103,7 @@ fn number(digits: &str) -> Option<i64> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// A time span in its largest unit, such as `3 min`.
+/// A duration in its largest unit, rounded down, such as `3 min`.
 pub(in crate::dashboard) fn duration(seconds: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
     let unit = UNITS.into_iter().find(|(unit, _)| seconds >= *unit);

@@ -1,5 +1,6 @@
-//! Does actions: at once for one delivery or an endpoint, in the background for many (`bulk.rs`). The locks that keep two actions,
-//! or an action and an attempt, apart are in `recovery/operator/operation.rs`.
+//! Runs actions: at once for one delivery or an endpoint, and in the background for many deliveries (`bulk.rs`).
+//! `recovery/operator/operation.rs` takes the locks that prevent two actions, or an action and an attempt, from
+//! changing the same delivery at the same time.
 
 use std::sync::Arc;
 
@@ -29,16 +30,16 @@ use crate::transaction::{RowKeys, ShortTx};
 
 const NO_ENDPOINT: PageError = PageError::not_found("There is no such endpoint.");
 
-/// An action that has begun.
+/// An action that has started.
 #[derive(Serialize)]
 struct Begun {
     id: i64,
-    /// The page that has the result.
+    /// The page that shows the result.
     #[serde(skip)]
     page: Link,
 }
 
-/// Runs the requested action, and leads to the page with its result.
+/// Runs the requested action, and redirects to the page with its result.
 pub(in crate::dashboard) async fn act(
     shared: &Arc<Shared>,
     access: &Access,
@@ -103,11 +104,12 @@ async fn on_endpoint(
     action: Action,
     name: String,
 ) -> Result<Begun, PageError> {
-    // Recovery is for all tenants.
+    // Recovery is paused and resumed for all tenants together.
     rows::not_by_tenant(access)?;
     let look = async |tx: &mut _| rows::endpoints(tx, access).await;
     let known = ShortTx::run(pool, look).await?;
-    // An endpoint that the application has named for somebody can be paused before its first delivery.
+    // If the application limits the operator's access to named endpoints, these can be paused even before their first
+    // delivery.
     if !known.contains(&name) {
         return Err(NO_ENDPOINT);
     }
@@ -162,7 +164,7 @@ async fn are_there(
 }
 
 fn endpoints_of(keys: &[Key]) -> Vec<String> {
-    // They are in the order of their keys.
+    // The keys are sorted, so equal endpoints are next to each other.
     let mut endpoints: Vec<String> = keys.iter().map(|key| key.endpoint.clone()).collect();
     endpoints.dedup();
     endpoints
@@ -196,19 +198,19 @@ async fn on_delivery(
     })
 }
 
-/// Returns why nothing has changed, if so.
+/// Changes one delivery and counts the change. If nothing has changed, it returns the reason.
 async fn change_and_count(
     pool: &PgPool,
     id: i64,
     action: Action,
     key: &Key,
 ) -> sqlx::Result<Option<&'static str>> {
-    const RUNNING: &str = "It is running. Try again when the attempt has ended.";
+    const RUNNING: &str = "It is running. Try again when the attempt has finished.";
     let (endpoint, keys) = (&*key.endpoint, RowKeys::from_iter([row_key(key)]));
     let done = operator::in_transaction(pool, async |tx| {
         let was_processed = operator::is_processed(&keys, endpoint, tx).await?;
         let applied = match action {
-            // There is nothing to run.
+            // A processed delivery has nothing to retry.
             Action::Retry if was_processed => Applied::default(),
             _ => change(action, endpoint, &keys, tx).await?,
         };
@@ -269,7 +271,7 @@ async fn on_all(
     }
     if selection.endpoint.is_none() && endpoints.len() >= rows::MAX_ENDPOINTS {
         return Err(PageError::bad_request(
-            "There are more endpoints than this page knows. Choose one.",
+            "There are more endpoints than this page can handle. Choose one.",
         ));
     }
     let asked = Asked {
@@ -285,7 +287,7 @@ async fn on_all(
     Ok(begun)
 }
 
-/// A recorded action that has not run yet.
+/// Records an action that will run in the background.
 async fn in_background(
     database: &Database,
     access: &Access,
@@ -296,7 +298,7 @@ async fn in_background(
         database: database.clone(),
         id,
     };
-    // The page of an action counts the deliveries of all tenants.
+    // The page of an action counts the deliveries of all tenants, so readers of only some tenants may not see it.
     let page = match access.tenants() {
         None => Link::to("action").with("id", id),
         Some(_) => Link::to("deliveries"),

@@ -1,5 +1,5 @@
-//! The actions of operators: what each is called, what is said of it, and what it does. Which deliveries it may be for, the
-//! parameters of a request say (`parse_action.rs`).
+//! Operator actions: their names, the texts that explain them, and what they do. `parse_action.rs` reads from a request
+//! which deliveries an action applies to.
 
 use super::super::params::Params;
 use crate::recovery::operator::Operation;
@@ -55,7 +55,7 @@ impl Action {
         .find(|action| action.as_str() == name)
     }
 
-    /// On the button.
+    /// The label of the button.
     pub(super) fn verb(self) -> &'static str {
         match self {
             Self::Retry => "Retry",
@@ -68,55 +68,56 @@ impl Action {
         }
     }
 
-    /// What it does to one delivery.
+    /// What the action does to one delivery.
     pub(super) fn meaning_for_one(self) -> &'static str {
         match self {
             Self::Retry => "It runs again now, with a new schedule of attempts.",
             Self::Discard => {
-                "It is deleted with its request, and does not run again. If the provider delivers it \
+                "It is deleted with its request, and does not run again. If the provider sends it \
                  again, it is a new delivery. This cannot be undone."
             }
             Self::Reprocess => {
-                "Its handler runs again now, with the kept request. Undo the effects of the first time before that, or \
-                 have the handler find them."
+                "Its handler runs again now, with the kept request. Undo the effects of the first run before you \
+                 start, or make sure that the handler detects them."
             }
             Self::Forget => {
-                "Its record is deleted, so it is processed again when the provider delivers it again: its request is not \
-                 kept. Undo the effects of the first time before that. This cannot be undone."
+                "Its request is not kept, so it cannot run now. Its record is deleted, so that it is processed when \
+                 the provider sends it again. Undo the effects of the first run before that. This cannot be undone."
             }
             Self::Erase => {
-                "Its request and the reasons of its failures are deleted. It cannot run again. If it was not processed, it \
-                 stays as recorded only. This cannot be undone."
+                "Its request and the reasons of its failures are deleted. It cannot run again. If it was not \
+                 processed, it stays in the state “recorded”. This cannot be undone."
             }
             Self::Pause | Self::Resume | Self::Adopt => "",
         }
     }
 
-    /// What it does to many.
+    /// What the action does to many deliveries.
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Retry => "They run again now, with a new schedule of attempts.",
             Self::Discard => {
-                "They are deleted with their requests, and do not run again. If the provider delivers \
+                "They are deleted with their requests, and do not run again. If the provider sends \
                  one again, it is a new delivery. This cannot be undone."
             }
             Self::Reprocess => {
-                "Their handlers run again now, with the kept requests. Undo the effects of the first time before that, or \
-                 have the handlers find them."
+                "Their handlers run again now, with the kept requests. Undo the effects of the first run before you \
+                 start, or make sure that the handlers detect them."
             }
             Self::Forget => {
-                "Their records are deleted, so they are processed again when the provider delivers them again: their \
-                 requests are not kept. Undo the effects of the first time before that. This cannot be undone."
+                "Their requests are not kept, so they cannot run now. Their records are deleted, so that each is \
+                 processed when the provider sends it again. Undo the effects of the first run before that. This \
+                 cannot be undone."
             }
             Self::Erase => {
-                "Their requests and the reasons of their failures are deleted. They cannot run again. Deliveries that were \
-                 not processed stay as recorded only. This cannot be undone."
+                "Their requests and the reasons of their failures are deleted. They cannot run again. Deliveries that \
+                 were not processed stay in the state “recorded”. This cannot be undone."
             }
             Self::Pause | Self::Resume | Self::Adopt => "",
         }
     }
 
-    /// Whether the button warns.
+    /// Whether the button is styled as a warning.
     pub(super) fn is_final(self) -> bool {
         matches!(
             self,
@@ -124,20 +125,20 @@ impl Action {
         )
     }
 
-    /// Why it has changed nothing of a delivery that is not running.
+    /// Why the action has not changed a delivery that is not running.
     pub(super) fn why_unchanged(self, was_processed: bool) -> &'static str {
         match self {
-            Self::Retry if was_processed => "It was processed meanwhile.",
+            Self::Retry if was_processed => "It has been processed in the meantime.",
             Self::Retry => "It is already due or running, or there is nothing to run again.",
             Self::Discard => "It is no longer kept.",
             Self::Reprocess => "It was not processed, or its request is not kept.",
             Self::Erase => "There is no content to erase.",
-            _ if was_processed => "Its request is kept: it can be processed again from there.",
-            _ => "It was not processed, or has been deleted already.",
+            _ if was_processed => "Its request is kept, so it can be processed again with it.",
+            _ => "It was not processed, or its record has already been deleted.",
         }
     }
 
-    /// What it does to each delivery. `None` if that is no operation of recovery.
+    /// The recovery operation that the action applies to each delivery. `None` if the action is not such an operation.
     pub(super) fn operation(self) -> Option<Operation> {
         match self {
             Self::Retry => Some(Operation::Retry),

@@ -1,5 +1,5 @@
-//! A bulk action on many deliveries, in the background until it is cancelled. `recovery/operator/bulk.rs` sizes its batches;
-//! `recorded_actions.rs` calls it interrupted if its process was killed.
+//! Bulk actions, which change many deliveries in the background and can be cancelled. `recovery/operator/bulk.rs`
+//! decides the size of the batches. If the process was killed, `recorded_actions.rs` reports the action as interrupted.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::recovery::operator::{self, Applied, BATCH, Bulk, Operation, Running, 
 use crate::tasks_and_errors::sqlx_error::{is_conflict, is_lock_timeout};
 use crate::transaction::{Explained, RowKeys};
 
-/// How often a batch is repeated after a deadlock.
+/// How many times a batch is repeated after deadlocks.
 const MAX_CONFLICTS: usize = 10;
 
 /// The longest pause between two batches.
@@ -23,9 +23,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 const FAILED: &str = "The database could not be written. The log says why.";
 
-pub(super) const HELD: &str = "Something else holds a delivery for too long. Try again.";
+pub(super) const HELD: &str = "Something else has locked a delivery for too long. Try again.";
 
-/// An action in the background. It takes its turn among the pages for each of its transactions.
+/// An action in the background. For each of its transactions, it waits for a free connection in the same queue as
+/// pages.
 pub(super) struct InBackground {
     pub(super) database: Database,
     pub(super) id: i64,
@@ -34,15 +35,15 @@ pub(super) struct InBackground {
 /// The deliveries that one transaction changes.
 #[derive(Clone, Copy)]
 enum Batch<'a> {
-    /// Deliveries that a filter chooses.
+    /// Deliveries that match a filter.
     Chosen(&'a Bulk<'a>, &'a RowKeys),
     /// Deliveries that were selected one by one.
     Selected(&'a RowKeys),
 }
 
 impl InBackground {
-    /// Changes all deliveries of a filter. Each batch is counted in its own transaction, so the numbers are right at
-    /// any time, even if the process is killed.
+    /// Changes all deliveries that match a filter. Each batch is counted in its own transaction, so the numbers are
+    /// always correct, even if the process is killed.
     pub(super) async fn run(
         self,
         action: Action,
@@ -60,7 +61,7 @@ impl InBackground {
         self.end(done.map(|_| None)).await;
     }
 
-    /// Returns whether the action was cancelled.
+    /// Changes the deliveries of one endpoint. Returns whether the action was cancelled.
     async fn of_endpoint(
         &self,
         action: Action,
@@ -110,7 +111,8 @@ impl InBackground {
             });
             let done = done.await;
             drop(place);
-            // For half of the time, the database is left to deliveries.
+            // Pauses for as long as the batch took (at most `MAX_PAUSE`), to leave the database to deliveries for half
+            // of the time.
             tokio::time::sleep(started.elapsed().min(MAX_PAUSE)).await;
             match done {
                 Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -119,12 +121,14 @@ impl InBackground {
         }
     }
 
-    /// Changes deliveries that were selected one by one. They are in the order of their keys.
+    /// Changes deliveries that were selected one by one. Their keys are sorted.
     pub(super) async fn run_selected(self, action: Action, keys: Vec<Key>) {
         let unchanged = self.selected(action, &keys).await;
         let note = unchanged.map(|unchanged| {
             (unchanged > 0).then(|| {
-                format!("{unchanged} of them could not be changed: the page of each has its state.")
+                format!(
+                    "{unchanged} of them could not be changed. The page of each shows its state."
+                )
             })
         });
         self.end(note).await;

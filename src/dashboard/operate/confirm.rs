@@ -17,13 +17,13 @@ use super::action::Action;
 use super::parse_action::{Order, Target};
 use crate::recovery::operator::{self, Scope};
 
-/// Up to here, the number is exact.
+/// Deliveries are counted exactly up to this number.
 const EXACT: i64 = 100_000;
 
-/// Counting that takes longer than this is given up.
+/// Counting stops when a statement takes longer than this.
 const TIMEOUT: &str = "2s";
 
-/// How many there are.
+/// How many deliveries there are.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Number {
@@ -32,11 +32,11 @@ enum Number {
     TooManyToCount,
 }
 
-/// What will be done, to how many.
+/// What an action will do, and to how many deliveries.
 #[derive(Serialize)]
 pub(in crate::dashboard) struct Confirmation {
     action: &'static str,
-    /// For an action on deliveries.
+    /// Set if the action changes deliveries.
     deliveries: Option<Number>,
     #[serde(skip)]
     title: String,
@@ -54,7 +54,7 @@ impl View for Confirmation {
     }
 }
 
-/// The page before a confirmation for somebody who comes from another site.
+/// The page that somebody who comes from another site sees before the confirmation.
 pub(in crate::dashboard) fn first(layout: &Layout) -> Response {
     let text = "The next page shows what will change.";
     layout.page("Before anything is changed", html! { p { (text) } })
@@ -85,7 +85,7 @@ pub(in crate::dashboard) async fn read(
         Target::Deliveries(keys) => {
             let back = match &*keys {
                 [key] => key.link("delivery"),
-                // The list in which they were selected.
+                // Back to the list in which the deliveries were selected.
                 _ => Selection::of(params, access)?.link("deliveries"),
             };
             let number = Number::Exactly(keys.len() as i64);
@@ -97,7 +97,7 @@ pub(in crate::dashboard) async fn read(
             selection.bound(rows::now(&mut reading).await?);
             let endpoints = selection.endpoints(&mut reading, access).await?;
             selection.look_up_reason(&mut reading, &endpoints).await?;
-            // Last: after a timeout, nothing can be read any more.
+            // Counted last, because nothing can be read in this transaction after a timeout.
             let number = count(&mut reading, &endpoints, &selection).await?;
             reading.end();
             let content = all(action, access, endpoints.len(), &selection);
@@ -155,13 +155,15 @@ fn adopt(action: Action, own: Option<&str>, environment: &str) -> Markup {
     html! {
         p {
             @match own {
-                Some(own) => { "It is of the environment " code { (visible(own)) } "." }
+                Some(own) => { "It belongs to the environment " code { (visible(own)) } "." }
                 None => { "It has no environment." }
             }
-            " From now on, processes of " code { (environment) } " run what is kept here, and those of any other one do not."
+            " From now on, processes of " code { (environment) } " run the kept deliveries, and processes of other \
+             environments do not."
         }
         p {
-            "Each endpoint with deliveries that are due or dead is paused. Discard what is not to run, and then resume it."
+            "Each endpoint with due or dead deliveries is paused. Discard the deliveries that should not run, and then \
+             resume the endpoint."
         }
         (form(action, &fields, "overview"))
     }
@@ -207,14 +209,14 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
             ": " (visible(&selection.in_words())) "."
         }
         @if let Some(before) = selection.before {
-            p { "A delivery that the provider sends again after " (Timestamp(before)) ", when you saw them, is left \
-                out." }
+            p { "A delivery that the provider has sent again since you saw the list, at " (Timestamp(before)) ", is \
+                left out." }
         }
         p {
             (action.meaning())
-            " It is done in the background, some hundreds at a time"
+            " This happens in the background, a few hundred deliveries at a time"
             @if access.tenants().is_none() { ", and can be cancelled" }
-            ". Deliveries that are running then are left alone, and counted."
+            ". Deliveries that are running at that moment are not changed, but counted."
         }
         (form(action, &fields, &selection.link("deliveries").to_string()))
     }

@@ -1,4 +1,4 @@
-//! Actions of operators: parsed, confirmed, done and recorded.
+//! Operator actions: they are parsed, confirmed, run and recorded.
 
 pub(super) mod act;
 mod action;

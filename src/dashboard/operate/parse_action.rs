@@ -1,4 +1,5 @@
-//! An action, with its deliveries or its endpoint, from the parameters of a request.
+//! Reads an action and its target (deliveries, an endpoint or the database) from the parameters of
+//! a request.
 
 use super::super::Access;
 use super::super::error::PageError;
@@ -9,18 +10,18 @@ use super::action::Action;
 use crate::recovery::operator::Operation;
 use crate::transaction::environment;
 
-/// How many deliveries can be selected one by one.
+/// The largest number of deliveries that can be selected one by one.
 const MAX_KEYS: usize = 1000;
 
-/// Its target.
+/// The target of an action.
 #[derive(Clone, Debug)]
 pub(in crate::dashboard) enum Target {
     Endpoint(String),
-    /// The database, for this environment.
+    /// The database, which is given this environment.
     Database(String),
-    /// One by one.
+    /// Deliveries that were selected one by one.
     Deliveries(Vec<Key>),
-    /// All of a selection.
+    /// All deliveries of a selection.
     All(Operation, Selection),
 }
 
@@ -77,13 +78,16 @@ impl Target {
         Self::all(action, params, access)
     }
 
-    /// All of a selection. Never all of an endpoint because a parameter was lost.
+    /// All deliveries of a selection. Parameters are required explicitly, so that a lost parameter
+    /// never selects all deliveries of an endpoint.
     fn all(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
         let missing = |text| Err(PageError::bad_request(text));
         let selection = Selection::of(params, access)?;
         let operation = match (action, selection.state) {
             _ if params.get("state").is_none() => {
-                return missing("No delivery is selected: for all in a state, `state` is missing.");
+                return missing(
+                    "No delivery is selected. For an action on all deliveries in a state, `state` is missing.",
+                );
             }
             (Action::Reprocess, State::Processed) => Operation::Reprocess,
             (Action::Erase, _) => Operation::Erase,
@@ -98,26 +102,29 @@ impl Target {
                 );
             }
             (Action::Forget | Action::Pause | Action::Resume | Action::Adopt, _) => {
-                return missing("No delivery is selected: this action is for single ones.");
+                return missing(
+                    "No delivery is selected. This action works only on selected deliveries.",
+                );
             }
         };
         if !selection.is_for_bulk_actions() {
             return missing(match selection.state {
                 State::Processed if selection.endpoint.is_some() => {
-                    "Processed deliveries cannot all be chosen by tenant: select them."
+                    "An action cannot change all processed deliveries of a tenant. Select them one by one."
                 }
                 State::Processed => {
-                    "No delivery is selected: for all processed ones, `endpoint` is missing."
+                    "No delivery is selected. For an action on all processed deliveries, `endpoint` is missing."
                 }
                 _ => {
-                    "No delivery is selected: for all in a state, `endpoint` is missing, or a `reason`."
+                    "No delivery is selected. For an action on all deliveries in a state, `endpoint` is missing, or a \
+                     `reason`."
                 }
             });
         }
         if selection.before.is_none() {
             return missing(
-                "No delivery is selected: for all in a state, `before` is missing, the time when they were \
-                 shown.",
+                "No delivery is selected. For an action on all deliveries in a state, `before` is missing: the \
+                 time when they were shown.",
             );
         }
         Ok(Self::All(operation, selection))

@@ -1,4 +1,4 @@
-//! The record of operators' actions in the database, and their cancellation.
+//! The record of operator actions in the database, and their cancellation.
 
 use serde::Serialize;
 use sqlx::postgres::PgRow;
@@ -13,7 +13,7 @@ use crate::recovery::masked;
 use crate::recovery::operator::Applied;
 use crate::transaction::ShortTx;
 
-/// An action that has not been active for this long was interrupted: its process was killed.
+/// An unfinished action that has not been active for this many seconds was interrupted: its process was killed.
 const INTERRUPTED_AFTER: f64 = 60.0;
 
 const INSERT: &str = "
@@ -23,7 +23,7 @@ const INSERT: &str = "
     returning id
 ";
 
-/// Also returns whether somebody has cancelled it.
+/// Adds to the counts of an action, and returns whether somebody has cancelled the action.
 const ADD: &str = "
     update idempotent_webhook.operator_actions
     set changed = changed + $2, running = running + $3, active_at = clock_timestamp()
@@ -44,8 +44,9 @@ const END: &str = "
     where id = $1
 ";
 
-/// Whether the action `$1` on a delivery changed nothing because of `$2`, like the same action before it: a button was
-/// pressed again.
+/// Deletes the record of the action `$1` if the previous record for its delivery is the same action by the same
+/// operator, ended less than a minute ago, and also changed nothing, with the same note `$2`: somebody pressed the
+/// button again. Returns the previous record.
 const DELETE_REPEATED: &str = "
     with repeated as (
         select before.id
@@ -77,8 +78,8 @@ const CANCEL: &str = "
     returning id
 ";
 
-/// Waiting deliveries of an action are counted only if it changed so few. A reason comes from a delivery that still has
-/// it.
+/// Deliveries that are still due are counted only for actions that changed at most 500 deliveries. The reason is read
+/// from a delivery that still has it.
 macro_rules! select {
     ($where:literal) => {
         concat!(
@@ -127,19 +128,19 @@ const OF_DELIVERY: &str = select!(
     limit 50"
 );
 
-/// An action, as it was asked for.
+/// An action, as the operator requested it.
 pub(super) struct Asked<'a> {
     pub(super) operator: Option<&'a str>,
     pub(super) action: Action,
     pub(super) endpoints: &'a [String],
     pub(super) key: Option<&'a Key>,
-    /// In words, without the reason.
+    /// The selection in words, without the reason.
     pub(super) selection: Option<&'a str>,
-    /// A UUID.
+    /// The group of the reason, a UUID.
     pub(super) reason_group: Option<&'a str>,
 }
 
-/// An action, as it was recorded.
+/// An action, as it is recorded.
 #[derive(Debug, Serialize)]
 pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) id: i64,
@@ -153,9 +154,10 @@ pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) began: Timestamp,
     pub(in crate::dashboard) ended: Option<Timestamp>,
     pub(in crate::dashboard) changed: i64,
-    /// How many it has left alone, because an attempt was working on them.
+    /// How many deliveries the action did not change, because an attempt was working on them.
     pub(in crate::dashboard) running: i64,
-    /// How many of the changed deliveries wait for their attempt or have one, if they were counted.
+    /// How many of the changed deliveries are still due, waiting for an attempt or running in one. `None` if they were
+    /// not counted.
     pub(in crate::dashboard) due: Option<i64>,
     pub(in crate::dashboard) note: Option<String>,
     pub(in crate::dashboard) cancelled_by: Option<String>,
@@ -211,7 +213,7 @@ impl Recorded {
         self.is_running
     }
 
-    /// Whether it has made deliveries due.
+    /// Whether this kind of action makes deliveries due.
     pub(in crate::dashboard) fn runs_deliveries(&self) -> bool {
         matches!(&*self.action, "retry" | "reprocess")
     }
@@ -225,7 +227,7 @@ impl Recorded {
     }
 }
 
-/// The state of an action that has made deliveries due: it is done once none of them is due.
+/// The state of an action that makes deliveries due. It is done once none of its deliveries is due any longer.
 pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
     match due {
         Some(0) => "done",
@@ -234,7 +236,7 @@ pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
     }
 }
 
-/// Records that an action begins.
+/// Records that an action starts.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
     ShortTx::run(pool, async |tx| {
         let recorded = sqlx::query_scalar(INSERT)
@@ -250,8 +252,8 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
     .await
 }
 
-/// Counts the changed deliveries and those left alone, in the transaction that has changed them, and records the ones
-/// that it made due. Returns whether the action was cancelled.
+/// Counts the changed deliveries and the running ones that were not changed, in the transaction of the change. Also
+/// records which deliveries the action made due. Returns whether the action was cancelled.
 pub(super) async fn add(
     tx: &mut PgConnection,
     id: i64,
@@ -275,7 +277,7 @@ pub(super) async fn add(
         .await
 }
 
-/// Records that an action has ended.
+/// Records that an action has finished.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
     ShortTx::run(pool, async |tx| write_end(tx, id, note).await).await
 }
@@ -285,8 +287,8 @@ async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::
     end.execute(tx).await.map(drop)
 }
 
-/// Records that an action on a delivery has changed nothing. Returns the action with the record: if the one before it
-/// was the same, within a minute, its record is enough.
+/// Records that an action on a delivery has changed nothing. If the action before it was the same, within a minute,
+/// only the earlier record stays. Returns the id of the remaining record.
 pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
     ShortTx::run(pool, async |tx| {
         let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
@@ -302,7 +304,8 @@ pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::R
     .await
 }
 
-/// Has an action end after its current batch. Returns whether it was running.
+/// Makes an action stop after its current batch. Returns whether the action could be cancelled: it had not finished,
+/// and nobody had cancelled it before.
 pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<bool> {
     let cancelled = ShortTx::run(pool, async |tx| {
         let cancelled = sqlx::query(CANCEL).bind(id).bind(operator);
@@ -311,7 +314,7 @@ pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sq
     Ok(cancelled.await?.is_some())
 }
 
-/// The latest actions, before the given one if there is one.
+/// Lists the latest actions. With `before`, only actions that were recorded before it.
 pub(in crate::dashboard) async fn list(
     connection: &mut PgConnection,
     access: &Access,
@@ -326,7 +329,7 @@ pub(in crate::dashboard) async fn list(
     rows.iter().map(Recorded::read).collect()
 }
 
-/// An action, if it exists and the reader may see all of its endpoints.
+/// Returns an action, if it exists and the reader may see all of its endpoints.
 pub(in crate::dashboard) async fn one(
     connection: &mut PgConnection,
     access: &Access,

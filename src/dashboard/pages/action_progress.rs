@@ -13,10 +13,10 @@ use super::super::view::View;
 use super::super::{Access, Shared};
 use super::actions::{by, on};
 
-/// How many deliveries of an action are looked at.
+/// The largest number of an action's deliveries that the page reads.
 const MAX_DELIVERIES: i64 = 10_000;
 
-/// The deliveries of the action `$1`, at most `$2`.
+/// The deliveries that the action `$1` made due, at most `$2`.
 macro_rules! of_action {
     () => {
         "
@@ -30,7 +30,7 @@ macro_rules! of_action {
     };
 }
 
-/// The kept ones.
+/// Those of the action's deliveries that are still kept.
 const KEPT: &str = concat!(
     "
     select
@@ -55,7 +55,7 @@ const KEPT: &str = concat!(
 "
 );
 
-/// The ones that are no longer kept.
+/// Those of the action's deliveries that are no longer kept.
 const ENDED: &str = concat!(
     "
     select of_action.endpoint, of_action.tenant, of_action.delivery_id",
@@ -66,7 +66,7 @@ const ENDED: &str = concat!(
 "
 );
 
-/// A statement of its own, so that it runs where `deliveries` is distributed.
+/// A separate statement, so that it also works if `deliveries` is a distributed table.
 const PROCESSED: &str = "
     select count(*)
     from idempotent_webhook.deliveries
@@ -80,25 +80,25 @@ pub(in crate::dashboard) struct ActionPage {
     now: Timestamp,
     #[serde(flatten)]
     recorded: Recorded,
-    /// For an action that has made deliveries due.
+    /// Set if the action has made deliveries due.
     outcomes: Option<Outcomes>,
 }
 
-/// The results of deliveries, as far as they were looked at.
+/// What became of the deliveries, as far as the page has read them.
 #[derive(Debug, Default, Serialize)]
 struct Outcomes {
     processed: i64,
-    /// Waiting for their first attempt since the action, or in it.
+    /// Deliveries whose first attempt since the action has not finished.
     due: i64,
-    /// Failed since the action, and due again.
+    /// Deliveries that have failed since the action, and are due again.
     failed_again: i64,
     dead: i64,
-    /// Discarded since the action, or deleted by retention.
+    /// Deliveries that were discarded or deleted by retention since the action.
     gone: i64,
     reasons: Vec<Reason>,
 }
 
-/// Why some of them failed since.
+/// Why some deliveries have failed since the action.
 #[derive(Debug, Serialize)]
 struct Reason {
     endpoint: String,
@@ -128,7 +128,8 @@ pub(in crate::dashboard) async fn read(
     if recorded.runs_deliveries() && recorded.changed > 0 {
         let counted = Outcomes::read(&mut reading, access, recorded.id).await?;
         let waiting = counted.due + counted.failed_again;
-        // Nobody knows whether deliveries that were not looked at are due.
+        // The state stays `made due` if some deliveries were not read, because they may still be
+        // due.
         if recorded.state == "made due" && (waiting > 0 || counted.all() >= recorded.changed) {
             recorded.state = state_of_due(Some(waiting));
         }
@@ -215,7 +216,7 @@ impl View for ActionPage {
                     Some(html! { span.changed { (grouped(recorded.changed)) } }),
                 ),
                 (
-                    "Left alone, as they were running",
+                    "Not changed, because they were running",
                     (recorded.running > 0).then(|| html! { (grouped(recorded.running)) }),
                 ),
                 ("On", Some(on(recorded))),
@@ -238,8 +239,8 @@ impl View for ActionPage {
             }
             @if recorded.state == "interrupted" {
                 p {
-                    "Its process ended before the action did. The changed deliveries are counted above; start it again \
-                     for the rest."
+                    "The process that ran this action stopped before the action was finished. The deliveries that it \
+                     has changed are counted above. Start the action again for the others."
                 }
             }
             @match &self.outcomes {
@@ -268,7 +269,7 @@ impl ActionPage {
         html! {
             h2 { "How they are now" }
             @if self.recorded.changed > MAX_DELIVERIES {
-                p.muted { "Of " (grouped(MAX_DELIVERIES)) " of them." }
+                p.muted { "Only " (grouped(MAX_DELIVERIES)) " of them are counted here." }
             }
             (facts(&[
                 ("Processed", number(outcomes.processed)),

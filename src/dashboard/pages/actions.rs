@@ -1,4 +1,4 @@
-//! The record of actions: what operators did, and who.
+//! The record of actions: which operator did what.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! The deliveries of an endpoint that are counted by a name, such as the place of a secret.
+//! An endpoint's deliveries, counted by a name, such as the position of a secret in the list of
+//! secrets.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;
@@ -7,7 +8,7 @@ use sqlx::{PgConnection, Row};
 use super::super::html::{Table, Timestamp, visible};
 use super::super::rows::grouped;
 
-/// A source of the activity has a bounded number of names.
+/// The number of names per source is bounded.
 const BY_NAME: &str = "
     select
         outcome as name, sum(count)::int8 as count,
@@ -21,7 +22,7 @@ const BY_NAME: &str = "
 
 #[derive(Serialize)]
 pub(super) struct Named {
-    /// `*` for all that are not counted by name.
+    /// `*` for all deliveries that are not counted by name.
     name: String,
     deliveries: i64,
     last: Timestamp,
@@ -50,7 +51,7 @@ pub(super) fn table(what: &'static str, all: &[Named], now: Timestamp) -> Markup
     Table::of(all)
         .row_head(what, |named| {
             html! {
-                @if named.name == "*" { span.muted { "all further ones" } }
+                @if named.name == "*" { span.muted { "all others" } }
                 @else { (visible(&named.name)) }
             }
         })

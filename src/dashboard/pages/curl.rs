@@ -1,12 +1,12 @@
-//! A request as a command for a POSIX shell, or for fish.
+//! A request as a command for a POSIX shell or fish.
 
 use super::super::html::visible;
 
 /// The largest body that is part of the command, in bytes.
 const MAX_BODY: usize = 8 * 1024;
 
-/// Sends the request again, with placeholders for the host and for the signature. A body that is large, that
-/// is not plain text, or that is not at hand is read from the file that the page offers.
+/// The command that sends the request again, with placeholders for the host and the signature. If the body is large, is
+/// not plain text, or is not given completely, the command reads it from the file that the page offers for download.
 pub(super) fn curl(
     method: &str,
     uri: &str,
@@ -14,7 +14,7 @@ pub(super) fn curl(
     signature_header: Option<&str>,
     body: Option<&[u8]>,
 ) -> String {
-    // Brackets and braces of a query are not ranges.
+    // With `--globoff`, curl does not interpret brackets and braces in the query.
     let (method, url) = (quoted(method), quoted(&url(uri)));
     let mut command = format!("curl --globoff -X {method} \\\n  {url}");
     let mut add = |option: &str, value: &str| {
@@ -22,13 +22,13 @@ pub(super) fn curl(
     };
     for (name, value) in headers {
         match &**value {
-            // Without a value, curl would leave it out.
+            // Without the semicolon, curl would leave out a header with an empty value.
             "" => add("-H", &format!("{name};")),
             value => add("-H", &format!("{name}: {value}")),
         }
     }
     if !headers.iter().any(|(name, _)| name == "content-type") {
-        // Without a value, curl adds none of its own.
+        // The name without a value stops curl from adding a content type of its own.
         add("-H", "content-type:");
     }
     let signature_header = signature_header.unwrap_or("SIGNATURE-HEADER");
@@ -36,7 +36,7 @@ pub(super) fn curl(
     let text = body
         .filter(|body| body.len() <= MAX_BODY)
         .and_then(|body| std::str::from_utf8(body).ok())
-        // As shown and copied.
+        // Only if the page shows the body unchanged, since people copy what they see.
         .filter(|text| visible(text) == **text);
     match text {
         Some(text) => add("--data-raw", text),
@@ -46,7 +46,7 @@ pub(super) fn curl(
 }
 
 fn url(uri: &str) -> String {
-    // Only path and query: the host is some machine behind a proxy.
+    // Only the path and the query, because the host is a machine behind a proxy.
     let path = uri.split_once("://").map_or(uri, |(_, rest)| {
         rest.find('/')
             .map_or("/", |start| rest.get(start..).unwrap_or_default())
@@ -54,7 +54,8 @@ fn url(uri: &str) -> String {
     format!("https://HOST{path}")
 }
 
-/// For a POSIX shell, and for fish, where a backslash within quotes would take the meaning of the next character.
+/// Quotes a text for a POSIX shell and for fish. In fish, a backslash within single quotes can escape the next
+/// character, so each backslash gets its own quoting.
 fn quoted(text: &str) -> String {
     let mut quoted = "'".to_owned();
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The lists of deliveries: what fails, what is due, what was processed.
+//! The lists of failing, due and processed deliveries.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(in crate::dashboard) struct Deliveries {
     deliveries: Vec<Delivery>,
     /// The next page.
     next: Option<Link>,
-    /// If the page ends because enough was searched. The next page may have more.
+    /// Set if the page ends because it has searched enough. The next page may show more.
     searched_to: Option<Timestamp>,
     #[serde(skip)]
     known: Vec<String>,
@@ -79,7 +79,7 @@ impl View for Deliveries {
                 (empty(self.selection.meaning_of_nothing()))
             }
             @if let Some(to) = self.searched_to {
-                p.muted { "Searched back to " (to) ". The next page goes on from there." }
+                p.muted { "Searched back to " (to) ". The next page continues from there." }
             }
             @if self.is_processed() && self.selection.tenants.is_some() {
                 p.muted { "With a filter by tenant, only deliveries whose ids are separate for each tenant are listed." }

@@ -1,5 +1,5 @@
-//! An endpoint: its numbers by hour and by version, rejected requests, waiting deliveries, how far it is reconciled,
-//! and its settings.
+//! The page of an endpoint: its numbers by hour and by version, rejected requests, failing deliveries, how far it is
+//! reconciled, and its settings.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;
@@ -34,9 +34,9 @@ pub(in crate::dashboard) struct EndpointPage {
     rejected: Vec<Cause>,
     handled: Vec<HandledType>,
     ignored: Vec<IgnoredType>,
-    /// Deliveries whose payload had another version than the expected one.
+    /// Deliveries whose payload did not have the expected version.
     other_versions: Vec<Named>,
-    /// By the place of the secret that verified them, if there are several.
+    /// Deliveries by the position of the secret that verified them, if there are several secrets.
     by_secret: Vec<Named>,
     reconciliation: Vec<List>,
     #[serde(flatten)]
@@ -44,14 +44,14 @@ pub(in crate::dashboard) struct EndpointPage {
     settings: Option<Told>,
 }
 
-/// Numbers with the times of the handlers, in milliseconds.
+/// Numbers, with the handler durations in milliseconds.
 #[derive(Serialize)]
 struct Total {
     #[serde(flatten)]
     counts: Counts,
     handler_p50_ms: Option<u64>,
     handler_p95_ms: Option<u64>,
-    /// Whether any handler ran. Without a number, its time was longer than the largest bucket.
+    /// Whether any handler ran. If so, a missing duration means that it was longer than the largest bucket.
     has_handlers: bool,
 }
 
@@ -60,7 +60,7 @@ struct HourOf {
     at: Timestamp,
     #[serde(flatten)]
     total: Total,
-    /// The versions that did nothing in the hour before.
+    /// The versions that started in this hour.
     began: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ pub(in crate::dashboard) async fn read(
         Version {
             version: named(version),
             first: seen.first().map(|first| at(*first)),
-            // The end of its last hour, if that hour is over.
+            // The end of the version's last hour, or now if that hour is not over.
             last: seen
                 .last()
                 .map(|last| Timestamp(now.min(at(last + HOUR).0))),
@@ -261,7 +261,7 @@ impl View for EndpointPage {
             @if !self.other_versions.is_empty() {
                 h2 { "Other versions" }
                 p {
-                    "Payloads of another version of the provider's API than the expected one. They were still handled."
+                    "Payloads that did not have the expected version of the provider's API. They were still handled."
                     @if self.settings.as_ref().is_some_and(Told::version_is_unsigned) {
                         " The signature does not cover the version: an attacker with a captured request can make one up."
                     }
@@ -271,8 +271,8 @@ impl View for EndpointPage {
             @if !self.by_secret.is_empty() {
                 h2 { "By secret" }
                 p {
-                    "0 is the first secret, which is the newest. A rotation is over once no other secret has verified \
-                     a delivery for as long as the provider may still use it."
+                    "0 is the first secret, which is the newest. A rotation is complete once no other secret has \
+                     verified a delivery for as long as the provider may still use that secret."
                 }
                 (by_name::table("Place", &self.by_secret, self.now))
             }
@@ -283,7 +283,9 @@ impl View for EndpointPage {
             h2 { "Settings" }
             @match &self.settings {
                 Some(told) => { (settings::facts_of(told, self.now)) }
-                None => { (empty("No process has reported them yet. Each process does with its first requests.")) }
+                None => {
+                    (empty("No process has reported them yet. Each process reports them with its first requests."))
+                }
             }
         }
     }
@@ -349,7 +351,7 @@ impl EndpointPage {
     }
 }
 
-/// A name, and its numbers.
+/// A row name, and the numbers of the row.
 type Row<'a> = (Markup, &'a Total);
 
 fn table(what: &'static str, rows: &[Row<'_>]) -> Markup {

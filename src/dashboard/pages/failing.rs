@@ -1,4 +1,4 @@
-//! The lists of failed and of due deliveries.
+//! The lists of failed deliveries and of due deliveries.
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -10,7 +10,7 @@ use super::super::html::Timestamp;
 use super::super::rows::{Delivery, Key};
 use super::super::selection::Selection;
 
-/// The columns of a row of the list. The alias `kept` is a row of `kept_deliveries`.
+/// The columns of a list row. The alias `kept` is a row of `kept_deliveries`.
 macro_rules! columns {
     () => {
         "kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type,
@@ -24,8 +24,9 @@ macro_rules! columns {
     };
 }
 
-/// Failing deliveries of an endpoint and a state, found by an index, the latest first: of the reason `$3`, of the event
-/// type `$4` if there is no reason, after the place `$5` to `$8`, and of the times `$9` and `$10`.
+/// Failed deliveries with one endpoint and state, which an index finds latest first. They have the reason `$3`, or
+/// without a reason the event type `$4`. They come after the position in `$5` to `$8`, and failed between the times
+/// `$9` and `$10`.
 macro_rules! indexed {
     () => {
         "
@@ -44,7 +45,8 @@ macro_rules! indexed {
     };
 }
 
-/// The place where the search has covered so many of each endpoint and state: the latest of their places.
+/// The position at which a search round ends. For each endpoint and state, a round reads `$11` deliveries; it ends at
+/// the latest of the positions reached.
 const SEARCHED_TO: &str = concat!(
     "
     select
@@ -64,8 +66,8 @@ const SEARCHED_TO: &str = concat!(
 "
 );
 
-/// The failed ones, the latest first, down to the place `$11` to `$14`. The rest of a row is read
-/// once it is on the page.
+/// The failed deliveries, latest first, down to the position in `$11` to `$14`. The other columns are read only for
+/// rows on the page.
 const FAILED: &str = concat!(
     "
     select ",
@@ -98,7 +100,7 @@ const FAILED: &str = concat!(
 "
 );
 
-/// The due ones, the next one first.
+/// The due deliveries, in the order of their next attempts.
 const DUE: &str = concat!(
     "
     select listed.*
@@ -171,7 +173,7 @@ fn read_all(rows: &[PgRow], access: &Access) -> sqlx::Result<Vec<Delivery>> {
     rows.iter().map(|row| read(row, access)).collect()
 }
 
-/// With the first ten values.
+/// A query with its first ten values bound.
 fn indexed<'q>(
     sql: &'static str,
     endpoints: &'q [String],

@@ -28,7 +28,8 @@ pub(super) fn filters(selection: &Selection, known: &[String]) -> Markup {
                             (visible(endpoint))
                         }
                     }
-                    // An unknown state is not silently shown as another one.
+                    // An unknown endpoint stays selected, so that the form does not silently show
+                    // another one.
                     @if let Some(endpoint) = &selection.endpoint && !known.contains(endpoint) {
                         option value=(endpoint) selected { (visible(endpoint)) }
                     }

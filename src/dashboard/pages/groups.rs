@@ -1,4 +1,4 @@
-//! Failures by reason: each reason once, over all endpoints.
+//! Failures grouped by reason: each reason once, for all endpoints together.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use super::super::html::{Table, Timestamp, count, short, state, status, visible}
 use super::super::params::Link;
 use super::super::rows::{Count, count_kept};
 
-/// How many reasons are shown.
+/// The largest number of reasons that are shown.
 const MAX_GROUPS: usize = 50;
 
-/// How many reasons of an endpoint and a state are looked at.
+/// The largest number of combinations of endpoint, state and reason that are read.
 const MAX_PARTS: usize = 3_000;
 
-/// The reasons of each endpoint and state. Each is looked up in the index, one after the other, however many
-/// deliveries have it: the index is read from its end, where the first entry of a reason is its latest.
+/// The reasons of each endpoint and state. The index finds one reason after the other, so that the number of deliveries
+/// per reason does not matter. The index is read backwards, so the first entry found for a reason is its latest
+/// failure.
 const REASONS: &str = "
     with recursive reasons as (
         select scope.endpoint, scope.state, first.reason_group, first.last_failed_at
@@ -55,8 +56,8 @@ const REASONS: &str = "
     limit $2
 ";
 
-/// One row for each endpoint in `$1` with the state and the reason at the same place in `$3` and `$4`, in their order. It
-/// counts deliveries up to one more than `$2`.
+/// One row for each endpoint in `$1`, with the state and the reason at the same index in `$3` and `$4`, in the same
+/// order. Deliveries are counted up to one more than `$2`.
 const PARTS: &str = concat!(
     "
     select
@@ -83,7 +84,7 @@ const PARTS: &str = concat!(
         from idempotent_webhook.kept_deliveries as kept
         where kept.endpoint = part.endpoint and kept.state = part.state
             and kept.last_failed_at is not null
-            -- In the order of the one index that finds it at once, however rare the reason is.
+            -- Ordered like the index that finds the row at once, however rare the reason is.
             and kept.reason_group <= part.reason_group
         order by kept.reason_group desc, kept.last_failed_at desc
         limit 1
@@ -92,23 +93,23 @@ const PARTS: &str = concat!(
 "
 );
 
-/// The failures that were looked at.
+/// The failures that were read, grouped by reason.
 #[derive(Debug, Serialize)]
 pub(super) struct Groups {
     #[serde(rename = "failing")]
     groups: Vec<Group>,
-    /// Whether there are further reasons.
+    /// Whether there are more reasons.
     #[serde(rename = "failing_are_cut")]
     are_cut: bool,
 }
 
-/// Deliveries that failed for one reason.
+/// Deliveries that failed for the same reason.
 #[derive(Debug, Serialize)]
 pub(super) struct Group {
-    /// For the filter of lists and actions.
+    /// The value of the filter `reason` of lists and actions.
     #[serde(rename = "reason_group")]
     id: String,
-    /// The latest reason of the group.
+    /// The latest reason in the group.
     reason: String,
     status: Option<i16>,
     deliveries: Count,
@@ -117,7 +118,7 @@ pub(super) struct Group {
     parts: Vec<Part>,
 }
 
-/// The deliveries of one endpoint in one state.
+/// The deliveries of a group with one endpoint and one state.
 #[derive(Debug, Serialize)]
 struct Part {
     endpoint: String,
@@ -127,7 +128,7 @@ struct Part {
     last_failed: Timestamp,
 }
 
-/// A reason of an endpoint and a state, with its last failure.
+/// A reason with one endpoint and one state, and the time of its last failure.
 struct Reason {
     id: String,
     endpoint: String,
@@ -157,7 +158,7 @@ pub(super) async fn read(
         };
         reasons.entry(id).or_default().push(reason);
     }
-    // The latest first, of the reasons and of the parts of each.
+    // Latest first: both the reasons, and the parts of each reason.
     let mut reasons: Vec<Vec<Reason>> = reasons.into_values().collect();
     for parts in &mut reasons {
         parts.sort_by(|a, b| b.last_failed.total_cmp(&a.last_failed));
@@ -168,12 +169,12 @@ pub(super) async fn read(
     reasons.truncate(MAX_GROUPS);
     let reasons: Vec<Reason> = reasons.into_iter().flatten().collect();
     let mut groups = groups(connection, access, reasons).await?;
-    // The largest first, so a group keeps its place while somebody looks at the page.
+    // Largest first, so that a group stays in its place while somebody looks at the page.
     groups.sort_by_key(|group| std::cmp::Reverse(group.deliveries.number));
     Ok(Groups { groups, are_cut })
 }
 
-/// The parts of a group follow each other.
+/// Builds the groups. All parts of a group are next to each other in `reasons`.
 async fn groups(
     connection: &mut PgConnection,
     access: &Access,
@@ -232,7 +233,7 @@ impl Group {
         self.parts.push(part);
     }
 
-    /// The link to its deliveries: of the only endpoint, if there is one, and the only state.
+    /// The link to the group's deliveries. It names the endpoint and the state if the group has only one of them.
     fn narrowed(&self, link: Link) -> Link {
         let mut endpoints: Vec<&str> = self.parts.iter().map(|part| &*part.endpoint).collect();
         endpoints.dedup();
@@ -281,7 +282,7 @@ pub(super) fn table(
     html! {
         (table)
         @if *are_cut {
-            p.muted { "There are more reasons. These are the latest ones of those that were looked at." }
+            p.muted { "There are more reasons. Only the latest of those that were read are shown." }
         }
     }
 }

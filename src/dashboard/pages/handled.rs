@@ -1,4 +1,4 @@
-//! The types of an endpoint that have a handler, by the table of its layer, and when they came.
+//! The event types for which the endpoint's layer has a handler, and when their events arrived.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;
@@ -27,14 +27,14 @@ const TYPES: &str = "
     limit 100
 ";
 
-/// A name of the table.
+/// An event type with a handler.
 #[derive(Serialize)]
 pub(super) struct HandledType {
     #[serde(rename = "type")]
     name: String,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
-    /// Counted in minutes in which events of the table came.
+    /// The longest pause, counted in minutes in which any event with a handler arrived.
     longest_pause_minutes: Option<i32>,
     #[serde(rename = "stopped")]
     has_stopped: bool,
@@ -76,7 +76,7 @@ pub(super) fn table(types: &[HandledType], now: Timestamp) -> Markup {
             html! {
                 @match handled.first {
                     Some(at) => { (at) }
-                    None => { span.muted { "none has come" } }
+                    None => { span.muted { "none has arrived" } }
                 }
             }
         })

@@ -1,4 +1,4 @@
-//! The events of an endpoint that were ignored, by type.
+//! An endpoint's ignored events, by type.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -28,21 +28,21 @@ const TYPES: &str = "
     order by is_new desc, counted.count desc, counted.type
 ";
 
-/// A type without a handler.
+/// An event type without a handler.
 #[derive(Serialize)]
 pub(super) struct IgnoredType {
-    /// `*` for all that are not counted by name.
+    /// `*` for all types that are not counted by name.
     #[serde(rename = "type")]
     name: String,
     events: i64,
     last: Timestamp,
-    /// The endpoint did not have it before.
+    /// The endpoint has not received this type before.
     #[serde(rename = "new")]
     is_new: bool,
-    /// The table of the layer has the name.
+    /// The layer's table names the type as ignored.
     #[serde(rename = "named")]
     is_named: bool,
-    /// No sender can have chosen the name.
+    /// The name is verified: an untrusted sender cannot have chosen it.
     #[serde(rename = "verified")]
     is_verified: bool,
 }
@@ -76,10 +76,10 @@ pub(super) async fn types(
 pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
     html! {
         p {
-            "Events of types without a handler. The provider need not send them: compare its subscription."
+            "Events of types without a handler. The provider does not need to send them: check its subscription."
             @if types.iter().any(|ignored| !ignored.is_verified) {
-                " A sender may have chosen a name that is not verified: the signature does not cover it, or one of \
-                 many tenants, each of whom knows a secret, may have signed it."
+                " A sender may have made up a name that is not verified: either the signature does not cover the name, \
+                 or any of the tenants, each of whom knows a secret, may have signed it."
             }
         }
         (Table::of(types)

@@ -55,7 +55,7 @@ impl View for Overview {
     fn content(&self, viewer: &Access) -> Markup {
         html! {
             (self.environment.banner(viewer))
-            // On a phone, failures come first: there, each endpoint is as high as half of the screen.
+            // On a phone, failures come first, because each endpoint takes up half of the screen.
             div.overview {
                 section {
                     @if self.endpoints.is_empty() {
@@ -121,17 +121,17 @@ fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) ->
     table.render()
 }
 
-/// Says that no delivery is failing. If one may be missing, it says that, too.
+/// The text if no delivery is failing. If deliveries may never have arrived, the text mentions this.
 pub(super) fn nothing_failing(endpoints: &[Endpoint], otherwise: &str) -> Markup {
     match endpoints.iter().any(|endpoint| endpoint.is_unreconciled) {
         true => empty(
-            "No received delivery is failing. Some may never have arrived: a list is not reconciled.",
+            "No received delivery is failing. Some may never have arrived, because a list is not reconciled.",
         ),
         false => empty(otherwise),
     }
 }
 
-/// The state, and other problems that it does not show.
+/// The state, and the problems that the state does not show.
 pub(super) fn states(endpoint: &Endpoint) -> Markup {
     html! {
         (state(endpoint.state.name()))
@@ -144,7 +144,7 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         }
         @if !endpoint.unreached.is_zero() {
             " " span.why {
-                (count(endpoint.unreached)) " of the due reach no layer: see their pages"
+                (count(endpoint.unreached)) " of the due deliveries reach no layer: see their pages"
             }
         }
         @if let Some(difference) = &endpoint.difference {
@@ -159,7 +159,7 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
     }
 }
 
-/// A number that leads to its deliveries.
+/// A number that links to the counted deliveries.
 pub(super) fn list(endpoint: &Endpoint, state: &'static str, number: Count) -> Markup {
     let deliveries = Link::to("deliveries")
         .with("endpoint", &endpoint.name)
@@ -170,8 +170,8 @@ pub(super) fn list(endpoint: &Endpoint, state: &'static str, number: Count) -> M
     }
 }
 
-/// Pauses an endpoint, or resumes one that is paused or held back by the breaker. While the breaker is open, both are
-/// possible.
+/// Buttons that pause an endpoint, or resume an endpoint that is paused or held back by the breaker. While the breaker
+/// is open, both are shown.
 pub(super) fn pause_or_resume(endpoint: &Endpoint) -> Markup {
     let act = |label: &str, action: &str| {
         let fields = [

@@ -1,6 +1,6 @@
 //! The list of processed deliveries.
 //!
-//! Each endpoint is asked for its own: so the statements run where `deliveries` is distributed, too.
+//! Each endpoint is read by its own statement, so that the statements also work if `deliveries` is a distributed table.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +14,8 @@ use super::super::html::Timestamp;
 use super::super::rows::{Delivery, Key, columns};
 use super::super::selection::Selection;
 
-/// The deliveries of the endpoint `$1` that the index finds: of the times `$2` and `$3`, after the place `$4` to `$7`.
+/// The deliveries of the endpoint `$1` that the index finds: between the times `$2` and `$3`, and after the position in
+/// `$4` to `$7`.
 macro_rules! indexed {
     () => {
         "
@@ -57,7 +58,7 @@ const PROCESSED: &str = concat!(
 "
 );
 
-/// The rows of them that are still kept.
+/// The rows of listed deliveries whose requests are still kept.
 const ARCHIVED: &str = "
     select kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.attempts
     from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)
@@ -123,7 +124,7 @@ fn place(delivery: &Delivery) -> Option<Cursor> {
     Some(Cursor::new(at, &delivery.key))
 }
 
-/// With the first seven values.
+/// A query with its first seven values bound.
 fn indexed<'q>(
     sql: &'static str,
     endpoint: &'q str,

@@ -1,4 +1,4 @@
-//! The progress of an endpoint's reconciliation, by the lists of its provider.
+//! The progress of an endpoint's reconciliation, for each of the provider's event lists.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;
@@ -41,7 +41,7 @@ const LISTS: &str = concat!(
 #[derive(Debug, Serialize)]
 pub(super) struct List {
     source: String,
-    /// The path of the route, which may have a secret like any URI: for readers who may see payloads.
+    /// The path of the route, only for readers who may see payloads: like any URI, it may contain a secret.
     path: Option<String>,
     reconciled_until: Option<Timestamp>,
     missed: i64,
@@ -49,7 +49,7 @@ pub(super) struct List {
     /// The failure of the last round.
     failure: Option<String>,
     failing_since: Option<Timestamp>,
-    /// When a round was due, if that was long ago and no process has begun it.
+    /// The time at which a round was due, if that was more than an hour ago and no process has started it.
     late_since: Option<Timestamp>,
 }
 
@@ -110,7 +110,7 @@ fn failure(list: &List, now: Timestamp) -> Markup {
         }
         @if let Some(late) = list.late_since {
             @if list.failure.is_some() { br; }
-            "No process has begun the round of " (late.with_age(now)) "."
+            "No process has started the round that was due at " (late.with_age(now)) "."
         }
     }
 }

@@ -35,10 +35,10 @@ pub(super) struct Cause {
     endpoint: String,
     cause: String,
     requests: i64,
-    /// The hour of the first one.
+    /// The start of the hour of the first rejected request.
     since: Timestamp,
     last: Timestamp,
-    /// The last reason, as in the log. It contains nothing of the request.
+    /// The last reason, as in the log. It contains nothing from the request.
     reason: String,
     by_hour: Vec<InHour>,
 }
@@ -119,8 +119,8 @@ impl View for Rejected {
     fn content(&self, _: &Access) -> Markup {
         html! {
             p {
-                "Requests of the last 24 hours that were refused before their handler ran, most of them before anybody \
-                 could know who had sent them. If a secret was changed on one side only, you see it here."
+                "Requests of the last 24 hours that were refused before a handler ran, most of them before it was \
+                 known who had sent them. If a secret was changed on only one side, the rejected requests appear here."
             }
             @if let Some(endpoint) = &self.endpoint {
                 p { "Of " (visible(endpoint)) ". " a href="rejected" { "All endpoints" } }
@@ -141,7 +141,7 @@ impl View for Rejected {
 }
 
 impl Rejected {
-    /// A row for each hour in which something was rejected.
+    /// A table with a row for each hour in which something was rejected.
     fn by_hour(&self) -> Markup {
         let in_hour = |at: i64| {
             let at = activity::timestamp(at);
@@ -186,7 +186,7 @@ pub(super) fn table(causes: &[Cause], now: Timestamp) -> Markup {
         .render()
 }
 
-/// The names are the same as in the metric.
+/// A cause in words. The names are the same as in the metric.
 fn in_words(cause: &str) -> String {
     cause.replace('_', " ")
 }

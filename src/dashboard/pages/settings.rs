@@ -1,4 +1,4 @@
-//! The settings of a layer, as its process reported them.
+//! The settings of a layer, as a process reported them.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -14,7 +14,7 @@ const TOLD: &str = "
     where endpoint = $1
 ";
 
-/// Not settings: shown with the numbers of the endpoint.
+/// This value is not a setting. It is shown with the numbers of the endpoint.
 const SWITCHED_OFF: &str = "switched_off_by_provider";
 
 #[derive(Debug, Serialize)]
@@ -25,17 +25,17 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What makes the provider stop sending, in Markdown, if the provider says so.
+    /// What makes the provider stop sending, in Markdown, if the provider documents it.
     pub(super) fn switched_off(&self) -> Option<&str> {
         self.values.get(SWITCHED_OFF)?.as_str()
     }
 
-    /// Whether a version is expected that the signature does not cover.
+    /// Whether the layer expects a version that the signature does not cover.
     pub(super) fn version_is_unsigned(&self) -> bool {
         self.values.get("version_is_signed") == Some(&Value::Bool(false))
     }
 
-    /// Whether the provider delivers again by itself after a failure. `None` if that is not known.
+    /// Whether the provider delivers again by itself after a failure. `None` if this is not known.
     pub(super) fn redelivers(&self) -> Option<bool> {
         self.values.get("redelivered_by_provider")?.as_bool()
     }
@@ -45,12 +45,12 @@ impl Told {
         self.values.get("redelivery_window_seconds")?.as_f64()
     }
 
-    /// What the layer keeps, if it keeps anything: `failed`, `all` or `accepted`.
+    /// Which deliveries the layer keeps: `failed`, `all` or `accepted`. `None` if it keeps none.
     pub(super) fn keeps(&self) -> Option<&str> {
         self.values.get("keep")?.as_str()
     }
 
-    /// Whether failures are answered with success, since they are kept.
+    /// Whether the layer answers failures with success, because it keeps the deliveries.
     pub(super) fn acknowledges(&self) -> bool {
         self.values.get("acknowledge") == Some(&Value::Bool(true))
     }
@@ -70,7 +70,7 @@ pub(super) async fn told(
         .fetch_optional(connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
-    // Another version of this crate may have written another form.
+    // Another version of this crate may have written a different format.
     let values = serde_json::from_str(row.try_get("settings")?).unwrap_or_default();
     Ok(Some(Told {
         version: row.try_get("version")?,
@@ -96,7 +96,7 @@ pub(super) fn facts_of(told: &Told, now: Timestamp) -> Markup {
     html! {
         (facts(&values))
         p.muted {
-            "As a process reported them"
+            "Reported by a process"
             @if !told.version.is_empty() { " with version " (visible(&told.version)) }
             ", " (told.at.with_age(now)) "."
         }
@@ -147,7 +147,7 @@ fn text(value: &Value, unit: Unit) -> String {
     }
 }
 
-/// Exactly, in its largest unit.
+/// A duration without rounding, in the largest unit that divides it.
 fn span(seconds: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
     let is_whole = |unit: f64| seconds >= unit && seconds % unit == 0.0;

@@ -1,5 +1,5 @@
-//! The status of the endpoints, for programs: which are unwell, and why. Its form is promised:
-//! `src/documentation/stability.md`.
+//! The status of the endpoints, for programs: which endpoints have a problem, and why.
+//! `src/documentation/stability.md` promises its format.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::super::params::Params;
 use super::super::rows::{self, Count};
 use super::super::{Access, Shared};
 
-/// As far back as the states of endpoints look.
+/// The states of endpoints consider this many hours.
 const HOURS: i64 = 24;
 
 #[derive(Serialize)]
@@ -20,7 +20,7 @@ pub(in crate::dashboard) struct Status {
     now: Timestamp,
     /// Whether there are endpoints, and all of them are well.
     well: bool,
-    /// The worst first.
+    /// Worst first.
     endpoints: Vec<StatusOf>,
 }
 
@@ -63,7 +63,7 @@ pub(in crate::dashboard) async fn read(
     let endpoints: Vec<StatusOf> = endpoints.into_iter().map(StatusOf::from).collect();
     Ok(Status {
         now: Timestamp(now),
-        // Without endpoints, nobody can say that all is well: it may be another database.
+        // Without endpoints, the status is not well, because this may be the wrong database.
         well: !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.well),
         endpoints,
     })
@@ -87,7 +87,7 @@ impl From<Endpoint> for StatusOf {
     }
 }
 
-/// The meaning of the state, and further details. Reasons are masked already.
+/// The meaning of the state, and further details. Reasons are already masked.
 fn why(endpoint: &Endpoint) -> Vec<String> {
     let silence = endpoint.silence.map(|(silence, every)| {
         format!(

@@ -1,4 +1,5 @@
-//! What happened to a delivery, from receipt to effect, for programs. Its form is promised: `src/documentation/stability.md`.
+//! What happened to a delivery, from receipt to effect, for programs. `src/documentation/stability.md` promises its
+//! format.
 
 use serde::Serialize;
 
@@ -11,16 +12,16 @@ use super::delivery::stored::{Attempt, Delivery, Kept};
 use super::lookup::{Discarded, KnownOf, Rejected, known_of};
 use super::settings::{self, Told};
 
-/// How many deliveries of an id are reported: each takes some statements.
+/// The largest number of deliveries reported for an id. Reading each of them takes several statements.
 const MAX_DELIVERIES: usize = 20;
 
 #[derive(Serialize)]
 pub(in crate::dashboard) struct Why {
     now: Timestamp,
-    /// Whether the id is known, and each of its deliveries is processed or discarded.
+    /// Whether the id is known and each of its deliveries is processed or discarded.
     well: bool,
     deliveries: Vec<Story>,
-    /// Whether there are more deliveries of the id.
+    /// Whether the id has more deliveries than are reported.
     cut: bool,
     /// The time before which deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
@@ -38,7 +39,7 @@ struct Story {
     state: String,
     /// A sentence for people.
     meaning: &'static str,
-    /// Who acts next. Nobody, if it is done.
+    /// Who acts next. `None` if the delivery is done.
     waits_for: Option<WaitsFor>,
     /// The number of the process that runs an attempt.
     process: Option<i64>,
@@ -47,15 +48,15 @@ struct Story {
     discarded: Option<Timestamp>,
     next_attempt: Option<Timestamp>,
     attempts: Option<i32>,
-    /// The latest first, at most 20. For an attempt `by` the provider, the status is the handler's answer, or the
-    /// layer's in its place.
+    /// The last failed attempts, latest first, at most 20. For an attempt `by` the provider, the status is that of the
+    /// handler's response, or of the response that the layer sent instead.
     failed_attempts: Vec<Attempt>,
-    /// When the last attempt of recovery reached no layer, and the status of the answer that came instead.
+    /// When the last recovery attempt reached no layer, and below, the status of the response that it received.
     unreached: Option<Timestamp>,
     unreached_status: Option<i16>,
-    /// Whether it came from the provider's list of events, and not by a request.
+    /// Whether reconciliation received it from the provider's list of events, and not a request.
     reconciled: bool,
-    /// Whether the provider sends it again by itself. `None` if that is not known.
+    /// Whether the provider sends it again by itself. `None` if this is not known.
     provider_sends_again: Option<bool>,
 }
 
@@ -64,10 +65,10 @@ struct Story {
 enum WaitsFor {
     /// A process that runs an attempt.
     Process,
-    /// Its turn in the schedule.
+    /// Recovery, which runs it at the time of its next attempt.
     Recovery,
     Operator,
-    /// It runs again only if the provider sends it again.
+    /// The provider: the delivery runs again only if the provider sends it again.
     Provider,
 }
 
@@ -190,15 +191,15 @@ impl From<Discarded> for Story {
     fn from(Discarded { key, at }: Discarded) -> Self {
         Self {
             state: "discarded".to_owned(),
-            meaning: "Its handler or an operator has discarded it, or an operator has forgotten it. It is processed \
-                      if the provider sends it again.",
+            meaning: "Its handler or an operator has discarded it, or an operator has made the layer forget it. It is \
+                      processed if the provider sends it again.",
             discarded: Some(at),
             ..Self::unknown(key)
         }
     }
 }
 
-/// Whether the provider sends a delivery again by itself, judged by the last answer that it got.
+/// Whether the provider sends a delivery again by itself, judged by the last response that it received.
 fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool> {
     let kept = delivery.kept.as_ref();
     let is_over = || {
@@ -207,21 +208,21 @@ fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool>
     };
     let hears_of_failures = !told.acknowledges() && told.keeps() != Some("accepted");
     if delivery.is_reconciled() {
-        // Nobody knows how its request ended.
+        // It is not known whether its request was sent, or how it was answered.
         return None;
     }
     if !hears_of_failures || told.redelivers() == Some(false) || is_over() == Some(true) {
         return Some(false);
     }
     match delivery.state() {
-        // There is no answer yet, or recovery runs it.
+        // There is no response yet, or recovery runs the delivery.
         "in flight" | "running" => None,
         "processed" => {
             let has_heard_of_none = match kept {
                 Some(kept) => kept.has_only_succeeded(),
                 None => told.keeps().is_none(),
             };
-            // Otherwise recovery has processed it, or the provider's retry.
+            // Otherwise, either recovery or a provider retry has processed the delivery.
             has_heard_of_none.then_some(false)
         }
         _ => told.redelivers(),
@@ -229,7 +230,7 @@ fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool>
 }
 
 impl Kept {
-    /// Whether no attempt of the provider has failed, as far back as the attempts are known.
+    /// Whether all attempts are known, and none of the provider's attempts has failed.
     fn has_only_succeeded(&self) -> bool {
         let failed = self.failed_attempts.len();
         let all_are_known = usize::try_from(self.attempts).is_ok_and(|all| all <= failed + 1);

@@ -1,7 +1,8 @@
--- Deletes what came in at all endpoints, and their settings, if it is older than $1. An event type is known for a year at least:
--- one that comes once a year is not new.
+-- Deletes the activity and the settings of all endpoints that are older than $1. An event type is known for at least a
+-- year, so that a type that comes once a year does not count as new.
 --
--- On Citus, these are reference tables, and no statement deletes from them and from the tables of `records.sql`.
+-- On Citus, these tables are reference tables, and one statement cannot delete from them and from the tables of
+-- `records.sql`.
 with activity as (
     delete from idempotent_webhook.activity
     where hour < now() - $1

@@ -1,4 +1,4 @@
--- Deliveries that have been dead for longer than $2. Their content is erased.
+-- Returns deliveries that have been dead for longer than $2, to erase their content.
 --
 -- $1 endpoint.
 select tenant, delivery_id, coalesce(body_bytes, 0) as body_bytes

@@ -1,5 +1,5 @@
-//! The statements of retention. Each finds its rows by an index on their time, and deletes them by their
-//! keys. That works on a distributed table, too.
+//! The statements of retention. Each finds its rows by an index on their time, and deletes them by their keys. This
+//! also works on a distributed table.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::tasks_and_errors::sqlx_error::is_lock_timeout;
 use crate::transaction::pg_time::interval;
 use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
-/// How many rows are deleted at once: so few that no transaction waits for long for one of them. The statements have
-/// the same number in their texts, for the planner to know that it is a small one.
+/// The maximum number of rows that are deleted at once: so few that no transaction waits long for one of them. The
+/// statements contain the same number as a literal, so that the planner knows that it is small.
 const BATCH: usize = 1000;
 
-/// The rows that are deleted in one transaction.
+/// The rows that one transaction deletes or, with `Erase`, erases.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The activity and the settings of this age and, after a year at least, the event types, the actions of operators,
-    /// the positions of lists, and what providers were asked for. After a day, which deliveries came again.
+    /// Activity and settings that are older than this age. After a year at least, also event types, actions of
+    /// operators, positions of lists, and redelivery requests. After a day, notes about deliveries that came again.
     Records(Duration),
-    /// What is kept of an endpoint's deliveries that were processed since. A failure that was
-    /// kept while another process was still running the delivery leaves such a row.
+    /// The kept rows of an endpoint's deliveries that were processed since. Such a row is left behind if a failure was
+    /// kept while another process was still running the delivery.
     Resolved(Arc<str>),
     /// The content of an endpoint's deliveries that died this long ago.
     Erase(Arc<str>, Duration),
@@ -36,8 +36,8 @@ pub(super) struct Old {
     pub(super) rows: Rows,
     pub(super) endpoint: Arc<str>,
     pub(super) age: Duration,
-    /// Where the batch before has ended: Postgres would read what was deleted until it is vacuumed. In
-    /// microseconds of Unix time.
+    /// The time at which the previous batch ended, in microseconds of Unix time. Without it, Postgres would read the
+    /// deleted rows again until they are vacuumed.
     pub(super) since: Option<i64>,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Rows {
     Erased,
     Archived,
     Discarded,
-    /// And their bodies.
+    /// Claims of deliveries, and the bodies that are stored with them.
     Deliveries,
     Subjects,
 }
@@ -59,9 +59,9 @@ pub(super) enum Rows {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Batch {
     pub(super) deleted: u64,
-    /// There may be more.
+    /// Whether there may be more rows.
     pub(super) is_full: bool,
-    /// The time of the last row.
+    /// The time of the last row, in microseconds of Unix time.
     pub(super) last: Option<i64>,
 }
 
@@ -85,7 +85,7 @@ impl Rows {
         }
     }
 
-    /// The column with the time, and which rows.
+    /// The column with the time, and the condition that selects the rows.
     fn old(self) -> (&'static str, &'static str) {
         match self {
             Self::Dead => ("last_failed_at", "state = 'dead'"),
@@ -112,7 +112,7 @@ impl Rows {
         }
     }
 
-    /// The column of the key beside endpoint and tenant.
+    /// The column of the key that is neither the endpoint nor the tenant.
     fn id(self) -> &'static str {
         match self {
             Self::Subjects => "subject",
@@ -125,8 +125,8 @@ impl Rows {
         }
     }
 
-    /// What a transaction of the application has locked is left for the next round, with `skip locked`. Citus has no
-    /// such select over the shards of a distributed table.
+    /// With `skip locked`, rows that a transaction of the application has locked are left for the next round. Citus
+    /// does not support this in a select over the shards of a distributed table.
     fn lock(self) -> &'static str {
         match self.may_be_distributed() {
             true => "",
@@ -134,7 +134,7 @@ impl Rows {
         }
     }
 
-    /// The size of a body that is deleted with the row.
+    /// The size of the body that is deleted with the row.
     fn body_bytes(self) -> &'static str {
         match self {
             Self::Dead | Self::Recorded | Self::Erased | Self::Archived => {
@@ -151,7 +151,7 @@ impl Rows {
         }
     }
 
-    /// Whether reconciliation takes a delivery for missing once its row is deleted.
+    /// Whether reconciliation could mistake a delivery for a missing one once its row is deleted.
     fn tell_of_deliveries(self) -> bool {
         match self {
             Self::Dead | Self::Recorded | Self::Erased | Self::Discarded | Self::Deliveries => true,
@@ -195,12 +195,14 @@ const DELETE_OLD: &str = "
     delete from idempotent_webhook.{table} as old
     using unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, {id})
     where {is_key}
-        -- One that is not locked may have been updated since it was selected. Not by `{time}` alone, which has an index.
+        -- A row that is not locked may have been updated since it was selected. The `coalesce` keeps the planner from
+        -- using the index on `{time}`.
         and coalesce(old.{time}, 'infinity') < now() - $4
 ";
 
-/// A transaction of the application may hold one of the rows. Whatever waits for another one waits for this step, too.
-/// Citus has its workers wait no longer either, by a setting that means nothing to another server.
+/// Limits how long this step waits for a row that a transaction of the application holds, because other transactions
+/// may wait for rows that this step has locked. The first setting makes Citus pass the limit on to its workers. It
+/// means nothing to other servers.
 const LIMIT_WAIT: &str = "
     set local citus.propagate_set_commands = 'local';
     set local lock_timeout = '200ms'
@@ -231,7 +233,8 @@ impl Step {
                     resolved.bind(sqlx::query(include_str!("delete_resolved.sql")), endpoint);
                 delete.execute(connection).await?;
                 Ok(Batch {
-                    // Otherwise all of them are locked.
+                    // If nothing could be deleted, all of the rows are locked, and another step would only find them
+                    // again.
                     is_full: (was_full || is_cut) && !resolved.is_empty(),
                     ..Batch::default()
                 })
@@ -252,7 +255,7 @@ impl Step {
     }
 }
 
-/// The first of these rows, with their bodies bounded, and whether there may be more.
+/// The first of these rows, so that their bodies stay within a limit, and whether there may be more rows.
 fn batch_of(mut rows: Vec<PgRow>) -> sqlx::Result<(Vec<PgRow>, bool)> {
     let was_full = rows.len() == BATCH;
     let mut sizes = Vec::with_capacity(rows.len());
@@ -284,7 +287,7 @@ impl Old {
             remember.execute(&mut *connection).await?;
         }
         let deleted = match self.delete_keys(keys, connection).await {
-            // The transaction is aborted: its commit rolls it back. The next round tries these again.
+            // The transaction is aborted, so its commit rolls it back. The next round tries these rows again.
             Err(error) if is_lock_timeout(&error) => {
                 tracing::info!(
                     endpoint,

@@ -1,5 +1,6 @@
--- Locks those that have not changed since, so that no operator forgets them or has them processed again. Without this: A is
--- selected, an operator has it processed again, and its row is deleted before it runs.
+-- Locks the rows that have not changed since they were selected, so that no operator forgets their deliveries or has
+-- them processed again. Without this: A is selected, an operator has A processed again, and the row of A is deleted
+-- before A runs.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select key.tenant, key.delivery_id, coalesce(kept.body_bytes, 0) as body_bytes

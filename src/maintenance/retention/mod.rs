@@ -1,5 +1,5 @@
-//! Deletion of deliveries that can no longer be redelivered: `task.rs` and `prune.rs` start it, `pass.rs` orders the steps, and
-//! `delete.rs` has the statements.
+//! Deletes deliveries that their provider can no longer redeliver. `task.rs` and `prune.rs` start a pass, `pass.rs`
+//! orders its steps, and `delete.rs` contains the statements.
 
 mod delete;
 mod pass;
@@ -16,14 +16,14 @@ pub use task::{Retention, RetentionTask};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// Deliveries that were received longer ago than the age.
+    /// Deliveries that were received longer ago than the given age.
     pub deliveries: u64,
-    /// Subjects that were last advanced longer ago than the age, see
+    /// Subjects that were last advanced longer ago than the given age, see
     /// [`DedupeTx::advance`](crate::DedupeTx::advance).
     pub subjects: u64,
-    /// Records of failures without a request that are older than the age, see
-    /// [`Keep::body_limit`](crate::Keep::body_limit). Records of deliveries that were processed since are deleted as well and
-    /// not counted.
+    /// Dead deliveries, and records of failures without a request (see [`Keep::body_limit`](crate::Keep::body_limit)),
+    /// whose last failure is older than the given age. Records of deliveries that were processed since are also
+    /// deleted, but not counted.
     pub failures: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One pass over the tables, in which old rows are deleted batch by batch.
+//! One pass over the tables, which deletes old rows batch by batch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::tasks_and_errors::sqlx_error::is_conflict;
 use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{Environment, ShortTx, Turn};
 
-/// How long a turn lasts unless the next step extends it. A step ends after two minutes at most, and the pause after it is
-/// three times as long.
+/// How long a *turn*, the right of one process to run retention, lasts unless the next step extends it. A step ends
+/// after two minutes at most, and the pause after it is three times as long as the step.
 pub(super) const TURN: Duration = Duration::from_secs(10 * 60);
 
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
 
-/// Longer than a step takes, or the pause after it.
+/// Longer than a step takes, and longer than the pause after it.
 const LONGEST_STEP: Duration = Duration::from_secs(6 * 60);
 
 /// A round works for a quarter of the time: after each step it pauses three times as long as the step took.
@@ -28,7 +28,7 @@ const PAUSE: u32 = 3;
 
 /// Why a pass ends early.
 enum Halt {
-    /// Another process has the turn, or the database is of another environment.
+    /// Another process has the turn, or the database belongs to another environment.
     HeldElsewhere,
     Stopped,
     Failed(sqlx::Error),
@@ -44,7 +44,7 @@ impl From<sqlx::Error> for Halt {
 pub(super) struct Pass<'a> {
     pool: &'a PgPool,
     older_than: Duration,
-    /// The content of what has been dead for this time is erased, if it is.
+    /// If set, the content of deliveries that have been dead for this time is erased.
     erase_dead_after: Option<Duration>,
     round: Option<Round<'a>>,
 }
@@ -56,7 +56,7 @@ struct Round<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// A pass as fast as it can.
+    /// A pass without pauses.
     pub(super) fn complete(pool: &'a PgPool, older_than: Duration) -> Self {
         Self {
             pool,
@@ -83,7 +83,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Returns `false` if it was left to another process.
+    /// Runs the pass. Returns `false` if the pass was left to another process.
     pub(super) async fn run(mut self, pruned: &mut Pruned) -> sqlx::Result<bool> {
         let ended = match self.all_tables(pruned).await {
             Ok(()) | Err(Halt::Stopped) => Ok(true),
@@ -152,7 +152,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A step in a transaction of its own, and a pause.
+    /// Runs a step in a transaction of its own, and pauses after it.
     async fn step(&mut self, step: &Step) -> Result<Batch, Halt> {
         let mut conflicts = 0;
         loop {
@@ -171,8 +171,8 @@ impl<'a> Pass<'a> {
     }
 
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
-        // In a transaction, so that PgBouncer keeps a statement on one connection from its
-        // preparation to its end.
+        // The step runs in a transaction, so that PgBouncer keeps each statement on one connection from its preparation
+        // to its end.
         if let Some(round) = &self.round
             && round.stop.is_asked()
         {
@@ -190,7 +190,8 @@ impl<'a> Pass<'a> {
         batch.await?.ok_or(Halt::HeldElsewhere)
     }
 
-    /// A step and the pause after it take no longer than this says.
+    /// Announces how long a step or the pause after it may take. A loop that takes longer than it has announced counts
+    /// as stalled.
     fn may_take_a_step(&self) {
         if let Some(round) = &self.round {
             round.stop.takes(LONGEST_STEP);

@@ -9,28 +9,28 @@ use super::pass::Pass;
 use super::{Pruned, redelivery_window};
 use crate::transaction::hint;
 
-/// Deletes deliveries that were received, subjects that were advanced and attempts that failed
-/// longer ago than `older_than`, and returns how many there were.
+/// Deletes deliveries that were received, subjects that were last advanced, and attempts that failed longer ago than
+/// `older_than`. Returns how many there were.
 ///
-/// This is for a cron job. [`Retention`](crate::Retention) does it on a schedule.
+/// Use this in a cron job. [`Retention`](crate::Retention) does the same on a schedule.
 ///
-/// It deletes in batches of at most 1000 rows, each in a transaction of its own, so that claims continue
-/// meanwhile. If it is stopped, the rest is left for the next time. So is a batch if another transaction has locked one
-/// of its rows for longer than 200 ms. That is logged at INFO. It works without pauses, and `Retention` for a quarter
-/// of the time.
+/// It deletes in batches of at most 1000 rows, each in its own transaction, so that claims continue meanwhile. If it is
+/// stopped, the next call deletes the rest. If another transaction keeps a row of a batch locked for longer than 200
+/// ms, the batch is also left for the next call, and this is logged at INFO. `prune` works without pauses, while
+/// `Retention` works a quarter of the time.
 ///
-/// Deliveries of an endpoint whose redelivery window is not registered are kept. A process
-/// registers it with the first delivery that it claims, and hourly after that.
+/// Deliveries of an endpoint are not deleted as long as its redelivery window is not registered. A process registers
+/// the window with the first delivery that it claims, and hourly after that.
 ///
 /// # Errors
 ///
-/// [`PruneError::TooShort`] if `older_than` is shorter than the longest redelivery window of any
-/// endpoint on this database
-/// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)): a delivery that is
-/// redelivered after its row was deleted is processed twice. Nothing is deleted then. A window
-/// that was shortened still counts until a day after the last process with the longer one was
-/// running. The window of an endpoint that no longer exists counts until that time and a day have passed since its last
-/// registration; if it was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
+/// [`PruneError::TooShort`] if `older_than` is shorter than the longest redelivery window of any endpoint on this
+/// database ([`Provider::redelivery_window`](crate::Provider::redelivery_window)), because a delivery that is
+/// redelivered after its row was deleted would be processed twice. In this case, nothing is deleted.
+///
+/// If a window was shortened, the longer window counts until a day after the last process with it was running. The
+/// window of an endpoint that no longer exists counts until the length of the window and a day have passed since its
+/// last registration. If such a window was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
 ///
 /// [`PruneError::Database`] for any error of Postgres.
 ///
@@ -64,7 +64,7 @@ pub enum PruneError {
     TooShort {
         /// The endpoint with the longest redelivery window.
         endpoint: String,
-        /// That window, the shortest possible age.
+        /// The length of that window, which is the shortest possible age.
         redelivery_window: Duration,
     },
     /// Postgres reported an error.

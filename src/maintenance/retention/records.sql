@@ -1,11 +1,12 @@
--- Deletes the records of all endpoints that are older than $1. What would be missed is kept for a year at least: no delivery is
--- asked for again that was asked for without success.
+-- Deletes records of all endpoints that are older than $1. Some records are kept for a year at least, because their
+-- loss would have an effect: for example, the provider would be asked again for a delivery that it was asked for
+-- without success.
 with redelivery_requests as (
     delete from idempotent_webhook.redelivery_requests
     where first_at < now() - greatest($1, interval '1 year')
 ),
--- In lists that no process reconciles or compares any more. What is known of such a list is deleted by the next round: a statement
--- does not see what it deletes.
+-- The turns of lists that no process reconciles or compares any more. The row of such a list is deleted by the next
+-- round, because this statement does not see what it deletes.
 turns as (
     delete from idempotent_webhook.turns
     where next_at < now() - case task
@@ -39,7 +40,7 @@ other_environments as (
     delete from idempotent_webhook.other_environments
     where seen_at not between now() - interval '1 day' and now()
 ),
--- A part of them each time, since they are many. Their results soon interest nobody.
+-- Only some of them each time, because there are many. Their results are soon of no interest.
 action_deliveries as (
     delete from idempotent_webhook.operator_action_deliveries as of_action
     using (
@@ -54,7 +55,7 @@ action_deliveries as (
         and of_action.tenant = old.tenant
         and of_action.delivery_id = old.delivery_id
 )
--- Rows whose deliveries were deleted by an earlier round.
+-- Actions whose deliveries were deleted by an earlier round.
 delete from idempotent_webhook.operator_actions
 where began_at < now() - greatest($1, interval '1 year')
     and not exists (

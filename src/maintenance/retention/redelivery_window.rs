@@ -1,5 +1,6 @@
-//! The redelivery windows of endpoints, below which nothing is deleted. Claims register them (`transaction/registration.rs`); their
-//! lengths are in presets, and the default in `provider/custom.rs`.
+//! The redelivery windows of endpoints: for how long their providers may redeliver. Deliveries that are younger than
+//! the window are not deleted. Claims register the windows (`transaction/registration.rs`). The lengths are in the
+//! presets, and the default is in `provider/custom.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use sqlx::PgPool;
 
 use crate::transaction::ShortTx;
 
-/// An endpoint that has claimed nothing for longer than its window gets no redeliveries.
+/// The longest window. An endpoint that has claimed nothing for longer than its window and a day gets no redeliveries
+/// any more, so its window does not count.
 const LONGEST: &str = "
     select endpoint, extract(epoch from redelivery_window)::float8
     from idempotent_webhook.redelivery_windows
@@ -31,7 +33,7 @@ pub(super) struct RedeliveryWindow {
 }
 
 impl RedeliveryWindow {
-    /// The age from which rows are deleted where `age` is asked for: never less than the window.
+    /// The age from which rows are deleted if `age` is asked for: never less than the window.
     pub(super) fn age_limit(&self, age: Duration) -> Duration {
         // Without this: A commits, its claim is deleted, and the provider sends it again: two effects.
         age.max(self.length)
@@ -53,8 +55,8 @@ pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<RedeliveryWindow>> {
 }
 
 async fn read(pool: &PgPool, statement: &'static str) -> sqlx::Result<Vec<RedeliveryWindow>> {
-    // In a transaction, so that PgBouncer keeps the statement on one connection from its preparation
-    // to its end.
+    // This runs in a transaction, so that PgBouncer keeps the statement on one connection from its preparation to its
+    // end.
     let windows: Vec<(Arc<str>, f64)> = ShortTx::run(pool, async |tx| {
         sqlx::query_as(statement).fetch_all(tx).await
     })

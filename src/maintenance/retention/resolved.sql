@@ -1,6 +1,7 @@
--- Deliveries that are kept and processed: a failure was kept while another process was running the delivery.
+-- Returns deliveries that are both kept and processed, because a failure was kept while another process was running the
+-- delivery.
 --
--- The limit is a number in the text, for the planner to know that it is a small one.
+-- The limit is a literal, so that the planner knows that it is small.
 --
 -- $1 endpoint.
 with failed as materialized (

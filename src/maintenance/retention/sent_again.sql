@@ -1,4 +1,4 @@
--- Deletes the notes of deliveries that came again: no operation takes a day.
+-- Deletes the notes about deliveries that came again, after a day: no operation takes that long.
 with old as materialized (
     select delivery_id, endpoint, tenant
     from idempotent_webhook.sent_again

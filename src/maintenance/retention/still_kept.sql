@@ -1,6 +1,6 @@
--- The deliveries of which something is kept that may still run. Without their claims they would be processed again, so they
--- are left for a round in which nothing is kept of them. Without this: A takes it, B processes it and misses what A has
--- taken, the claim is deleted, and A claims and commits: two effects.
+-- Returns the deliveries that have a kept row which may still run. Without their claims, they would be processed again,
+-- so their claims are left for a round in which they have no such row. Without this: A takes a delivery, B processes it
+-- and does not see that A has taken it, the claim is deleted, and A claims and commits: two effects.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select key.tenant, key.delivery_id

@@ -1,5 +1,5 @@
--- The deliveries that are processed, of those that are locked. This is not part of the statement before it, since one of the
--- tables may be distributed.
+-- Returns which of the locked deliveries are processed. This is separate from the previous statement, because one of
+-- the tables may be distributed.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select key.tenant, key.delivery_id

@@ -20,32 +20,31 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The shortest interval.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// How long a batch goes on after it was asked to stop. What is broken off is rolled back.
+/// How long a batch may continue after it was asked to stop. After that, it is cancelled and rolled back.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The longest wait before the first round.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The longest time of a look at the environment of the database.
+/// How long reading the environment of the database may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Deletes old deliveries on a schedule, in a background task.
 ///
-/// Add it to the handle of recovery ([`Recovery::with`](crate::Recovery::with)), or [spawn](Self::spawn) it. In a database
-/// that has an [environment](crate::Recovery::environment), it deletes only if it was added to a handle.
+/// Add it to the handle of recovery ([`Recovery::with`](crate::Recovery::with)), or [spawn](Self::spawn) it. In a
+/// database that has an [environment](crate::Recovery::environment), it deletes only if it was added to a handle.
 ///
-/// Run it in every process, or in one. One process of a database prunes at a time, and the others skip the round.
+/// Run it in every process, or in one. Only one process prunes a database at a time, and the others skip the round.
 ///
-/// It deletes rows that are older than the given age, in batches of 1000. However short the age,
-/// it keeps deliveries that their provider may still redeliver
-/// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)). The interval between
-/// rounds varies by a tenth, and the first round begins within a minute, so that processes that
-/// start together do not prune together. The number of deleted rows is logged and, with the
-/// feature `metrics`, counted. An error is logged, and the next round tries again.
+/// It deletes rows that are older than the given age, in batches of 1000. However short the age is, it keeps deliveries
+/// that their provider may still redeliver ([`Provider::redelivery_window`](crate::Provider::redelivery_window)). The
+/// interval between rounds varies by a tenth, and the first round starts within a minute, so that processes that start
+/// together do not prune together. The number of deleted rows is logged and, with the feature `metrics`, counted. An
+/// error is logged, and the next round tries again.
 ///
-/// A round finds old rows by an index on their time, so it costs what it deletes, whatever the size of
-/// the table. It works for a quarter of the time and pauses in between. A round that takes longer than
-/// the interval delays the next one.
+/// A round finds old rows by an index on their time, so its cost depends on the number of rows that it deletes, and not
+/// on the size of the table. It works a quarter of the time, and pauses in between. A round that takes longer than the
+/// interval delays the next one.
 ///
 /// ```no_run
 /// # async fn main_(pool: sqlx::PgPool) {
@@ -77,17 +76,17 @@ impl Retention {
         }
     }
 
-    /// The time between two rounds, plus or minus a tenth, at least 10 milliseconds. Default: an hour.
+    /// Sets the time between two rounds, plus or minus a tenth, at least 10 milliseconds. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval.max(SHORTEST);
         self
     }
 
-    /// Erases the content of a delivery this long after it has died, also if the provider has sent it again since: its
-    /// request, and the reasons of its failures, as [`Endpoint::erase`](crate::Endpoint::erase) does. It cannot be retried
-    /// then, and does not count as dead any more.
+    /// Erases the content of a delivery this long after it died: its request, and the reasons of its failures, as
+    /// [`Endpoint::erase`](crate::Endpoint::erase) does. This happens even if the provider has sent the delivery again
+    /// since. After that, the delivery cannot be retried, and no longer counts as dead.
     ///
-    /// Default: it stays until the delivery is deleted by its age.
+    /// Default: the content stays until the delivery is deleted because of its age.
     pub fn erase_dead_after(mut self, time: Duration) -> Self {
         self.erase_dead_after = Some(time);
         self
@@ -109,7 +108,7 @@ impl Retention {
         }
     }
 
-    /// Without a handle, it has no environment.
+    /// Starts the background task. Without a handle, it has no environment.
     fn begin_with(self, environment: Option<Environment>, total: Arc<Mutex<Pruned>>) -> Background {
         Background::spawn("retention", move |stop| {
             let environment = environment.clone();
@@ -133,7 +132,7 @@ impl Retention {
             let ended = stop.or_after(GRACE, work.run(&mut round)).await;
             let interval = match ended {
                 Some(Ok(true)) | None => self.every,
-                // If the other process was killed, its turn ends soon.
+                // If the other process was killed, its turn expires soon.
                 Some(Ok(false)) => {
                     if of_handle.is_none() {
                         self.report_environment().await;
@@ -162,7 +161,8 @@ impl Retention {
 }
 
 impl Retention {
-    /// The round may have been left since the database has an environment. A handle would report that.
+    /// Logs an error if the round was skipped because the database has an environment. A handle would report that
+    /// itself.
     async fn report_environment(&self) {
         let store = Store::new(self.pool.clone(), LOOK_TIMEOUT, Duration::ZERO);
         match store.has_environment().await {
@@ -189,20 +189,20 @@ impl Begin for Retention {
 #[derive(Debug)]
 pub struct RetentionTask {
     task: Background,
-    /// Of all rounds.
+    /// The rows that were deleted in all rounds.
     total: Arc<Mutex<Pruned>>,
 }
 
 impl RetentionTask {
     /// Waits for the current batch, stops, and returns how many rows were deleted in all rounds. If Postgres does not
-    /// answer, the batch is broken off after ten seconds, and rolled back.
+    /// answer, the batch is cancelled after ten seconds, and rolled back.
     pub async fn stop(self) -> Pruned {
         self.task.stop().await;
         *self.total.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Soon, even where processes do not live for as long as the interval.
+/// The wait before the first round. It is short, even if processes do not live as long as the interval.
 fn first_wait(every: Duration) -> Duration {
     every.min(SOON).mul_f64(random_fraction())
 }

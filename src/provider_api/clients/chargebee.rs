@@ -1,3 +1,5 @@
+//! `ChargebeeEvents`: Chargebee's list of events, for reconciliation.
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -10,16 +12,16 @@ use crate::provider_api::source_error::SourceError;
 use crate::transaction::pg_time::from_unix_time;
 
 /// [Events of Chargebee](https://apidocs.chargebee.com/docs/api/events/list-events), `GET /api/v2/events`, for
-/// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends polling it.
+/// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends polling this list.
 ///
-/// - For how long: not documented for the API; its pages show 90 days.
+/// - Listed for: not documented for the API; Chargebee's own pages show 90 days.
 /// - Rights: an API key of the site.
-/// - It lists all events of the site, whichever webhook they were for. So pass the types that the webhook is subscribed
-///   to.
-/// - Bodies: the event, as in the webhook, but `webhooks` has its present state. The list is from version 2 of the API:
-///   a webhook of version 1 has another `content`.
+/// - It lists all events of the site, regardless of which webhook they were for. So pass the event types to which the
+///   webhook is subscribed.
+/// - Bodies: the event, as in the webhook, except that `webhooks` shows the current state. The list uses version 2 of
+///   the API; a webhook of version 1 has a different `content`.
 /// - Order: oldest first.
-/// - Limits: from 150 requests a minute, by plan.
+/// - Limits: 150 requests a minute or more, depending on the plan.
 #[derive(Clone, Debug)]
 pub struct ChargebeeEvents {
     api: Api,
@@ -45,8 +47,10 @@ struct Event {
 }
 
 impl ChargebeeEvents {
-    /// The events of a site, such as `acme-test`. The types are those that the webhook is subscribed to, such as
-    /// `subscription_created`, `subscription_*`, or `*` for all.
+    /// The events of a site, such as `acme-test`.
+    ///
+    /// `types` are the event types to which the webhook is subscribed, such as `subscription_created`,
+    /// `subscription_*`, or `*` for all.
     pub fn new<T: Into<String>>(
         site: impl Into<String>,
         api_key: Secret,
@@ -61,7 +65,7 @@ impl ChargebeeEvents {
         }
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);
@@ -75,7 +79,7 @@ impl EventSource for ChargebeeEvents {
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
-        // Whether that second is included is not documented.
+        // Chargebee does not document whether `after` includes the given second, so this asks from one second earlier.
         let after = query.since_unix().saturating_sub(1);
         let mut parameters = vec![
             ("limit", "100".to_owned()),

@@ -1,4 +1,4 @@
-//! Requests to the API of a provider.
+//! Requests to a provider's API.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use serde::de::DeserializeOwned;
 use crate::provider::{Secret, redacted};
 use crate::provider_api::source_error::SourceError;
 
-/// The largest answer, in bytes.
+/// The maximum size of an answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
 
-/// How much of an error's answer is shown, in characters.
+/// How much of an error response is shown, in characters.
 const SHOWN: usize = 200;
 
-/// How many redirects are followed.
+/// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 10;
 
-/// How long to wait if a rate limit does not say.
+/// How long to wait if a rate limit does not say how long.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 
-/// How the API of a provider is called.
+/// How a provider's API is called.
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// A client of its own, and the provider's address.
+    /// Uses a built-in client and the provider's address.
     pub fn new() -> Self {
         Self {
             client: None,
@@ -61,25 +61,25 @@ impl Http {
         }
     }
 
-    /// The client, for a proxy, certificates of your own, or another TLS.
+    /// Sets the client, for example to use a proxy, your own certificates, or a different TLS implementation.
     ///
-    /// An answer that came by a redirect to another origin is refused. The built-in client does not follow such a
-    /// redirect at all.
+    /// If the client follows a redirect to another origin, the answer is refused. The built-in client does not follow
+    /// such a redirect at all.
     #[must_use]
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// The address to use instead of the provider's: of a sandbox, such as `https://sandbox-api.paddle.com`, of your
-    /// own server, or of a server in a test.
+    /// Sets the address to use instead of the provider's: the address of a sandbox, such as
+    /// `https://sandbox-api.paddle.com`, of your own server, or of a server in a test.
     #[must_use]
     pub fn base(mut self, address: impl Into<String>) -> Self {
         self.base = Some(address.into().trim_end_matches('/').to_owned());
         self
     }
 
-    /// How long a request may take. Default: 30 seconds.
+    /// Sets how long a request may take. Default: 30 seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -87,7 +87,7 @@ impl Http {
     }
 }
 
-/// Without a user and a password in the address.
+/// Shows the address without its user and password.
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
@@ -107,11 +107,11 @@ impl Default for Http {
 #[derive(Clone)]
 pub(super) enum Authorization {
     Bearer(Secret),
-    /// Made before each request, because it is valid for minutes.
+    /// Created before each request, because it is valid only for minutes.
     BearerOf(Arc<dyn Fn() -> Secret + Send + Sync>),
-    /// A user without a password.
+    /// HTTP Basic, with the key as the user, and no password.
     User(Secret),
-    /// In a header of the provider's own.
+    /// In a header that the provider defines.
     In(HeaderName, Secret),
 }
 
@@ -133,7 +133,7 @@ impl Authorization {
         Ok((name, value))
     }
 
-    /// A text without the key: an answer may echo the request.
+    /// Masks the key in a text, because an answer may echo the request.
     fn mask(&self, text: &str) -> String {
         let key = match self {
             Self::Bearer(key) | Self::User(key) | Self::In(_, key) => key.clone(),
@@ -144,7 +144,7 @@ impl Authorization {
     }
 }
 
-/// A user without a password, as HTTP Basic has it.
+/// A user without a password, encoded for HTTP Basic.
 fn encoded(user: &Secret) -> String {
     STANDARD.encode([user.expose(), b":"].concat())
 }
@@ -155,7 +155,7 @@ impl fmt::Debug for Authorization {
     }
 }
 
-/// The API of a provider.
+/// A provider's API.
 #[derive(Clone, Debug)]
 pub(super) struct Api {
     http: Http,
@@ -166,7 +166,7 @@ pub(super) struct Api {
     headers: Vec<(HeaderName, String)>,
 }
 
-/// An answer of an API.
+/// An API's answer.
 pub(super) struct Answer {
     pub(super) headers: HeaderMap,
     body: Vec<u8>,
@@ -178,7 +178,7 @@ impl Answer {
     }
 }
 
-/// Reads JSON. The error does not quote the JSON, since it may be an event.
+/// Reads JSON. The error does not quote the JSON, because the JSON may be an event.
 pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
     serde_json::from_slice(json).map_err(|error| {
         SourceError::new(format_args!(
@@ -204,7 +204,7 @@ impl Api {
         self.http = http;
     }
 
-    /// A header of each request.
+    /// Adds a header to each request.
     pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -224,7 +224,7 @@ impl Api {
         self.send(Method::POST, path, path, None).await
     }
 
-    /// Asks with a JSON body, as GraphQL does.
+    /// Sends a query as a JSON body, as for GraphQL.
     pub(super) async fn query(&self, path: &str, json: String) -> Result<Answer, SourceError> {
         self.send(Method::POST, path, path, Some(json)).await
     }
@@ -262,7 +262,7 @@ impl Api {
         let asked = request.url().origin();
         let mut response = client.execute(request).await.map_err(failed)?;
         if response.url().origin() != asked {
-            // The list of another origin may not be the provider's.
+            // A list from another origin may not be the provider's.
             let text = format!("{method} {path} was redirected to another origin");
             return Err(SourceError::new(text));
         }
@@ -294,7 +294,7 @@ impl Api {
         })
     }
 
-    /// The beginning of a text of the API, without the key.
+    /// The start of a text from the API, with the key masked.
     pub(super) fn shown(&self, text: &str) -> String {
         let masked = self.authorization.mask(text);
         let visible = masked
@@ -315,7 +315,7 @@ impl Api {
     }
 }
 
-/// A parameter of the address of the next page, if the header `Link` has one.
+/// A query parameter from the address of the next page, if the `Link` header gives one.
 pub(super) fn next_page(headers: &HeaderMap, parameter: &str) -> Option<String> {
     let links = headers.get(LINK)?.to_str().ok()?;
     let next = links
@@ -329,7 +329,7 @@ pub(super) fn next_page(headers: &HeaderMap, parameter: &str) -> Option<String> 
         .map(|(_, value)| value.into_owned())
 }
 
-/// Follows redirects such as GitHub's after a rename, and none to another origin.
+/// Follows redirects within the same origin, such as GitHub's after a rename, and no redirect to another origin.
 fn same_origin() -> Policy {
     Policy::custom(|attempt| {
         let asked = attempt.previous().first().map(Url::origin);
@@ -341,7 +341,8 @@ fn same_origin() -> Policy {
     })
 }
 
-/// Whether this request is wrong, and not the key, the moment or the provider.
+/// Whether the request itself is wrong, so that the provider would refuse it again. The cause is not the key, a
+/// timeout, or a failure of the provider.
 fn is_permanent(status: StatusCode) -> bool {
     let may_pass = [
         StatusCode::UNAUTHORIZED,
@@ -351,19 +352,19 @@ fn is_permanent(status: StatusCode) -> bool {
     status.is_client_error() && !may_pass.contains(&status)
 }
 
-/// Whether the key is wrong, or lacks a right.
+/// Whether the key is wrong or lacks a right.
 fn is_of_key(status: StatusCode) -> bool {
     [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status)
 }
 
-/// How long to wait after an answer, if it is one that says to.
+/// How long to wait after an answer, if the answer asks to wait.
 fn wait_of(response: &Response) -> Option<Duration> {
     let number = |name: &HeaderName| -> Option<u64> {
         response.headers().get(name)?.to_str().ok()?.parse().ok()
     };
     let after = number(&RETRY_AFTER).map(Duration::from_secs);
     let is_exhausted = number(&HeaderName::from_static("x-ratelimit-remaining")) == Some(0);
-    // GitHub says when it is over.
+    // GitHub gives the time at which the rate limit resets.
     let reset = || {
         let at = number(&HeaderName::from_static("x-ratelimit-reset")).filter(|_| is_exhausted)?;
         let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at))?;

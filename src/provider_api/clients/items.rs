@@ -1,4 +1,4 @@
-//! The items of a list of events.
+//! Reads the items of a list of events.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,8 +11,8 @@ use crate::provider_api::source_error::SourceError;
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An item of a list, read by `read`. An item that cannot be read must not stop the rest: it is left out and reported,
-/// with the time `since` as its own.
+/// Reads an item of a list with `read`. An item that cannot be read must not stop the rest, so it becomes an unusable
+/// event with the time `since`, which the round leaves out and reports.
 pub(super) fn item(
     since: SystemTime,
     json: &RawValue,
@@ -24,7 +24,7 @@ pub(super) fn item(
     })
 }
 
-/// The id after which the list continues, if it has more. Some items may be unreadable.
+/// The id after which the list continues: the id of the last item that can be read.
 pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     #[derive(Deserialize)]
     struct Id {
@@ -33,11 +33,12 @@ pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     let ids = items.iter().rev().map(|raw| parse(raw.get().as_bytes()));
     let last = ids.filter_map(Result::ok).next();
     last.map(|Id { id }| id).ok_or_else(|| {
-        SourceError::new("it has more, and nothing on this page to continue after").permanent()
+        SourceError::new("it has more, but this page has no item to continue after").permanent()
     })
 }
 
-/// Whether a list in the order "newest first" is past this time.
+/// Whether all events of a page are before this time. If so, a list that is sorted newest first has no more events for
+/// the round.
 pub(super) fn are_older(events: &[ListedEvent], since: SystemTime) -> bool {
     !events.is_empty() && events.iter().all(|one| one.occurred_at < since)
 }

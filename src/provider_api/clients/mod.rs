@@ -1,6 +1,8 @@
-//! The APIs of providers: their lists of events and of subscriptions. One folder or file for each provider.
+//! Clients for the APIs of the built-in providers: their lists of events and of subscriptions. Each provider has a
+//! folder or a file.
 //!
-//! Each list implements its trait as an application would, and uses the client. Nothing else in the crate needs them.
+//! Each list implements `EventSource` or `SubscriptionSource`, as an application would, and makes its requests through
+//! `client.rs`. Nothing else in the crate needs these lists.
 
 #[cfg(feature = "postgres")]
 mod chargebee;

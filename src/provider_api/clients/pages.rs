@@ -1,18 +1,18 @@
-//! The pages of a list of subscriptions.
+//! Follows the pages of a list of subscriptions.
 
 use std::collections::HashSet;
 
 use crate::provider_api::source_error::SourceError;
 
-/// A list with more pages than this does not end: providers allow some dozens of subscriptions.
+/// A list with more pages than this counts as endless: providers allow only some dozens of subscriptions.
 const MAX_PAGES: usize = 100;
 
-/// The pages read so far. None may come again, or the list would never end.
+/// The cursors of the pages read so far. If a cursor comes again, the list would never end.
 #[derive(Default)]
 pub(super) struct Pages(HashSet<String>);
 
 impl Pages {
-    /// The page that the one before names as the next.
+    /// The cursor of the next page, as the current page gives it.
     pub(super) fn next(&mut self, next: Option<String>) -> Result<Option<String>, SourceError> {
         let Some(next) = next else {
             return Ok(None);
@@ -26,7 +26,7 @@ impl Pages {
         Ok(Some(next))
     }
 
-    /// The same for a list that continues after the last item of a page.
+    /// The cursor of the next page, for a list that continues after the last item of a page.
     pub(super) fn behind(
         &mut self,
         last: Option<&String>,
@@ -36,7 +36,7 @@ impl Pages {
             (false, _) => Ok(None),
             (true, Some(last)) => self.next(Some(last.clone())),
             (true, None) => Err(SourceError::new(
-                "it has more, and nothing on this page to continue after",
+                "it has more, but this page has no item to continue after",
             )),
         }
     }

@@ -1,3 +1,5 @@
+//! `ShopifySubscriptions`: the webhook subscriptions of a Shopify shop.
+
 use http::HeaderName;
 use serde::Deserialize;
 
@@ -10,7 +12,7 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// The version of the API that is called, not of the events.
 const API_VERSION: &str = "2026-10";
 
-/// Topics of privacy, which each app must subscribe to in its configuration.
+/// Privacy topics, to which each app must subscribe in its configuration.
 const MANDATORY: [&str; 3] = ["customers/data_request", "customers/redact", "shop/redact"];
 
 const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, after: $after) { \
@@ -18,18 +20,19 @@ const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, af
                      pageInfo { hasNextPage endCursor } } }";
 
 /// [Webhook subscriptions of a Shopify shop](https://shopify.dev/docs/api/admin-graphql/latest/queries/webhookSubscriptions),
-/// by the query `webhookSubscriptions` of the GraphQL Admin API, for [`presets::shopify`](crate::presets::shopify). The
-/// older REST API is not used: it lacks the subscriptions of new apps.
+/// read with the query `webhookSubscriptions` of the GraphQL Admin API, for
+/// [`presets::shopify`](crate::presets::shopify). The older REST API is not used, because it does not list the
+/// subscriptions of new apps.
 ///
 /// - Rights: an access token of the app for the shop.
-/// - Each topic is a subscription of its own. The API writes topics as `ORDERS_CREATE`: that is `orders/create`.
+/// - Each topic is a separate subscription. The API writes `orders/create` as `ORDERS_CREATE`.
 /// - The version is the version of the events, such as `2026-10`, as in the header `x-shopify-api-version` of a
 ///   delivery.
 /// - Shopify deletes a subscription that has failed 8 times in a row.
-/// - **It does not list subscriptions of the app itself, which are in `shopify.app.toml`**, nor those of other apps.
-///   The three mandatory topics, `customers/data_request`, `customers/redact` and `shop/redact`, are only there, so a
-///   handler for one of them is reported as a hint.
-/// - Limits: by the cost of queries. A comparison takes one query for 100 topics.
+/// - **It does not list the app's own subscriptions in `shopify.app.toml`**, nor the subscriptions of other apps. The
+///   three mandatory topics, `customers/data_request`, `customers/redact` and `shop/redact`, are subscribed only in
+///   `shopify.app.toml`, so a handler for one of them is reported as a hint.
+/// - Limits: by the cost of queries. A comparison takes one query per 100 topics.
 #[derive(Clone, Debug)]
 pub struct ShopifySubscriptions {
     api: Api,
@@ -85,7 +88,7 @@ struct ApiVersion {
 }
 
 impl ShopifySubscriptions {
-    /// The subscriptions of a shop, such as `acme.myshopify.com`, by the access token of the app for it.
+    /// The subscriptions of a shop, such as `acme.myshopify.com`, read with the app's access token for the shop.
     pub fn new(shop: impl Into<String>, access_token: Secret) -> Self {
         let shop = shop.into();
         let header = HeaderName::from_static("x-shopify-access-token");
@@ -98,7 +101,7 @@ impl ShopifySubscriptions {
         }
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);
@@ -109,13 +112,15 @@ impl ShopifySubscriptions {
         let query = serde_json::json!({ "query": QUERY, "variables": { "after": after } });
         let path = format!("/admin/api/{API_VERSION}/graphql.json");
         let answer: Answer = self.api.query(&path, query.to_string()).await?.json()?;
-        // With a status of 200.
+        // GraphQL reports errors with the status 200.
         if let Some(error) = answer.errors.first() {
             let message = self.api.shown(&error.message);
             return Err(SourceError::new(format_args!("{path}: {message}")));
         }
         let data = answer.data.ok_or_else(|| {
-            SourceError::new(format_args!("{path}: it has neither data nor errors"))
+            SourceError::new(format_args!(
+                "{path}: the answer has neither data nor errors"
+            ))
         })?;
         Ok(data.webhook_subscriptions)
     }

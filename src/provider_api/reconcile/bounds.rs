@@ -1,64 +1,66 @@
-//! Which events a round looks at.
+//! Computes the period that a round covers.
 
 use std::time::{Duration, SystemTime};
 
 use crate::transaction::pg_time::{from_unix_time, unix_time};
 
-/// Lists have times in whole seconds, and may show an event late. A round overlaps the one before by at least this.
+/// A round overlaps the previous round by at least this time, because lists have times in whole seconds, and may show
+/// an event late.
 const SHORTEST_OVERLAP: Duration = Duration::from_secs(60);
 
 /// What Postgres knows about a list. Times are in Unix seconds, by the clock of Postgres.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) now: f64,
-    /// Since when deliveries are recorded.
+    /// The time since which deliveries are recorded.
     pub(super) recorded_since: f64,
-    /// Until when the list is reconciled, here or at another path.
+    /// The time up to which the list is reconciled, at this path or at another one.
     pub(super) reconciled_until: Option<f64>,
-    /// The times of the unfinished round.
+    /// The period of the unfinished round.
     pub(super) unfinished: Option<Times>,
-    /// Whether that round was at the path of this list.
+    /// Whether that round was at this list's path.
     pub(super) is_at_this_path: bool,
-    /// Deliveries that were received before may have been deleted.
+    /// Deliveries that were received before this time may have been deleted.
     pub(super) pruned_before: Option<f64>,
 }
 
-/// In Unix seconds.
+/// A period, in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Times {
     pub(super) since: f64,
     pub(super) until: f64,
 }
 
-/// How the bounds of a round are set.
+/// The settings that limit the period of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) look_back: Duration,
-    /// For how long the list has an event.
+    /// For how long the list shows an event.
     pub(super) goes_back: Option<Duration>,
     pub(super) grace: Duration,
     /// Whether deliveries belong to tenants.
     pub(super) has_tenants: bool,
-    /// Since when events count, if the application says so.
+    /// The time from which events count, if the application sets one.
     pub(super) since: Option<SystemTime>,
-    /// Whether it is a round on request, which also looks at reconciled times.
+    /// Whether the round is on request. Such a round also covers periods that are already reconciled.
     pub(super) on_request: bool,
 }
 
-/// What a round looks at. Times are in Unix seconds.
+/// What a round covers. Times are in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bounds {
-    /// Since when deliveries are recorded.
+    /// The time since which deliveries are recorded.
     pub(super) recorded_since: f64,
     pub(super) reconciled_until: Option<f64>,
     pub(super) times: Times,
-    /// Whether it is the round that was broken off.
+    /// Whether this resumes a round that was interrupted.
     pub(super) resumes: bool,
-    /// The start of the gap: unreconciled events since this time are too old for this round.
+    /// The start of the gap, which ends where the round starts. The events in it are not reconciled, and are too old
+    /// for this round.
     pub(super) gap_since: Option<f64>,
 }
 
-/// The times of events.
+/// The period of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) since: SystemTime,
@@ -76,7 +78,7 @@ impl Bounds {
             .reconciled_until
             .map(|until| until - limits.grace.max(SHORTEST_OVERLAP).as_secs_f64());
 
-        // Since when events are not reconciled. `None` if only the look-back limits them.
+        // The time from which events are not yet reconciled. `None` if only `look_back` limits the round.
         let next = match resumed {
             _ if limits.on_request => None,
             Some(round) => Some(round.since),
@@ -98,7 +100,8 @@ impl Bounds {
         .fold(begins_at, f64::max);
         let until = resumed.map_or(known.now - grace, |round| round.until);
 
-        // Since when a round must look at all events. Before the first round, only later events were promised.
+        // The time from which rounds must cover all events. Until the first round is complete, that is the end of that
+        // round.
         let promised = match (known.reconciled_until, resumed) {
             _ if limits.on_request => None,
             (None, _) => known.unfinished.map(|round| round.until),
@@ -124,7 +127,7 @@ impl Bounds {
         }
     }
 
-    /// Events that a round should have looked at, and this one does not.
+    /// The period that a round should have covered, and this one does not.
     pub(super) fn gap(&self) -> Option<Span> {
         Some(Span {
             since: from_unix_time(self.gap_since?),
@@ -144,7 +147,7 @@ mod tests {
         Duration::from_secs(n * 3600)
     }
 
-    /// Recorded for a hundred hours, and nothing more.
+    /// Deliveries are recorded for a hundred hours, and nothing else is known.
     const KNOWN: Known = Known {
         now: NOW,
         recorded_since: NOW - 100.0 * HOUR,
@@ -165,7 +168,8 @@ mod tests {
         }
     }
 
-    /// Since and until when, whether it is resumed, and the begin of the gap, in hours before now.
+    /// The start and the end of the round, whether it is resumed, and the start of the gap. Times are in hours before
+    /// now.
     fn bounds(known: Known, limits: Limits) -> (f64, f64, bool, Option<f64>) {
         let ago = |time| (NOW - time) / HOUR;
         let bounds = Bounds::new(&known, &limits);
@@ -263,7 +267,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (41.0, 30.0, true, None));
-        // Times whose deliveries were deleted meanwhile are left out, and reported.
+        // The part of the period whose deliveries were deleted meanwhile is left out, and reported.
         let pruned_before = Some(ago(36.0));
         let known = Known {
             pruned_before,
@@ -279,7 +283,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (20.0, 12.0, true, None));
-        // At another path it begins again.
+        // At another path, the round starts over.
         let known = Known {
             is_at_this_path: false,
             ..known

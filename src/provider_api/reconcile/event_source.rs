@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::provider::event_types::{EventTypes, WantedEvents};
 use crate::provider_api::source_error::SourceError;
 
-/// A list of a provider's events, read by its API.
+/// A provider's list of events, read from its API.
 ///
-/// This is one for an API of your own:
+/// This is a source for an API of your own:
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -45,45 +45,47 @@ use crate::provider_api::source_error::SourceError;
 /// ```
 pub trait EventSource: Send + Sync + 'static {
     /// The name of the list, such as `stripe`. Lists of one endpoint need different names, unless they belong to
-    /// different tenants. A name must not change: the position of the list is stored under it. So it must not depend on
-    /// a key, which you rotate.
+    /// different tenants. A name must not change, because the position of the list is stored under it. So it must not
+    /// depend on a key that you rotate.
     fn name(&self) -> String;
 
-    /// The headers of the webhook that the list contains. Default: none.
+    /// The webhook headers that the list contains. Default: none.
     fn headers(&self) -> Vec<HeaderName> {
         Vec::new()
     }
 
-    /// Whether the list contains the bodies of the webhooks. If not, the provider is asked to send missing deliveries
-    /// again: [`redeliver`](Self::redeliver). Default: `true`.
+    /// Whether the list contains the bodies of the webhooks. If not, the round asks the provider to send missing
+    /// deliveries again, with [`redeliver`](Self::redeliver). Default: `true`.
     fn has_bodies(&self) -> bool {
         true
     }
 
-    /// For how long the list has an event. No round looks further back. Default: `None`, for as long as
-    /// [`look_back`](crate::Reconcile::look_back) may be.
+    /// For how long the list shows an event. No round looks further back. Default: `None`, so that only
+    /// [`look_back`](crate::Reconcile::look_back) limits a round.
     fn goes_back(&self) -> Option<Duration> {
         None
     }
 
-    /// A page of the events of a time, in any order. Events of other times are ignored, so a list without a filter by
-    /// time may return them.
+    /// A page of the events in the query's period, in any order. Events outside of the period are ignored, so a list
+    /// that cannot filter by time may return them.
     ///
-    /// A call is given up after 2 minutes. There may be another one for the same page.
+    /// A call is cancelled after 2 minutes. The same page may be asked for again.
     fn page(
         &self,
         query: &PageQuery,
     ) -> impl Future<Output = Result<EventPage, SourceError>> + Send;
 
-    /// Asks the provider to send a webhook again, by the text that the list has given for that
-    /// ([`ListedEvent::to_redeliver`]). Default: an error.
+    /// Asks the provider to send a webhook again. `redelivery` is the text that the list gave to
+    /// [`ListedEvent::to_redeliver`]. Default: an error.
     fn redeliver(&self, redelivery: &str) -> impl Future<Output = Result<(), SourceError>> + Send {
         let _ = redelivery;
-        std::future::ready(Err(SourceError::new("it cannot be asked to send again")))
+        std::future::ready(Err(SourceError::new(
+            "this list cannot ask for a redelivery",
+        )))
     }
 }
 
-/// Which page of a list.
+/// Which page of a list to read.
 #[derive(Clone, Debug)]
 pub struct PageQuery {
     pub(super) since: SystemTime,
@@ -94,24 +96,24 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    /// The list should have events of this time and later.
+    /// The list should contain events from this time on.
     pub fn since(&self) -> SystemTime {
         self.since
     }
 
-    /// The same in whole Unix seconds, rounded down.
+    /// [`since`](Self::since) in whole Unix seconds, rounded down.
     pub fn since_unix(&self) -> u64 {
         let since = self.since.duration_since(SystemTime::UNIX_EPOCH);
         since.unwrap_or_default().as_secs()
     }
 
-    /// The list should have events of this time and earlier. The webhooks of later events may still be under way.
+    /// The list should contain events up to this time. The webhooks of later events may still be on their way.
     pub fn until(&self) -> SystemTime {
         self.until
     }
 
-    /// The event types and groups that the layer handles, such as `invoice.*`, if it ignores others by
-    /// [`only`](crate::IdempotentWebhook::only) or `Events`. Others need not be listed.
+    /// The event types and groups that the layer handles, such as `invoice.*`, if it ignores all others because of
+    /// [`only`](crate::IdempotentWebhook::only) or `Events`. The list may leave out the others.
     pub fn event_types(&self) -> Option<&[String]> {
         self.events.as_ref()?.types().map(EventTypes::names)
     }
@@ -122,7 +124,7 @@ impl PageQuery {
         self.versions.is_empty() || self.versions.iter().any(|known| **known == *version)
     }
 
-    /// The `next` of the page before. `None` for the first page.
+    /// The `next` of the previous page. `None` for the first page.
     pub fn cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
@@ -136,8 +138,8 @@ pub struct EventPage {
 }
 
 impl EventPage {
-    /// A page. [`EventSource::page`] finds the next one by `next`; `None` if this is the last. Another process may
-    /// continue with it. No two pages of a list may have the same `next`.
+    /// A page of events. `next` is the cursor with which [`EventSource::page`] finds the next page, or `None` if this
+    /// is the last one. Another process may continue with it. No two pages of a list may have the same `next`.
     pub fn new(events: impl IntoIterator<Item = ListedEvent>, next: Option<String>) -> Self {
         Self {
             events: events.into_iter().collect(),
@@ -156,7 +158,7 @@ pub struct ListedEvent {
     pub(crate) unusable: Option<String>,
 }
 
-/// How an event can be run.
+/// How an event can be run: from its body, or by a redelivery.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Body(Bytes),
@@ -169,8 +171,8 @@ impl ListedEvent {
         Self::with(occurred_at, Content::Body(body.into()))
     }
 
-    /// An event that only the provider can send again: [`EventSource::redeliver`] gets this text. The time is the time
-    /// of the last attempt to deliver it.
+    /// An event that only the provider can send again. [`EventSource::redeliver`] gets the text `redelivery`.
+    /// `attempted_at` is the time of the last delivery attempt.
     pub fn to_redeliver(attempted_at: SystemTime, redelivery: impl Into<String>) -> Self {
         Self::with(attempted_at, Content::Redelivery(redelivery.into()))
     }
@@ -185,23 +187,24 @@ impl ListedEvent {
         }
     }
 
-    /// A header of its webhook, which is one of [`EventSource::headers`] or `content-type`.
+    /// Adds a header of the event's webhook: one of [`EventSource::headers`], or `content-type`.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The action that qualifies its type, such as `opened` for GitHub's `pull_request`, if the list has no body that
-    /// says it. Without it, the provider is asked for an event if the layer has a handler for any action of its type.
+    /// Sets the action that qualifies the event type, such as `opened` for GitHub's `pull_request`, if the list has no
+    /// body that contains it. Without an action, the provider is asked to send the event again if the layer has a
+    /// handler for any action of its type.
     #[must_use]
     pub fn event_action(mut self, action: impl Into<String>) -> Self {
         self.action = Some(action.into());
         self
     }
 
-    /// The event cannot be run, for this reason: its body differs from the webhook's, for example. If it is missing,
-    /// the reason is reported to the operator.
+    /// Marks an event that cannot be run, for this reason: for example, its body differs from the webhook's. If the
+    /// event is missing, the reason is reported to the operator.
     #[must_use]
     pub fn unusable(mut self, reason: impl Into<String>) -> Self {
         self.unusable = Some(reason.into());

@@ -1,4 +1,4 @@
-//! Missing deliveries: finds them among the events of a page, and has them run.
+//! Finds the missing deliveries among the events of a page, and brings them back.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::provider::event_types::Wanted;
 use crate::provider_api::source_error::{SourceError, caught};
 use crate::recovery::{Acceptance, Accepted};
 
-/// The time limit of a request for a webhook.
+/// How long a request to send a webhook again may take.
 const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many deliveries are kept in one transaction.
+/// The maximum number of deliveries that are kept in one transaction.
 const GROUP: usize = 64;
 
-/// An event of the list, as the delivery that its webhook would have been.
+/// An event of the list, with the delivery that its webhook would have been.
 pub(super) struct Listed {
     pub(super) delivery: Delivery,
     head: Parts,
@@ -36,12 +36,13 @@ enum Redelivered {
     Asked,
     /// The provider will not send it again, however often it is asked.
     Refused(SourceError),
-    /// It is the turn of another process.
+    /// Another process has the turn now.
     LostTurn,
 }
 
 impl<S: EventSource> Rounds<'_, S> {
-    /// The unknown events of the round's time. If one cannot be run, it says why.
+    /// The missing deliveries among these events, within the round's period. An event that cannot be run is marked with
+    /// the reason.
     pub(super) async fn missing(
         &self,
         events: Vec<ListedEvent>,
@@ -96,7 +97,7 @@ impl<S: EventSource> Rounds<'_, S> {
             if unknown.may_be_deleted {
                 one.event = one
                     .event
-                    .unusable("it may have been processed, and deleted since");
+                    .unusable("it may have been processed, and its record deleted since");
             } else if unknown.asked_in_vain {
                 one.event = one.event.unusable(
                     "its redelivery was requested for more than a week, and it has not arrived",
@@ -129,7 +130,7 @@ impl<S: EventSource> Rounds<'_, S> {
                 let wanted = events.check(event_type, Some(&qualified));
                 matches!(wanted, Wanted::Ignored(_))
             }
-            // Its action may be a wanted one.
+            // The list does not give the action, so it may be one that the layer handles.
             (Content::Redelivery(_), None) => events.ignore_all_of(event_type),
         }
     }
@@ -165,7 +166,7 @@ impl<S: EventSource> Rounds<'_, S> {
         })
     }
 
-    /// Why a missing delivery cannot be run, if it cannot.
+    /// Why a missing delivery cannot be run. `None` if it can.
     pub(super) fn why_unusable(&self, listed: &Listed) -> Option<String> {
         if let Some(reason) = &listed.event.unusable {
             return Some(reason.clone());
@@ -180,7 +181,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps the missing deliveries, or asks for them. Returns whether this process kept its turn to the end.
+    /// Keeps the missing deliveries, or asks the provider to send them again. Returns whether this process kept its
+    /// turn to the end.
     pub(super) async fn bring_back(
         &self,
         missing: Vec<Listed>,
@@ -235,7 +237,7 @@ impl<S: EventSource> Rounds<'_, S> {
         Ok(true)
     }
 
-    /// Asks for a webhook. Waits if the provider says when to ask again.
+    /// Asks the provider to send a webhook again. Waits if the provider says when to ask again.
     async fn redeliver(
         &self,
         redelivery: &str,
@@ -260,7 +262,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps deliveries, unless they have become known meanwhile.
+    /// Keeps deliveries, except those that were processed, kept or discarded meanwhile.
     async fn keep_missing(
         &self,
         group: &[Acceptance],
@@ -304,7 +306,7 @@ impl<S: EventSource> Rounds<'_, S> {
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),
             event_type = delivery.event_type(),
-            "a webhook never came: running it"
+            "a webhook never arrived: running it"
         );
     }
 }

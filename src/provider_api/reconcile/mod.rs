@@ -1,5 +1,5 @@
-//! Reconciliation: compares the events of a provider's list with the deliveries that were processed, and runs
-//! the missing ones. [`documentation::reconciliation`](crate::documentation::reconciliation) says how.
+//! Reconciliation: compares the events of a provider's list with the processed deliveries, and runs the missing ones.
+//! [`documentation::reconciliation`](crate::documentation::reconciliation) explains how.
 
 mod bounds;
 mod error;
@@ -15,7 +15,7 @@ pub use event_source::{EventPage, EventSource, ListedEvent, PageQuery};
 pub use round::{MissingDelivery, Reconciled};
 pub use task::ReconcileTask;
 
-// The built-in lists. Nothing here needs them.
+// The built-in lists. Nothing in this module needs them.
 #[cfg(feature = "reqwest")]
 pub use crate::provider_api::clients::{
     ChargebeeEvents, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,

@@ -1,4 +1,5 @@
-//! The position of a list in Postgres: how far it is reconciled. The process whose turn it is (`transaction/turn.rs`) changes it.
+//! The position of a list in Postgres: how far the list is reconciled. Only the process that has the *turn*, the right
+//! to run a round (`transaction/turn.rs`), changes the position.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,8 +14,8 @@ use crate::transaction::{DatabaseError, List, Store, Turn, keyed, with_timeout};
 /// How long a process keeps the turn after each page.
 pub(super) const TURN: Duration = Duration::from_secs(3 * 60);
 
-/// For how long a provider is asked for a delivery that does not come. Each request makes an attempt that the next
-/// round finds, so without an end there would be none.
+/// For how long a provider is asked to send a delivery that does not arrive. Each request makes an attempt that the
+/// next round finds, so without this limit, rounds would ask forever.
 const LONGEST_REQUEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The row of a list, as one process uses it.
@@ -25,24 +26,25 @@ pub(super) struct Position {
     progress: Progress,
 }
 
-/// A round that has begun or goes on.
+/// A round in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Begun {
     pub(super) span: Span,
-    /// The page to go on with.
+    /// The cursor of the page to continue with.
     pub(super) cursor: Option<String>,
     is_on_request: bool,
-    /// How many missing deliveries are not counted in the row yet.
+    /// How many missing deliveries are not yet counted in the row.
     pub(super) untold: u64,
 }
 
-/// A delivery that is not known.
+/// A delivery that is neither processed nor kept nor discarded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unknown {
+    /// The index of the delivery among those that were looked up.
     pub(super) place: usize,
-    /// Whether it may have been processed, and deleted since.
+    /// Whether it may have been processed, and its record deleted since.
     pub(super) may_be_deleted: bool,
-    /// Whether the provider has been asked for it for long enough.
+    /// Whether the provider has been asked for it for longer than `LONGEST_REQUEST`, without success.
     pub(super) asked_in_vain: bool,
 }
 
@@ -84,7 +86,8 @@ impl Position {
         Ok(Bounds::new(&known, limits))
     }
 
-    /// Begins a round, on request or when it is due. `None` if it is not due, or another process is in it.
+    /// Starts or resumes a round, on request or when it is due. Returns `None` if no round is due, or if another
+    /// process has the turn.
     pub(super) async fn begin(
         &self,
         bounds: &Bounds,
@@ -123,12 +126,12 @@ impl Position {
         with_timeout(self.store.timeout, begun).await
     }
 
-    /// How long it is until a round may begin, or go on.
+    /// How long it is until a round may start or resume.
     pub(super) async fn wait(&self) -> Result<Duration, DatabaseError> {
         self.turn.wait(&self.store).await
     }
 
-    /// Records how far the round is and, if it waits, why. Returns whether this process still has the turn.
+    /// Records how far the round has come and, if it waits, why. Returns whether this process still has the turn.
     pub(super) async fn go_on(
         &self,
         round: &mut Begun,
@@ -157,8 +160,8 @@ impl Position {
         Ok(is_its_turn)
     }
 
-    /// The round is complete. `left_out` says what could not be run. Returns whether there is something that it has
-    /// not looked at or could not run.
+    /// Ends a round that is complete. `left_out` says what could not be run. Returns whether the round left something
+    /// out: a gap, or deliveries that could not be run.
     pub(super) async fn complete(
         &self,
         round: &Begun,
@@ -168,7 +171,8 @@ impl Position {
         self.end(round, true, next, left_out, false).await
     }
 
-    /// The round is not complete. The next one resumes it, at its first page or where it is.
+    /// Ends a round that is not complete. The next round resumes it, with the first page if `anew` is set, otherwise at
+    /// the current page.
     pub(super) async fn break_off(
         &self,
         round: &Begun,
@@ -227,7 +231,7 @@ impl Position {
         with_timeout(self.store.timeout, ended).await
     }
 
-    /// Which of these deliveries are unknown, in their order.
+    /// Which of these deliveries are neither processed nor kept nor discarded, in the given order.
     pub(super) async fn unknown(
         &self,
         deliveries: &[(&Delivery, SystemTime)],
@@ -268,7 +272,7 @@ impl Position {
         Ok(unknown)
     }
 
-    /// The provider has been asked to send a delivery again. Returns whether that was for the first time.
+    /// Records that the provider was asked to send a delivery again. Returns whether this was the first time.
     pub(super) async fn note_asked(&self, delivery: &Delivery) -> Result<bool, DatabaseError> {
         let statement = || keyed(include_str!("sql/note_asked.sql"), delivery);
         Ok(!self.store.run(statement).await?.is_empty())

@@ -1,5 +1,6 @@
-//! A round: the pages of a list, one after the other. `bounds.rs` says which times it looks at, and `missing.rs` which events are
-//! missing or cannot be run.
+//! A round of reconciliation: the process that has the turn reads the pages of a provider's list, one after the other.
+//! `bounds.rs` computes which period the round covers. `missing.rs` finds which events are missing, and which of them
+//! cannot be run.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -17,19 +18,19 @@ use crate::provider::delivery::{DeliveryId, DeliveryKey, Tenant};
 use crate::provider_api::source_error::{SourceError, caught};
 use crate::tasks_and_errors::panic::{catch_panic, message};
 
-/// The longest time for a page.
+/// How long a request for a page may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
-/// If a list asks for a longer wait, the round waits for this time.
+/// The longest wait. If a list asks for a longer one, the round waits only for this time.
 const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// How often a round waits for a page, or for a redelivery, before it fails.
+/// How often a round waits for the same page, or for the same redelivery, before it fails.
 const MAX_WAITS: u32 = 10;
 
 /// A list with more pages than this counts as endless.
 const MAX_PAGES: usize = 100_000;
 
-/// How long a process waits before it looks again whether the database is of its environment.
+/// How long a process waits before it checks again whether the database belongs to its environment.
 const NOT_HOME_WAIT: Duration = Duration::from_secs(60);
 
 /// The rounds of one process.
@@ -42,7 +43,8 @@ pub(super) struct Rounds<'a, S> {
 /// How a round has ended.
 pub(super) enum Ended {
     Complete(Reconciled),
-    /// No round is due yet, or another process has the turn. To look again after this time.
+    /// No round can run now: none is due, another process has the turn, or the database belongs to another environment.
+    /// Check again after this time.
     NotNow(Duration),
 }
 
@@ -50,15 +52,16 @@ pub(super) enum Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// It has looked at events of this time and later.
+    /// The round covered events from this time on.
     pub since: SystemTime,
-    /// It has looked at events of this time and earlier.
+    /// The round covered events up to and including this time.
     pub until: SystemTime,
-    /// How many events of this time the list has that the layer does not ignore, and that give a delivery id.
+    /// How many events of this period the list contains, without events that the layer ignores and events that give no
+    /// delivery id.
     pub listed: u64,
-    /// How many deliveries were missing, and are kept now or were asked for again.
+    /// How many deliveries were missing. They are now kept, or the provider was asked to send them again.
     pub missed: u64,
-    /// How many are missing and cannot be run, or give no delivery id. The log has the first reason.
+    /// How many events are missing but cannot be run, or give no delivery id. The log gives the first reason.
     pub unusable: u64,
 }
 
@@ -70,31 +73,31 @@ pub struct MissingDelivery {
     pub id: DeliveryId,
     /// The event type, if it has one.
     pub event_type: Option<String>,
-    /// When the event occurred, as the list says.
+    /// When the event occurred, according to the list.
     pub occurred_at: SystemTime,
-    /// Why it cannot be run, if it cannot.
+    /// Why the delivery cannot be run. `None` if it can.
     pub unusable: Option<String>,
 }
 
-/// The answer of a list.
+/// The answer to a request for a page.
 enum Asked {
     Page(EventPage),
-    /// To ask again after this time, for this reason.
+    /// Ask again after this time, for this reason.
     Wait(Duration, String),
 }
 
-/// The findings of a round.
+/// What a round has found so far.
 pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
-    /// The reason why the first unusable delivery cannot be run.
+    /// Why the first unusable delivery cannot be run.
     left_out: Option<String>,
-    /// What this round does not look at again: deliveries with an attempt after its time, those that were left out or asked
-    /// for and, in a dry run, all that were found.
+    /// Deliveries that this round does not examine again: deliveries with an attempt after the round's period,
+    /// deliveries that were left out or requested again and, in a dry run, all deliveries that were found.
     pub(super) done: HashSet<DeliveryKey>,
 }
 
 impl<S: EventSource> Rounds<'_, S> {
-    /// Runs a round, if there is one to begin or to resume.
+    /// Starts or resumes a round, if it is time for one.
     pub(super) async fn run(&self) -> Result<Ended, ReconcileError> {
         if !self.position.store.is_home_or_unnamed().await? {
             return Ok(Ended::NotNow(NOT_HOME_WAIT));
@@ -111,8 +114,8 @@ impl<S: EventSource> Rounds<'_, S> {
                 source = self.position.list().source,
                 from_seconds_ago = ago(gap.since),
                 until_seconds_ago = ago(gap.until),
-                "webhooks were not reconciled for too long: events of the time between are not looked at, \
-                 since they are older than `look_back`, than what retention has left, or than the list"
+                "webhooks were not reconciled for too long: the events of this period are not looked at, because \
+                 they are older than `look_back`, than the records that retention has left, or than the list goes back"
             );
         }
         let mut seen = Seen::new(round.span);
@@ -130,7 +133,7 @@ impl<S: EventSource> Rounds<'_, S> {
             Ok(false) => Ok(Ended::NotNow(self.position.wait().await?)),
             Err(error) => {
                 metrics.reconciliation_failed();
-                // If the list refuses the page for good, the next round begins with the first one.
+                // If the list refuses the page for good, the next round starts with the first page.
                 let anew = matches!(&error, ReconcileError::Source(error) if error.is_permanent());
                 let (wait, failure) = (self.reconcile.failed_wait(), error.to_string());
                 let broken_off = self.position.break_off(&round, wait, &failure, anew);
@@ -140,8 +143,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Brings back what is missing on all pages, from the one at which the round is. Returns whether this process had its turn
-    /// to the end.
+    /// Brings back the missing deliveries of all remaining pages, starting with the round's current page. Returns
+    /// whether this process kept the turn to the end.
     async fn pages(&self, round: &mut Begun, seen: &mut Seen) -> Result<bool, ReconcileError> {
         if round.span.since > round.span.until {
             return Ok(true);
@@ -166,8 +169,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// The page at which the round is. Waits as long as the list says, several times. `None` if the turn was
-    /// lost meanwhile.
+    /// Reads the round's current page. If the list asks to wait, the round waits and asks again, several times. Returns
+    /// `None` if the turn was lost meanwhile.
     async fn page(&self, round: &mut Begun) -> Result<Option<EventPage>, ReconcileError> {
         let mut waits = 0;
         loop {
@@ -182,7 +185,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Waits, and keeps the turn meanwhile. Returns whether it could.
+    /// Waits, and keeps the turn meanwhile. Returns whether the turn could be kept.
     pub(super) async fn wait(
         &self,
         round: &mut Begun,
@@ -202,7 +205,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Asks for a page. After an error, returns how long to wait, or fails if the list has asked for that too often.
+    /// Asks for a page. If the list asks to wait, returns how long. After any other error, or if the list has asked to
+    /// wait too often, fails.
     async fn ask(
         &self,
         span: Span,
@@ -231,7 +235,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// How long to wait after an error, which is logged. `None` if it does not say, or after too many waits.
+    /// How long to wait after an error that asks to wait. Such an error is logged. `None` if the error does not ask to
+    /// wait, or after too many waits.
     pub(super) fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
         let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);
         tracing::warn!(
@@ -302,8 +307,8 @@ impl<S: EventSource> Rounds<'_, S> {
     }
 }
 
-/// The pages that this process has asked for in a round. None may come again, or the round would never end: a list gives the
-/// same page for the same cursor.
+/// The cursors of the pages that this process has asked for in a round. If a cursor comes again, the round would never
+/// end, because a list gives the same page for the same cursor.
 struct Cursors(HashSet<String>);
 
 impl Cursors {
@@ -316,7 +321,7 @@ impl Cursors {
             return Ok(None);
         };
         let error = if next.contains('\0') {
-            // Postgres cannot store it.
+            // Postgres cannot store NUL.
             "the list gives no usable next page"
         } else if self.0.len() > MAX_PAGES {
             "its pages do not end"
@@ -325,7 +330,7 @@ impl Cursors {
         } else {
             "its pages form a circle"
         };
-        // The next round begins with the first page.
+        // The next round starts with the first page.
         Err(ReconcileError::Source(SourceError::new(error).permanent()))
     }
 }
@@ -362,7 +367,7 @@ impl Seen {
                 endpoint,
                 source,
                 missed,
-                "webhooks never came: running them from the provider's list"
+                "webhooks never arrived: running them from the provider's list"
             );
         }
         if let Some(reason) = &self.left_out {
@@ -371,7 +376,7 @@ impl Seen {
                 source,
                 unusable,
                 reason,
-                "webhooks never came, and cannot be run"
+                "webhooks never arrived, and cannot be run"
             );
         }
     }

@@ -15,15 +15,15 @@ use crate::recovery::ReconciledList;
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long the next round waits at most after one that has failed.
+/// The longest wait before the next round after one that failed.
 const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// Finds deliveries that never came, by the provider's own list of events, and has them run.
+/// Finds deliveries that never arrived, by reading the provider's own list of events, and has them run.
 ///
-/// No webhook arrives while DNS is wrong, the provider has switched the endpoint off, or all requests are
-/// rejected after a rotation of secrets. The provider still lists the events. A delivery that is neither processed nor
-/// kept nor discarded is kept now, and [`Recovery`](crate::Recovery) runs it through the same route and the same claim
-/// as a webhook: if the webhook arrives after all, it is a duplicate.
+/// No webhook arrives while DNS is wrong, or after the provider has switched the endpoint off. After a rotation of
+/// secrets, all requests may be rejected. But the provider still lists the events. A listed delivery that is neither
+/// processed nor kept nor discarded is now kept (stored with its request), and [`Recovery`](crate::Recovery) runs it
+/// through the same route and the same claim as a webhook. If the webhook arrives after all, it is a duplicate.
 ///
 /// ```no_run
 /// use idempotent_webhook::reconcile::StripeEvents;
@@ -39,15 +39,15 @@ const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
 /// # }
 /// ```
 ///
-/// Spawn one in every process: one of them reconciles a list at a time, and if it is killed, another one continues.
-/// [`dry_run`](Self::dry_run) lists missing deliveries, and touches nothing.
+/// Spawn one in every process: only one process reconciles a list at a time, and if it is killed, another one
+/// continues. [`dry_run`](Self::dry_run) lists missing deliveries, and changes nothing.
 ///
-/// Events that the provider had before the endpoint's first recorded delivery are left alone: they may have
-/// been processed before this crate was there. [`since`](Self::since) changes that.
+/// Events from before the endpoint's first recorded delivery are left alone, because they may have been processed
+/// before you used this crate. [`since`](Self::since) changes that.
 ///
-/// A clone is for another use of the same list, such as a [`dry_run`](Self::dry_run) of an operator's tool beside the
-/// background task. Two lists of one endpoint, such as for two accounts that send to one route, need different
-/// [names](EventSource::name): otherwise the second one is refused.
+/// Clone it to use the same list a second time, such as for a [`dry_run`](Self::dry_run) in an operator's tool next to
+/// the background task. Two lists of one endpoint, such as for two accounts that send to one route, need different
+/// [names](EventSource::name): otherwise, the second list is refused.
 #[derive(Clone)]
 #[must_use = "nothing is reconciled until it is spawned or run"]
 pub struct Reconcile<S> {
@@ -58,26 +58,26 @@ pub struct Reconcile<S> {
     pub(super) look_back: Duration,
     pub(super) grace: Duration,
     pub(super) since: Option<SystemTime>,
-    /// Taken until the last clone is dropped.
+    /// Reserves the name of the list until the last clone is dropped.
     pub(super) list: Arc<ReconciledList>,
 }
 
 impl<S: EventSource> Reconcile<S> {
     /// Reconciles the deliveries of a layer with a list of the provider. `path` is the path of the layer's route, such
-    /// as `/webhooks/stripe`: missing deliveries run as requests to it. With [`TenantSecrets`](crate::TenantSecrets) it
-    /// selects the tenant.
+    /// as `/webhooks/stripe`. Missing deliveries run as requests to this path. With
+    /// [`TenantSecrets`](crate::TenantSecrets), the path selects the tenant.
     ///
-    /// Take the layer once it is complete: a later setting of a clone is not seen. `Events::layer` may come before or
-    /// after.
+    /// Pass the layer once it is complete: settings that you later change on a clone have no effect here. Only
+    /// `Events::layer` may come before or after.
     ///
-    /// The first round of a new endpoint looks at nothing before its own time, so it does not ask the provider. To try
-    /// the key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
+    /// The first round of a new endpoint covers nothing before its own time, so it does not ask the provider. To try
+    /// the API key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
     ///
     /// # Errors
     ///
     /// [`ReconcileError`] if the layer keeps nothing, if `path` is not a path, if the list lacks a header or the body
-    /// that the provider's delivery id is made of, or if there is another `Reconcile` for a list of this name at the
-    /// endpoint (with tenants: at the same path).
+    /// from which the provider's delivery id is derived, or if there is already a `Reconcile` for a list with this name
+    /// at the endpoint (with tenants: at the same path).
     pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
         let settings = layer.settings().clone();
         let Some(keeper) = &settings.keeper else {
@@ -116,50 +116,53 @@ impl<S: EventSource> Reconcile<S> {
         })
     }
 
-    /// The time from one round to the next, over all processes. At least a second. If they differ, as during a deploy,
-    /// the shortest counts. Default: 15 minutes.
+    /// Sets the time from one round to the next, counted over all processes. At least a second. If processes have
+    /// different settings, as during a deploy, the shortest time counts. Default: 15 minutes.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval.max(Duration::from_secs(1));
         self
     }
 
-    /// The greatest age of an event that a round looks at. The first round looks at all events that are not
-    /// older than this, and each further one at the events since the round before.
+    /// Sets the maximum age of an event that a round looks at. The first round looks at all events that are not older
+    /// than this, and each later round at the events since the previous round. Default: 7 days.
     ///
-    /// No round looks at events from before the deliveries that [`Retention`](crate::Retention) has left:
-    /// they could be unknown because they were deleted. Default: 7 days.
+    /// No round looks at events that are older than the deliveries that [`Retention`](crate::Retention) has left: they
+    /// may be unknown only because their records were deleted.
     ///
-    /// Nor does it look further than the list [goes back](EventSource::goes_back). If there was no round for longer,
-    /// the time between is a [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals
-    /// with it.
+    /// No round looks further back than the list [goes back](EventSource::goes_back) either. If there was no round for
+    /// longer than that, the period in between is a [gap](crate::documentation::reconciliation#gaps), which is reported
+    /// until somebody deals with it.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
         self
     }
 
-    /// How old an event must be: the webhook of a younger one may still be under way. Set it to longer than handlers
-    /// take. Default: 10 minutes.
+    /// Sets how old an event must be before a round looks at it, because the webhook of a younger event may still be on
+    /// its way. Set a time that is longer than handlers take. Default: 10 minutes.
     ///
-    /// A round overlaps the one before by this time, and by at least a minute, since the provider's list may
-    /// lag behind.
+    /// A round overlaps the previous round by this time, and by at least a minute, because the provider's list may lag
+    /// behind.
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
     }
 
-    /// Events before this time are left alone.
+    /// Leaves events before this time alone.
     ///
-    /// Default: the time of the endpoint's first recorded delivery, as of the first round. If there is none,
-    /// the time of the first round. A further list of an endpoint and a list of a tenant also begin with their first
-    /// round, since the first delivery of another list or tenant says nothing about them. If another system went on
-    /// for a while after a deploy, set the time at which it ended. With an earlier time, **what was processed
-    /// before and not recorded runs again**. [`look_back`](Self::look_back) and retention still apply.
+    /// Default: the time of the endpoint's first recorded delivery, as it was at the first round. If the endpoint had
+    /// no delivery by then, the time of the first round. A second list of an endpoint, and the list of a tenant, also
+    /// start at the time of their first round, because the first delivery of another list or tenant says nothing about
+    /// them.
+    ///
+    /// If another system went on for a while after a deploy, set the time at which it stopped. With an earlier time,
+    /// **events that were processed before, but not recorded, run again**. [`look_back`](Self::look_back) and retention
+    /// still apply.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
         self
     }
 
-    /// How long after a failure the round continues.
+    /// How long after a failure the next try starts.
     pub(super) fn failed_wait(&self) -> Duration {
         self.every.min(FAILED_WAIT)
     }

@@ -1,4 +1,4 @@
-//! The background task of a reconciliation, and single rounds.
+//! The background task of reconciliation, and single rounds on request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use crate::transaction::{Environment, List};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The shortest time between two looks at the turn.
+/// The shortest time between two checks whether this process has the turn.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest: another process may have failed.
+/// The longest time between two such checks, because another process may have failed.
 const LONGEST_WAIT: Duration = MINUTE;
 
 impl<S: EventSource> Reconcile<S> {
     /// Starts the background task on the current tokio runtime. It runs until [`ReconcileTask::stop`] or the
     /// end of the runtime.
     ///
-    /// Rate limits are waited out. Another failure of the list is logged at WARN, and tried again with the
-    /// next round, after 5 minutes at most.
+    /// If the provider asks to wait, as for a rate limit, the round waits. Any other failure of the list is logged at
+    /// WARN, and the next round tries again, after 5 minutes at most.
     ///
     /// # Panics
     ///
@@ -40,16 +40,16 @@ impl<S: EventSource> Reconcile<S> {
         ReconcileTask(self.begin(&environment))
     }
 
-    /// Runs one round now, over all events that are not older than [`look_back`](Self::look_back), also those
-    /// that a round has looked at before. When this returns, the missing deliveries are kept, or asked for
-    /// again. [`Recovery`](crate::Recovery) runs them.
+    /// Runs one round now, over all events that are not older than [`look_back`](Self::look_back), including events
+    /// that an earlier round has looked at. When this returns, the missing deliveries are kept, or the provider was
+    /// asked to send them again. [`Recovery`](crate::Recovery) runs the kept ones.
     ///
-    /// Rate limits are waited out.
+    /// If the provider asks to wait, as for a rate limit, this call waits.
     ///
     /// # Errors
     ///
-    /// [`ReconcileError::Busy`] if another process is in a round, or the database is of another
-    /// [environment](crate::Recovery::environment), and any other failure.
+    /// [`ReconcileError::Busy`] if another process is in a round, or if the database belongs to another
+    /// [environment](crate::Recovery::environment). Any other failure is also returned.
     pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
         let rounds = self.rounds(true, Progress::default());
         match rounds.run().await? {
@@ -58,14 +58,14 @@ impl<S: EventSource> Reconcile<S> {
         }
     }
 
-    /// What [`run_once`](Self::run_once) would have run now. It changes no table, and does not ask the
-    /// provider for a webhook.
+    /// Lists what [`run_once`](Self::run_once) would run now. It changes no table, and does not ask the provider to
+    /// send a webhook again.
     ///
-    /// It lists nothing for an endpoint that has no recorded delivery yet, unless [`since`](Self::since) is set.
+    /// It finds nothing for an endpoint that has no recorded delivery yet, unless [`since`](Self::since) is set.
     ///
     /// # Errors
     ///
-    /// The errors of the list and of Postgres.
+    /// Any error of the list or of Postgres.
     pub async fn dry_run(&self) -> Result<Vec<MissingDelivery>, ReconcileError> {
         self.rounds(true, Progress::default()).list_missing().await
     }
@@ -100,7 +100,7 @@ impl<S: EventSource> Reconcile<S> {
         loop {
             stop.takes(MINUTE);
             let Some(ended) = stop.or(rounds.run()).await else {
-                // Another process may go on at once.
+                // Another process may continue at once.
                 let _ = rounds.position.leave().await;
                 return;
             };
@@ -112,12 +112,12 @@ impl<S: EventSource> Reconcile<S> {
                         endpoint = &*self.settings.verification.endpoint,
                         source = rounds.position.list().source,
                         error = %ErrorChain(&error),
-                        "webhooks could not be reconciled with the provider's list; it is tried again"
+                        "webhooks could not be reconciled with the provider's list, trying again"
                     );
                     self.failed_wait()
                 }
             };
-            // Another process may have had a round, or have been killed in one.
+            // Another process may have had a round, or may have been killed in one, so check again soon.
             let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
             let wait = wait.mul_f64(1.0 + 0.1 * random_fraction());
             if stop.rest(wait).await.is_none() {
@@ -148,7 +148,7 @@ impl<S: EventSource> Begin for Reconcile<S> {
 pub struct ReconcileTask(Background);
 
 impl ReconcileTask {
-    /// Stops. A round that is under way is broken off, and another process goes on with it.
+    /// Stops the task. A round in progress is interrupted, and another process resumes it.
     pub async fn stop(self) {
         self.0.stop().await;
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use http::Uri;
 
-/// The scheme, the host, the port and the path. A user, a password and a query are left out: they may be secrets, and are
-/// not compared.
+/// An address: the scheme, the host, the port and the path. A user, a password and a query are left out: they may be
+/// secrets, and are not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     /// Without the default port.
@@ -40,13 +40,14 @@ impl Address {
         &self.path
     }
 
-    /// Whether it has the same path elsewhere, apart from a slash at its end.
+    /// Whether both addresses have the same path, apart from a slash at its end.
     pub(super) fn has_path_of(&self, other: &Self) -> bool {
         self.path.trim_end_matches('/') == other.path.trim_end_matches('/')
     }
 
-    /// The part that may be shown to those who know the other address. The path of a foreign address may be a secret,
-    /// as for the webhook of a chat.
+    /// The part of this address that may be shown to somebody who knows the other address: all of it if the two share
+    /// the origin or the path, otherwise only the origin. The path of an unrelated address may be a secret, such as in
+    /// the webhook address of a chat.
     pub(super) fn shown_beside(&self, other: &Self) -> String {
         match self.origin == other.origin || self.has_path_of(other) {
             true => self.to_string(),

@@ -1,4 +1,4 @@
-//! `Subscriptions`: the comparison for a layer, with its settings.
+//! `Subscriptions`: the settings of the comparison for a layer's endpoint, and the comparison itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,12 @@ use crate::layer::settings::Settings;
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Compares the provider's subscription of an endpoint with the layer: its address, whether it is switched on, the types
-/// of events and the version.
+/// Compares the provider's subscription for an endpoint with the layer: its address, whether it is switched on, its
+/// event types and its version.
 ///
-/// An event type that is not subscribed never comes, and nothing fails. The expected types are in the layer's table:
-/// [`Events`](crate::Events) or [`only`](IdempotentWebhook::only). Without a table, types are not compared.
+/// Events of a type that is not subscribed never arrive, and nothing fails. The expected types come from the layer's
+/// table, which [`Events`](crate::Events) or [`only`](IdempotentWebhook::only) sets. Without a table, types are not
+/// compared.
 ///
 /// ```no_run
 /// use idempotent_webhook::subscriptions::{StripeSubscriptions, Subscriptions};
@@ -46,8 +47,8 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// # }
 /// ```
 ///
-/// It only reads from the provider. If the provider cannot be asked, the last findings stay. After a day, that is a
-/// problem of its own.
+/// It only reads from the provider. If the provider cannot be asked, the last findings stay. If this lasts for a day,
+/// it is a separate problem.
 #[must_use = "nothing is compared until it is spawned or asked for"]
 pub struct Subscriptions<S> {
     pub(super) settings: Settings,
@@ -58,14 +59,14 @@ pub struct Subscriptions<S> {
 }
 
 impl<S: SubscriptionSource> Subscriptions<S> {
-    /// Compares the subscription of a layer's endpoint. `address` is what the provider calls, such as
+    /// Compares the subscription of a layer's endpoint. `address` is the address that the provider calls, such as
     /// `https://example.com/webhooks/stripe`: see [`ExpectedSubscription::new`].
     ///
-    /// The table of the layer is read with each comparison, so `Events::layer` may come before or after.
+    /// Each comparison reads the layer's table, so you may call `Events::layer` before or after this.
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::NotAnAddress`] if it is not an HTTP URL.
+    /// [`SubscriptionError::NotAnAddress`] if `address` is not an HTTP URL.
     pub fn new(
         layer: &IdempotentWebhook,
         source: S,
@@ -81,39 +82,40 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         })
     }
 
-    /// The version of the API in which events should come, instead of the versions that the layer's provider is
+    /// Sets the API version in which events should arrive. It replaces the versions that the layer's provider is
     /// expected to send: see [`ExpectedSubscription::api_version`].
     pub fn api_version(mut self, version: impl Into<Arc<str>>) -> Self {
         self.expected = self.expected.api_version(version);
         self
     }
 
-    /// Several subscriptions of the address are intended: see [`ExpectedSubscription::several`].
+    /// Allows several subscriptions with this address: see [`ExpectedSubscription::several`].
     pub fn several(mut self) -> Self {
         self.expected = self.expected.several();
         self
     }
 
-    /// The time from one comparison to the next, over all processes, plus up to a tenth at random. At least a second,
-    /// and at most a year. Default: an hour.
+    /// Sets the time from one comparison to the next, counted over all processes. Up to a tenth is added at random. At
+    /// least a second, and at most a year. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval.clamp(Duration::from_secs(1), YEAR);
         self
     }
 
-    /// Another name for the list, if an endpoint has several with one address, such as for two accounts. The last
-    /// findings are stored under it. Default: the name of the [source](SubscriptionSource::name).
+    /// Sets another name for the list, under which the last findings are stored. If an endpoint has several lists with
+    /// one address, such as for two accounts, each list needs its own name. Default: the name of the
+    /// [source](SubscriptionSource::name).
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Asks the provider now, and compares. It changes no table.
+    /// Asks the provider now, and compares. This changes no table.
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::Key`] if the provider has refused the API key, and [`SubscriptionError::Source`] if it could
-    /// not be asked, or has given no answer in 2 minutes. Nothing is known then.
+    /// [`SubscriptionError::Key`] if the provider refused the API key. [`SubscriptionError::Source`] if the provider
+    /// could not be asked, or gave no answer within 2 minutes. Neither error says anything about the subscription.
     pub async fn compare(&self) -> Result<SubscriptionReport, SubscriptionError> {
         let table = self.settings.verification.listed_events();
         let expected = self.expected.clone();

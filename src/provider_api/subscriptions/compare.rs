@@ -1,4 +1,4 @@
-//! The expected subscription, and the comparison.
+//! The expected subscription, and its comparison with the provider's subscriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::provider::Provider;
 use crate::provider::event_types::{EventTypes, WantedEvents, add};
 use crate::provider_api::source_error::{SourceError, caught};
 
-/// The longest time for all pages.
+/// How long reading all pages may take.
 const TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
 /// The subscription that an endpoint should have.
 ///
-/// With a layer that uses Postgres, [`Subscriptions`](super::Subscriptions) takes it from the layer. This is for
-/// [`VerifiedWebhook`](crate::VerifiedWebhook), and for programs apart from the application:
+/// With a layer that uses Postgres, [`Subscriptions`](super::Subscriptions) takes it from the layer. Use this type
+/// directly with [`VerifiedWebhook`](crate::VerifiedWebhook), and in programs outside of the application:
 ///
 /// ```no_run
 /// use idempotent_webhook::subscriptions::{ExpectedSubscription, StripeSubscriptions};
@@ -43,23 +43,23 @@ const TIMEOUT: Duration = Duration::from_secs(2 * 60);
 pub struct ExpectedSubscription {
     address: Address,
     provider: Provider,
-    /// Without a table, each type has a handler.
+    /// `None` without a table: every type has a handler.
     wanted: Option<WantedEvents>,
-    /// If empty, any version is right.
+    /// If empty, any version is accepted.
     versions: Vec<Arc<str>>,
     may_be_several: bool,
 }
 
 impl ExpectedSubscription {
-    /// The subscription of an endpoint with this address, such as `https://example.com/webhooks/stripe`, as the provider
-    /// calls it.
+    /// The subscription of an endpoint. `address` is the address that the provider calls, such as
+    /// `https://example.com/webhooks/stripe`.
     ///
-    /// The scheme, the host, the port and the path are compared. A user, a password and a query are not, and are not shown:
-    /// they may be secrets.
+    /// The scheme, the host, the port and the path are compared. A user, a password and a query are neither compared
+    /// nor shown, because they may be secrets.
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::NotAnAddress`] if it is not an HTTP URL.
+    /// [`SubscriptionError::NotAnAddress`] if `address` is not an HTTP URL.
     pub fn new(provider: &Provider, address: &str) -> Result<Self, SubscriptionError> {
         let address = Address::read(address).ok_or(SubscriptionError::NotAnAddress)?;
         Ok(Self {
@@ -71,12 +71,13 @@ impl ExpectedSubscription {
         })
     }
 
-    /// The types and groups that have a handler, as [`Events::on`](crate::Events::on) takes them. Others are ignored.
-    /// Default: each type has a handler, so types are not compared.
+    /// Sets the event types and groups that have a handler, in the form that [`Events::on`](crate::Events::on) takes.
+    /// All other types are ignored. Default: every type has a handler, so types are not compared.
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::EventType`] if no event of the provider can have one of the names, or one is there twice.
+    /// [`SubscriptionError::EventType`] if no event of the provider can have one of the names, or if a name is given
+    /// twice.
     pub fn event_types<T: Into<String>>(
         mut self,
         names: impl IntoIterator<Item = T>,
@@ -87,14 +88,14 @@ impl ExpectedSubscription {
         Ok(self)
     }
 
-    /// The types and groups that are ignored by name, as [`Events::ignore`](crate::Events::ignore) takes them: a
-    /// subscription to one of them is known, and is not a hint. No effect without [`event_types`](Self::event_types)
-    /// before it.
+    /// Sets the event types and groups that are ignored by name, in the form that
+    /// [`Events::ignore`](crate::Events::ignore) takes. A subscription to one of them is intended, so it is not
+    /// reported as a hint. This has no effect unless [`event_types`](Self::event_types) was called before.
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::EventType`] if no event of the provider can have one of the names, or one is there twice, or has
-    /// a handler.
+    /// [`SubscriptionError::EventType`] if no event of the provider can have one of the names, or if a name is given
+    /// twice or has a handler.
     pub fn ignored<T: Into<String>>(
         mut self,
         names: impl IntoIterator<Item = T>,
@@ -106,7 +107,7 @@ impl ExpectedSubscription {
         Ok(self)
     }
 
-    /// Types of these names. None may be among the others.
+    /// The types with these names. None of them may be in `others`.
     fn types_of<T: Into<String>>(
         &self,
         names: impl IntoIterator<Item = T>,
@@ -128,24 +129,25 @@ impl ExpectedSubscription {
         Ok(types)
     }
 
-    /// The version of the API in which events should come, instead of the versions that the provider is
-    /// [expected](Provider::expect_version) to send: for Paddle, whose requests do not say their version. Default: the
-    /// expected versions, or any if there are none. GitHub and WorkOS have no versions, so nothing is compared.
+    /// Sets the API version in which events should arrive. It replaces the versions that the provider is
+    /// [expected](Provider::expect_version) to send. Paddle needs this, because its requests do not give their version.
+    /// Default: the expected versions, or any version if there are none. GitHub and WorkOS have no versions, so nothing
+    /// is compared for them.
     #[must_use]
     pub fn api_version(mut self, version: impl Into<Arc<str>>) -> Self {
         self.versions = vec![version.into()];
         self
     }
 
-    /// Several subscriptions of the address are intended, such as Stripe's for an account and for its connected
-    /// accounts. Default: they are an error, since an event comes once for each.
+    /// Allows several subscriptions with this address, such as Stripe's for an account and for its connected accounts.
+    /// Default: several subscriptions are an error, because an event arrives once for each of them.
     #[must_use]
     pub fn several(mut self) -> Self {
         self.may_be_several = true;
         self
     }
 
-    /// Takes the table of a layer.
+    /// Takes the event types from a layer's table.
     pub(super) fn with_table(mut self, wanted: Option<WantedEvents>) -> Self {
         self.wanted = wanted;
         self
@@ -161,12 +163,12 @@ impl ExpectedSubscription {
         self.address.path()
     }
 
-    /// Asks the provider, and compares. It only reads, and changes no table.
+    /// Asks the provider, and compares. This only reads, and changes no table.
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::Key`] if the provider has refused the API key, and [`SubscriptionError::Source`] if it could
-    /// not be asked, or has given no answer in 2 minutes. Nothing is known then.
+    /// [`SubscriptionError::Key`] if the provider refused the API key. [`SubscriptionError::Source`] if the provider
+    /// could not be asked, or gave no answer within 2 minutes. Neither error says anything about the subscription.
     pub async fn compare<S: SubscriptionSource>(
         &self,
         source: &S,
@@ -196,7 +198,7 @@ impl ExpectedSubscription {
         }
         let mut differences = Vec::new();
         let on: Vec<_> = here.iter().copied().filter(|one| one.is_on).collect();
-        // One that is off may have been replaced.
+        // A subscription that is off may have been replaced by one that is on.
         let compared = if on.is_empty() {
             differences.extend(
                 here.iter()
@@ -259,7 +261,7 @@ impl ExpectedSubscription {
         }
     }
 
-    /// The handled types that do not come.
+    /// The handled types that are not subscribed, or only partly.
     fn not_subscribed(
         &self,
         wanted: &WantedEvents,
@@ -297,7 +299,7 @@ impl ExpectedSubscription {
         differences
     }
 
-    /// The types that come and are ignored.
+    /// The subscribed types that the layer ignores, except types that it ignores by name.
     fn not_handled(&self, wanted: &WantedEvents, compared: &[&Subscription]) -> Vec<Difference> {
         if wanted.types().is_none() {
             return Vec::new();
@@ -305,7 +307,7 @@ impl ExpectedSubscription {
         let has_actions = self.provider.has_event_action();
         let mut unhandled = BTreeSet::new();
         for one in compared {
-            // Types that are ignored by name are known.
+            // A subscription to a type that is ignored by name is intended.
             let spelt: Vec<_> = wanted.names().iter().map(|name| spelt(name, one)).collect();
             let has_handler = |subscribed: &str| {
                 let mut names = spelt.iter();
@@ -350,7 +352,7 @@ impl ExpectedSubscription {
     }
 }
 
-/// A subscription without types has all types.
+/// The types of a subscription. A subscription without types gets all types.
 fn types(subscription: &Subscription) -> &[String] {
     static ALL: std::sync::LazyLock<[String; 1]> = std::sync::LazyLock::new(|| ["*".to_owned()]);
     subscription.types.as_deref().unwrap_or(&*ALL)
@@ -369,8 +371,8 @@ fn spelt(name: &str, subscription: &Subscription) -> String {
     name.chars().map(capital).collect()
 }
 
-/// Whether an event can belong to both, which may be groups. A handled name may have an action, such as
-/// `pull_request.opened`, which is not subscribed separately.
+/// Whether an event can match both names, each of which may be a group. A handled name may include an action, such as
+/// `pull_request.opened`, which cannot be subscribed separately.
 fn overlap(handled: &str, subscribed: &str, has_actions: bool) -> bool {
     let is_qualified = || {
         let action = handled.strip_prefix(subscribed);
@@ -391,7 +393,7 @@ fn is_part(subscribed: &str, handled: &str) -> bool {
     subscribed != handled && group.is_some_and(|group| subscribed.starts_with(group))
 }
 
-/// The subscriptions that share a type with another one.
+/// The subscriptions that have an event type in common with another one.
 fn several(compared: &[&Subscription]) -> Option<Vec<String>> {
     let share = |one: &Subscription, other: &Subscription| {
         let mut pairs = types(one)

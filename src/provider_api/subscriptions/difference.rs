@@ -2,93 +2,94 @@
 
 use std::fmt;
 
-/// How many names of a list are shown.
+/// The maximum number of names that are shown of a list.
 const SHOWN: usize = 5;
 
 /// A difference between a subscription and the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// No subscription has the address or, elsewhere, its path.
+    /// No subscription has the address, and none has its path with another host, scheme or port.
     #[non_exhaustive]
     NotThere {
-        /// The address that is expected.
+        /// The expected address.
         address: String,
-        /// The other addresses: only the host, unless it is the same one.
+        /// The other addresses. An address at another host is shown without its path.
         others: Vec<String>,
         /// What the API [does not list](super::SubscriptionSource::leaves_out).
         not_listed: Option<&'static str>,
     },
-    /// No subscription has the address, but one has its path with another host, scheme or port, or with or without a
-    /// slash at its end.
+    /// No subscription has the address, but one has the same path with another host, scheme or port, or with a slash
+    /// added or missing at its end.
     #[non_exhaustive]
     OtherAddress {
-        /// The address that is expected.
+        /// The expected address.
         address: String,
-        /// The addresses with the path.
+        /// The addresses that have the path.
         found: Vec<String>,
     },
-    /// The subscription is switched off, and no other one of the address is on.
+    /// The subscription is switched off, and no other subscription with the address is on.
     #[non_exhaustive]
     SwitchedOff {
-        /// The subscription.
+        /// The id of the subscription.
         id: String,
     },
-    /// A type or a group has a handler, and no subscription of the address has it.
+    /// A type or a group has a handler, but no subscription with the address includes it.
     #[non_exhaustive]
     NotSubscribed {
-        /// The name, as the table has it.
+        /// The name, as in the layer's table.
         event_type: String,
     },
-    /// A type or a group has a handler, and the API [does not list](super::SubscriptionSource::types_not_listed) whether it is
-    /// subscribed. This is a hint, not an error.
+    /// A type or a group has a handler, but the API [does not list](super::SubscriptionSource::types_not_listed)
+    /// whether it is subscribed. This is a hint, not an error.
     #[non_exhaustive]
     NotListed {
-        /// The name, as the table has it.
+        /// The name, as in the layer's table.
         event_type: String,
     },
-    /// A group has a handler, and types of it are subscribed one by one. Others of it do not come. This is a hint, not an error.
+    /// A group has a handler, but only some of its types are subscribed. Events of its other types do not arrive. This
+    /// is a hint, not an error.
     #[non_exhaustive]
     PartlySubscribed {
-        /// The name, as the table has it.
+        /// The name, as in the layer's table.
         event_type: String,
-        /// The subscribed names in it, as the provider has them.
+        /// The subscribed names in the group, as the provider writes them.
         subscribed: Vec<String>,
     },
-    /// A type is subscribed, and the layer ignores it. This is a hint, not an error.
+    /// A type is subscribed, but the layer ignores it. This is a hint, not an error.
     #[non_exhaustive]
     NotHandled {
-        /// The name, as the provider has it.
+        /// The name, as the provider writes it.
         event_type: String,
     },
-    /// Several subscriptions that are on have the address, and a type in common.
+    /// Several subscriptions with the address are on and have a type in common.
     #[non_exhaustive]
     Several {
-        /// The subscriptions.
+        /// The ids of the subscriptions.
         ids: Vec<String>,
     },
-    /// Events come in another version of the API.
+    /// Events arrive in an API version that is not expected.
     #[non_exhaustive]
     OtherVersion {
-        /// The subscriptions that have it.
+        /// The ids of the subscriptions with that version.
         ids: Vec<String>,
-        /// The version that is expected.
+        /// The expected version, or several with "or" between them.
         expected: String,
-        /// `None` for the default of the account, which may change.
+        /// The version that was found. `None` for the account's default version, which may change.
         found: Option<String>,
     },
-    /// The endpoint's last answer was not a 2xx, says the provider. This is a hint, not an error.
+    /// According to the provider, the endpoint's last answer was not a 2xx. This is a hint, not an error.
     #[non_exhaustive]
     LastAnswer {
-        /// The subscription.
+        /// The id of the subscription.
         id: String,
-        /// The status.
+        /// The status of that answer.
         status: u16,
     },
 }
 
 impl Difference {
-    /// Whether it may be intended. Otherwise it is an error.
+    /// Whether the difference may be intended. A difference that is not a hint is an error.
     pub fn is_hint(&self) -> bool {
         matches!(
             self,
@@ -110,17 +111,17 @@ impl fmt::Display for Difference {
             } => {
                 write!(f, "no subscription has the address {address}")?;
                 match &**others {
-                    [] => f.write_str(", and there is no other one")?,
+                    [] => f.write_str(", and there is no other subscription")?,
                     others => write!(f, "; there are others at {}", Names(others))?,
                 }
                 match not_listed {
-                    Some(not_listed) => write!(f, " (not listed are {not_listed})"),
+                    Some(not_listed) => write!(f, " (the API does not list {not_listed})"),
                     None => Ok(()),
                 }
             }
             Self::OtherAddress { address, found } => write!(
                 f,
-                "no subscription has the address {address}; its path is called at {}",
+                "no subscription has the address {address}; the same path is subscribed at {}",
                 Names(found)
             ),
             Self::SwitchedOff { id } => write!(f, "the subscription {id} is switched off"),
@@ -136,7 +137,7 @@ impl fmt::Display for Difference {
                 subscribed,
             } => write!(
                 f,
-                "{event_type} has a handler, and only types of it are subscribed: {}",
+                "{event_type} has a handler, but only some of its types are subscribed: {}",
                 Names(subscribed)
             ),
             Self::NotHandled { event_type } if event_type == "*" => {
@@ -189,7 +190,7 @@ impl fmt::Display for Names<'_> {
     }
 }
 
-/// The differences that a comparison has found, the errors first. `Display` has a line for each, or says that nothing
+/// The differences that a comparison found. `Display` writes a line for each, the errors first, or says that nothing
 /// differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionReport {
@@ -197,7 +198,7 @@ pub struct SubscriptionReport {
 }
 
 impl SubscriptionReport {
-    /// Whether a difference is more than a hint: events are lost, come twice, or have another form.
+    /// Whether any difference is an error: events are lost, arrive twice, or have another form.
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
     }

@@ -1,6 +1,6 @@
-//! The provider's view of an endpoint: its subscription is read by the provider's API, and compared with the types that
-//! the layer has handlers for. It only reads. [`documentation::subscriptions`](crate::documentation::subscriptions)
-//! says how.
+//! Reads the subscription of an endpoint from the provider's API, and compares it with the event types for which the
+//! layer has handlers. It only reads from the provider.
+//! [`documentation::subscriptions`](crate::documentation::subscriptions) explains how.
 
 mod address;
 #[cfg(feature = "postgres")]
@@ -23,7 +23,7 @@ pub use source::{Subscription, SubscriptionSource};
 #[cfg(feature = "postgres")]
 pub use task::SubscriptionsTask;
 
-// The built-in lists. Nothing here needs them.
+// The built-in lists. Nothing in this module needs them.
 #[cfg(feature = "reqwest")]
 pub use crate::provider_api::clients::{
     GitHubSubscriptions, Http, PaddleSubscriptions, ShopifySubscriptions, StripeSubscriptions,

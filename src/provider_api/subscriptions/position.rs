@@ -1,4 +1,4 @@
-//! The last findings about a subscription, and which process compares next: a row in Postgres.
+//! What the last comparison of a subscription found, and which process compares next. Both are stored in Postgres.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::layer::settings::Settings;
 use crate::transaction::pg_time::interval;
 use crate::transaction::{DatabaseError, List, Store, Turn, with_timeout};
 
-/// How long a process has the turn. Longer than a comparison takes.
+/// How long a process has the turn, which is the right to compare. This is longer than a comparison takes.
 const TURN: Duration = Duration::from_secs(5 * 60);
 
 /// The row of a subscription, as one process uses it.
@@ -20,10 +20,11 @@ pub(super) struct Position {
     turn: Turn,
 }
 
-/// The content of the row.
+/// What a process reads before it compares.
 pub(super) struct Look {
+    /// How many differences the last comparisons found, over all lists of the endpoint.
     pub(super) differences: i64,
-    /// Until it is the turn of a process.
+    /// How long it is until this process may take the turn.
     pub(super) wait: Duration,
 }
 
@@ -78,7 +79,7 @@ impl Position {
         })
     }
 
-    /// Takes the turn. Returns what was found before, or `None` if it is not the turn of this process.
+    /// Takes the turn. Returns what the last comparison found, or `None` if this process cannot have the turn now.
     pub(super) async fn begin(&self) -> Result<Option<Vec<String>>, DatabaseError> {
         let begun = async {
             let mut tx = self.store.begin_short().await?;
@@ -95,8 +96,8 @@ impl Position {
         with_timeout(self.store.timeout, begun).await
     }
 
-    /// Ends the turn, with what was found, or with why the provider could not be asked. Returns whether it was still the
-    /// turn of this process.
+    /// Ends the turn, and stores what was found, or why the provider could not be asked. Returns whether this process
+    /// still had the turn.
     pub(super) async fn end(
         &self,
         next: Duration,

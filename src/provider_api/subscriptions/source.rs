@@ -1,14 +1,14 @@
-//! `SubscriptionSource`: a provider's subscriptions, read by its API.
+//! `SubscriptionSource`: a provider's subscriptions, read from its API.
 
 use super::address::Address;
 use crate::provider_api::source_error::SourceError;
 
-/// The longest text of a provider that is shown, in characters.
+/// The maximum length of a provider's text that is shown, in characters.
 const MAX_TEXT: usize = 200;
 
-/// A provider's subscriptions, read by its API. It only reads.
+/// A provider's subscriptions, read from its API. A source only reads.
 ///
-/// This is one for an API of your own:
+/// This is a source for an API of your own:
 ///
 /// ```
 /// use idempotent_webhook::subscriptions::{SourceError, Subscription, SubscriptionSource};
@@ -40,57 +40,59 @@ const MAX_TEXT: usize = 200;
 /// }
 /// ```
 pub trait SubscriptionSource: Send + Sync + 'static {
-    /// The name of the list, such as `stripe`. It must not change, and must not depend on a key: the last findings are
-    /// stored under it.
+    /// The name of the list, such as `stripe`. It must not change and must not depend on a key, because the last
+    /// findings are stored under it.
     fn name(&self) -> String;
 
-    /// All subscriptions of the account, also those with another address. All or an error: if one were left out, it
-    /// would be reported as missing.
+    /// All subscriptions of the account, including subscriptions with another address. Return all of them or an error:
+    /// a subscription that is left out would be reported as missing.
     ///
-    /// It is given up after 2 minutes.
+    /// The call is cancelled after 2 minutes.
     fn subscriptions(&self) -> impl Future<Output = Result<Vec<Subscription>, SourceError>> + Send;
 
-    /// Subscriptions that the API does not list, in a few words that follow "not listed are". An operator sees them if
-    /// none is found. Default: `None`.
+    /// Subscriptions that the API does not list, in a few words that follow "the API does not list". The report shows
+    /// them if no subscription has the address or its path. Default: `None`.
     fn leaves_out(&self) -> Option<&'static str> {
         None
     }
 
-    /// Types of events that the API does not list, because they are subscribed in another way. If one of them has a
-    /// handler, it is a [hint](super::Difference::NotListed), and not reported as missing. Default: none.
+    /// Event types that the API does not list, because they are subscribed in another way. If one of them has a
+    /// handler, this is reported as a [hint](super::Difference::NotListed), and not as a missing subscription. Default:
+    /// none.
     fn types_not_listed(&self) -> &'static [&'static str] {
         &[]
     }
 }
 
-/// A subscription, as a provider has it.
+/// A subscription at a provider.
 #[derive(Clone, Debug)]
 pub struct Subscription {
     pub(super) id: String,
     /// `None` if it is not an HTTP URL.
     pub(super) address: Option<Address>,
     pub(super) is_on: bool,
-    /// If empty, it is for all types.
+    /// `None` for all types.
     pub(super) types: Option<Vec<String>>,
-    /// Whether types are in capitals, with `_` between words, as in `ORDERS_CREATE` for `orders/create`.
+    /// Whether the provider writes types in capitals, with `_` between words, such as `ORDERS_CREATE` for
+    /// `orders/create`.
     pub(crate) are_types_in_capitals: bool,
     pub(super) version: Version,
     pub(super) last_status: Option<u16>,
 }
 
-/// The version of the API in which a subscription gets events.
+/// The API version in which a subscription gets events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// The provider has none, or does not say it.
+    /// The provider has no versions, or does not show the version.
     Unknown,
-    /// The version of the account, which may change.
+    /// The account's default version, which may change.
     Default,
     Of(String),
 }
 
 impl Subscription {
-    /// A subscription that is switched on, for all types of events. `id` is the provider's name for it. An address that
-    /// is not an HTTP URL, such as a queue, is left out of the comparison.
+    /// A subscription that is switched on, for all event types. `id` is the provider's name for the subscription. If
+    /// the address is not an HTTP URL, such as a queue, the subscription is left out of the comparison.
     pub fn new(id: impl Into<String>, address: impl AsRef<str>) -> Self {
         Self {
             id: clean(&id.into()),
@@ -103,35 +105,35 @@ impl Subscription {
         }
     }
 
-    /// The types of events, such as `invoice.paid`, groups such as `invoice.*`, or `*` for all.
+    /// Sets the event types, such as `invoice.paid`, groups such as `invoice.*`, or `*` for all.
     #[must_use]
     pub fn event_types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.types = Some(types.into_iter().map(|name| clean(&name.into())).collect());
         self
     }
 
-    /// The provider sends nothing, because the subscription was switched off by an operator or by the provider.
+    /// Marks the subscription as switched off, by an operator or by the provider. The provider sends nothing.
     #[must_use]
     pub fn switched_off(mut self) -> Self {
         self.is_on = false;
         self
     }
 
-    /// The version of the API in which it gets events.
+    /// Sets the API version in which the subscription gets events.
     #[must_use]
     pub fn api_version(mut self, version: impl Into<String>) -> Self {
         self.version = Version::Of(clean(&version.into()));
         self
     }
 
-    /// It has no version of its own, so it gets events in the version of the account.
+    /// The subscription has no version of its own, so it gets events in the account's default version.
     #[must_use]
     pub fn default_api_version(mut self) -> Self {
         self.version = Version::Default;
         self
     }
 
-    /// The status of the last answer that the provider had from the endpoint.
+    /// Sets the status of the last answer that the provider got from the endpoint.
     #[must_use]
     pub fn last_status(mut self, status: u16) -> Self {
         self.last_status = Some(status);

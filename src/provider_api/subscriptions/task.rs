@@ -1,4 +1,4 @@
-//! The background task: one process compares for all, and changes are logged.
+//! The background task: one process compares on behalf of all, and logs what has changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,30 +12,33 @@ use crate::tasks_and_errors::random::random_fraction;
 use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{DatabaseError, Environment};
 
-/// The shortest time between two looks at the turn.
+/// The shortest time between two checks whether this process has the turn.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest: another process may have been killed in its turn, and the gauge shows what any process has found.
+/// The longest time between two such checks. Another process may have been killed during its turn, and each process
+/// updates its gauge with what any process has found.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Longer than a comparison takes.
+/// How long a turn may take, which is longer than a comparison takes.
 const LONGEST_TURN: Duration = Duration::from_secs(3 * 60);
 
-/// The most by which a time is longer, as a part of it.
+/// The largest random addition to a time, as a fraction of that time.
 const JITTER: f64 = 0.1;
 
-/// The wait after the provider could not be asked.
+/// The longest wait before the provider is asked again after it could not be asked.
 const RETRY: Duration = Duration::from_secs(60 * 60);
 
 impl<S: SubscriptionSource> Subscriptions<S> {
     /// Starts the background task on the current tokio runtime. It runs until [`SubscriptionsTask::stop`] or the end of
     /// the runtime.
     ///
-    /// Spawn one in each process: one of them compares at a time. Each difference that is an error is logged at WARN when
-    /// it is found first, and at INFO when it is over. While there is one, the endpoint has the problem
-    /// [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), if it has a
-    /// [`Recovery`](crate::Recovery). A provider that cannot be asked is logged at WARN, and asked again after an hour
-    /// at most. If it could not be asked for a day, the endpoint has the problem
+    /// Spawn one in each process: only one process compares at a time. Each difference that is an error is logged at
+    /// WARN when it is first found, and at INFO when it is gone. While there is such a difference, the endpoint has the
+    /// problem [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), provided that it has a
+    /// [`Recovery`](crate::Recovery).
+    ///
+    /// If the provider cannot be asked, this is logged at WARN, and the provider is asked again after an hour at most.
+    /// If it could not be asked for a day, the endpoint has the problem
     /// [`NotCompared`](crate::recovery::Problem::NotCompared).
     ///
     /// # Panics
@@ -56,7 +59,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         loop {
             stop.takes(LONGEST_TURN);
             let Some(turn) = stop.or(self.turn(&position)).await else {
-                // Another process compares once the turn is over.
+                // The comparison is cancelled. Another process compares once this turn has expired.
                 return;
             };
             let wait = turn.unwrap_or_else(|error| {
@@ -75,9 +78,9 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         }
     }
 
-    /// Compares, if it is the turn of this process. Returns how long to wait.
+    /// Compares if this process gets the turn. Returns how long to wait until the next check.
     async fn turn(&self, position: &Position) -> Result<Duration, DatabaseError> {
-        // In a database of another environment, it asks nobody.
+        // If the database belongs to another environment, no provider is asked.
         if !position.store.is_home_or_unnamed().await? {
             return Ok(LONGEST_WAIT);
         }
@@ -101,7 +104,7 @@ impl<S: SubscriptionSource> Subscriptions<S> {
                     %error,
                     "the subscription could not be compared; earlier findings stay"
                 );
-                // Soon: otherwise a single failure would be reported for as long as `every`.
+                // Try again soon: otherwise, a single failure would be reported for as long as `every`.
                 let next = jittered(self.every.min(RETRY));
                 position.end(next, Err(&error.to_string())).await?;
                 return Ok(next);
@@ -143,7 +146,7 @@ impl<S: SubscriptionSource> Begin for Subscriptions<S> {
     }
 }
 
-/// Up to a tenth longer: many processes must not ask at once.
+/// Adds up to a tenth, so that many processes do not ask at once.
 fn jittered(time: Duration) -> Duration {
     time.mul_f64(1.0 + JITTER * random_fraction())
 }
@@ -153,7 +156,7 @@ fn jittered(time: Duration) -> Duration {
 pub struct SubscriptionsTask(Background);
 
 impl SubscriptionsTask {
-    /// Stops. A comparison that is under way is broken off, and another process makes it within some minutes.
+    /// Stops the task. A comparison in progress is cancelled, and another process makes it within some minutes.
     pub async fn stop(self) {
         self.0.stop().await;
     }

@@ -1,4 +1,4 @@
-//! One value of a JSON document: with its members in their order, and its numbers as they are written.
+//! One value of a JSON document, with its members in their original order and its numbers as they are written.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(super) enum Value<'a> {
     Object(Vec<(String, &'a RawValue)>),
 }
 
-/// Reads a value without its contents.
+/// Reads a value, but not the values inside it.
 pub(super) fn read(json: &str) -> Result<Value<'_>, CaptureError> {
     let unreadable = |_| CaptureError::new("its JSON cannot be read");
     let raw: &RawValue = serde_json::from_str(json).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! Captured requests: files that can be read and written by hand, with pseudonyms in place of personal data.
+//! Captured requests: files that people can read and edit, with pseudonyms in place of personal data.
 
 mod json;
 mod name;
@@ -22,10 +22,11 @@ pub use pseudonyms::Pseudonyms;
 
 use crate::tasks_and_errors::random::random;
 
-/// A captured request, as a file has it: the request line, the headers, an empty line, and the body.
+/// A captured request. Its file contains the request line, the headers, an empty line, and the body.
 ///
-/// [`Pseudonyms`] makes one of a request, [`Endpoint::captures`](crate::Endpoint::captures) makes them of kept deliveries,
-/// and [`TestDelivery::from_capture`](super::TestDelivery::from_capture) sends one.
+/// [`Pseudonyms`] makes a capture from a request, [`Endpoint::captures`](crate::Endpoint::captures) makes captures from
+/// kept deliveries, and [`TestDelivery::from_capture`](super::TestDelivery::from_capture) makes a test delivery from a
+/// capture file.
 ///
 /// ```
 /// use idempotent_webhook::testing::Capture;
@@ -50,7 +51,7 @@ pub struct Capture {
     unmatched: Vec<String>,
 }
 
-/// Why there is no capture.
+/// The reason why there is no capture.
 #[derive(Clone, Debug)]
 pub struct CaptureError(String);
 
@@ -68,14 +69,14 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Begins the line before the request line, which names the provider. No request begins with it, so no sender can get a
-/// request signed.
+/// The start of the line before the request line, which names the provider. No HTTP request starts like this, so a
+/// sender cannot use this line to have a request signed.
 const RECORDED: &str = "# recorded for ";
 
-/// How many files of one name there are at most.
+/// The largest number of files with the same name and different numbers.
 const MAX_FILES: usize = 10_000;
 
-/// Headers that belong to its connection, and headers that are written again.
+/// Headers that belong to the original connection, and headers that are written again.
 const NOT_SENT: [&str; 11] = [
     "connection",
     "content-length",
@@ -91,11 +92,12 @@ const NOT_SENT: [&str; 11] = [
 ];
 
 impl Capture {
-    /// Reads the bytes of a file. Lines end with LF or CRLF, and the body is the exact rest.
+    /// Parses the bytes of a capture file. Lines end with LF or CRLF, and the body is everything after the empty line,
+    /// byte for byte.
     ///
     /// # Errors
     ///
-    /// [`CaptureError`] if it is not a captured request.
+    /// [`CaptureError`] if the text is not a captured request.
     pub fn parse(text: &[u8]) -> Result<Self, CaptureError> {
         Self::parsed(text).map_err(|reason| CaptureError(format!("no captured request: {reason}")))
     }
@@ -141,41 +143,41 @@ impl Capture {
         })
     }
 
-    /// The path and the query, or the URL.
+    /// The URI of the request: the path and the query, or the whole URL.
     pub fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// The provider, if [`Pseudonyms::capture`] has made it from a request. Then it has no signature until it is signed
-    /// again. A file has the name before the request line: `# recorded for stripe`.
+    /// The provider, if [`Pseudonyms::capture`] has made this capture from a request. Such a capture has no signature
+    /// until it is signed again. Its file names the provider before the request line: `# recorded for stripe`.
     pub fn provider(&self) -> Option<&str> {
         self.provider.as_deref()
     }
 
-    /// How the length of the body differs from what `Content-Length` announced.
+    /// How the length of the body differs from `Content-Length`, if it does.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
     }
 
-    /// The places where [`Pseudonyms`] have replaced something: `$.data.object.email`, `$.items[].id`, `header x-id`,
-    /// `query.token` or `path`, sorted. They do not contain the values.
+    /// The places where [`Pseudonyms`] has replaced something, sorted: for example `$.data.object.email`,
+    /// `$.items[].id`, `header x-id`, `query.token` or `path`. The list does not contain the values.
     pub fn replaced(&self) -> &[String] {
         &self.replaced
     }
 
-    /// The names to [keep](Pseudonyms::keep) or [replace](Pseudonyms::replace) that no member, field or header of the
-    /// request has, sorted. A name that is in none of the captures may be misspelt.
+    /// The names to [keep](Pseudonyms::keep) or [replace](Pseudonyms::replace) that match no member, field or header of
+    /// the request, sorted. If a name matches in none of your captures, it may be misspelled.
     pub fn unmatched(&self) -> &[String] {
         &self.unmatched
     }
 
-    /// Writes it into a new file of this folder, which is created if it is missing, and returns its path. The file is
-    /// named after the event type in lower case: `invoice.paid.http`, or `invoice.paid-2.http` if that exists. While it
-    /// is being written, the file may exist and be empty.
+    /// Writes the capture to a new file in this folder, and returns the path of the file. The folder is created if it
+    /// is missing. The file is named after the event type in lower case: `invoice.paid.http`, or `invoice.paid-2.http`
+    /// if that name is taken. While the capture is being written, the file may exist and be empty.
     ///
     /// # Errors
     ///
-    /// Any error of the file system. There is no file then.
+    /// Any file system error. After an error, there is no new file.
     pub fn write_to(&self, folder: impl AsRef<Path>) -> io::Result<PathBuf> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder)?;
@@ -185,21 +187,21 @@ impl Capture {
             .and_then(|mut file| file.write_all(&self.to_bytes()))
             .and_then(|()| take_name(&partial, folder, &name));
         if written.is_err() {
-            // A problem with the folder has been reported already.
+            // A problem with the folder is already reported by the first error.
             let _ = fs::remove_file(&partial);
         }
         written
     }
 
-    /// The characters of the event type that any file system accepts, and any command that gets the name as an
-    /// argument.
+    /// The file name: the event type, with `_` in place of characters that a file system, or a command that takes the
+    /// name as an argument, might not accept.
     fn file_name(&self) -> String {
         let event_type = self.event_type.as_deref().unwrap_or_default();
         let plain = |char: char| match char {
             'a'..='z' | '0'..='9' | '.' | '_' | '-' => char,
             _ => '_',
         };
-        // In lower case, since some file systems take `Invoice.Paid` and `invoice.paid` for the same.
+        // In lower case, because some file systems treat `Invoice.Paid` and `invoice.paid` as the same name.
         let event_type = event_type.to_ascii_lowercase();
         let name: String = event_type.chars().take(100).map(plain).collect();
         match name.trim_matches('.') {
@@ -209,7 +211,7 @@ impl Capture {
         }
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of the capture file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut text = Vec::new();
@@ -228,11 +230,11 @@ impl Capture {
         text
     }
 
-    /// The request to send again: without the headers that belong to its former connection.
+    /// Returns the request to send again, without the headers that belong to the original connection.
     pub fn into_request(self) -> Request<Bytes> {
         let mut request = self.into_received();
         let headers = request.headers_mut();
-        // `Connection` names more such headers.
+        // The `Connection` header names more headers of this kind.
         let named: Vec<HeaderName> = headers
             .get_all("connection")
             .into_iter()
@@ -249,7 +251,7 @@ impl Capture {
         request
     }
 
-    /// As the server has received it, with all headers.
+    /// Returns the request as the server received it, with all headers.
     pub fn into_received(self) -> Request<Bytes> {
         let mut request = Request::new(self.body);
         *request.method_mut() = self.method;
@@ -259,21 +261,21 @@ impl Capture {
     }
 }
 
-/// The text of a file, with replacements for bytes that are not text.
+/// The text of the capture file, with replacement characters for bytes that are not UTF-8.
 impl fmt::Display for Capture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.to_bytes()))
     }
 }
 
-/// Gives the written file the first free name, and returns its path.
+/// Renames the written file to the first free name, and returns its path.
 fn take_name(written: &Path, folder: &Path, name: &str) -> io::Result<PathBuf> {
     for number in 1..MAX_FILES {
         let file = folder.join(match number {
             1 => format!("{name}.http"),
             number => format!("{name}-{number}.http"),
         });
-        // An empty file reserves the name: `rename` would replace the file of another process.
+        // An empty file reserves the name, because `rename` alone could replace a file of another process.
         match File::create_new(&file) {
             Ok(_) => {
                 let renamed = fs::rename(written, &file);
@@ -290,7 +292,8 @@ fn take_name(written: &Path, folder: &Path, name: &str) -> io::Result<PathBuf> {
     Err(io::Error::other(message))
 }
 
-/// Whether Windows opens a device in place of a file of this name, whatever comes after a dot.
+/// Whether Windows would open a device instead of a file with this name. Windows ignores everything after the first
+/// dot.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.to_ascii_lowercase();
@@ -301,7 +304,7 @@ fn is_device(name: &str) -> bool {
     ["aux", "con", "nul", "prn"].contains(&&*stem) || is_port("com") || is_port("lpt")
 }
 
-/// The next line, without its end.
+/// The next line, without its line break.
 fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let (line, after) = rest.split_at(end);
@@ -332,7 +335,8 @@ fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     ))
 }
 
-/// The body, and how its length differs from the announced one. An editor has added white space behind it.
+/// The body, and how its length differs from the announced length. White space after the announced length is left out,
+/// because an editor may have added it.
 fn cut<'a>(rest: &'a [u8], announced: Option<&HeaderValue>) -> (&'a [u8], Option<String>) {
     let announced = announced
         .and_then(|value| value.to_str().ok())

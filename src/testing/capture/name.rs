@@ -1,13 +1,13 @@
-//! What the name of a member, a field or a header says about its value.
+//! What the name of a member, field or header reveals about its value.
 
-/// Values of these are words that a program compares, such as a status.
+/// The last words of names whose values are words that a program compares, such as a status.
 const STRUCTURE: [&str; 25] = [
     "action", "brand", "country", "currency", "event", "interval", "kind", "language", "level",
     "locale", "method", "mode", "object", "reason", "result", "role", "severity", "state",
     "status", "timezone", "topic", "type", "unit", "version", "zone",
 ];
 
-/// Numbers of these are amounts, counts and versions, also as a text.
+/// Words in names whose numbers are amounts, counts or versions, even if the number is written as a text.
 const AMOUNT: [&str; 45] = [
     "amount",
     "attempt",
@@ -56,7 +56,7 @@ const AMOUNT: [&str; 45] = [
     "total",
 ];
 
-/// Numbers of these may be a Unix time.
+/// Words in names whose numbers may be Unix times.
 const TIME: [&str; 63] = [
     "anchor",
     "at",
@@ -123,7 +123,7 @@ const TIME: [&str; 63] = [
     "when",
 ];
 
-/// Numbers of these, if it is the last word, identify a person or thing.
+/// If one of these is the last word of a name, its number identifies a person or a thing.
 const IDENTIFIER: [&str; 34] = [
     "barcode",
     "cid",
@@ -161,12 +161,12 @@ const IDENTIFIER: [&str; 34] = [
     "wid",
 ];
 
-/// Words that end like `userid`, but are not such words.
+/// Words that end in `id` like `userid`, but do not mean an identifier.
 const NO_IDENTIFIER: [&str; 8] = [
     "android", "avoid", "covid", "hybrid", "invalid", "prepaid", "unpaid", "valid",
 ];
 
-/// A number of one of these, if it is the last word, identifies it.
+/// If one of these is the last word of a name, its number identifies that person or account.
 const PERSON: [&str; 49] = [
     "account",
     "admin",
@@ -219,7 +219,7 @@ const PERSON: [&str; 49] = [
     "visitor",
 ];
 
-/// Numbers of these, and in these, are about a person or a place, or secret.
+/// Words in names whose numbers, also those in members inside, are about a person or a place, or are secret.
 const PERSONAL: [&str; 78] = [
     "aadhaar",
     "address",
@@ -301,7 +301,7 @@ const PERSONAL: [&str; 78] = [
     "apartment",
 ];
 
-/// A number of one of these is a phone number.
+/// Words in names whose numbers are phone numbers.
 const PHONE: [&str; 14] = [
     "callee",
     "caller",
@@ -319,7 +319,7 @@ const PHONE: [&str; 14] = [
     "whatsapp",
 ];
 
-/// The same, if it is the whole name.
+/// Whole names whose numbers are phone numbers.
 const PHONE_NAMES: [&[&str]; 9] = [
     &["destination"],
     &["from"],
@@ -332,7 +332,7 @@ const PHONE_NAMES: [&[&str]; 9] = [
     &["wa", "number"],
 ];
 
-/// Nothing stays of these, and in these: they describe a person.
+/// Words in names whose values are replaced with all their contents, because they describe a person.
 const SENSITIVE: [&str; 24] = [
     "age",
     "birth",
@@ -360,11 +360,12 @@ const SENSITIVE: [&str; 24] = [
     "wage",
 ];
 
-/// Nothing stays of these either: an application or a person has written into them.
+/// Names whose values are replaced with all their contents, because an application or a person writes free content into
+/// them.
 const WRITTEN: [&[&str]; 15] = [
     &["client", "state"],
     &["custom"],
-    // As one word.
+    // Also written as one word.
     &["custom", "attributes"],
     &["custom", "data"],
     &["custom", "fields"],
@@ -380,13 +381,13 @@ const WRITTEN: [&[&str]; 15] = [
     &["user", "variables"],
 ];
 
-/// A value with such a name is whatever somebody has given.
+/// Names whose values a person has entered, so that they can be anything.
 const GIVEN: [&str; 12] = [
     "answer", "body", "comment", "content", "input", "message", "note", "remark", "response",
     "text", "value", "values",
 ];
 
-/// These names say nothing about a value: the name of the parent does.
+/// Names that reveal nothing about a value. The name of the parent counts instead.
 const WRAPPER: [&str; 10] = [
     "after", "before", "current", "display", "new", "old", "original", "previous", "raw", "value",
 ];
@@ -411,7 +412,7 @@ const SECRET: [&str; 8] = [
     "token",
 ];
 
-/// The words of a name, in lower case: `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` have the same.
+/// The words of a name, in lower case. `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` have the same words.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Name {
     words: Vec<String>,
@@ -455,7 +456,7 @@ impl Name {
         self.words.iter().eq(words)
     }
 
-    /// Whether these words follow each other, or are written as one: `customfields`.
+    /// Whether the name contains these words next to each other, or written as one word: `customfields`.
     fn contains(&self, words: &[&str]) -> bool {
         let is_there = |found: &[String]| found.iter().eq(words);
         self.words.windows(words.len()).any(is_there) || self.words.contains(&words.concat())
@@ -486,7 +487,7 @@ impl Name {
         self.has(&PERSONAL) || self.has(&PHONE) || self.has(&SENSITIVE)
     }
 
-    /// Whether a number may identify a person or thing. If it does, so does a number inside of such a member.
+    /// Whether a number with this name, or a number in a member inside it, may identify a person or a thing.
     pub(super) fn is_identifying(&self) -> bool {
         !self.is_of_structure() && (self.is_personal() || self.is_identifier())
     }
@@ -499,7 +500,8 @@ impl Name {
         self.ends_with(&IDENTIFIER) || self.words.last().is_some_and(is_joined)
     }
 
-    /// Whether it names a person, whose id a number may be. In the plural a number is a count, except in an array.
+    /// Whether the name means a person, so that a number may be the person's id. In the plural, a number is a count,
+    /// except in an array.
     pub(super) fn is_person(&self, is_in_array: bool) -> bool {
         let is_one = |word: &String| PERSON.contains(&word.as_str());
         self.words.last().is_some_and(is_one) || is_in_array && self.ends_with(&PERSON)
@@ -518,13 +520,13 @@ impl Name {
         self.has(&TIME) && !self.has(&BIRTH) && !self.is_identifier()
     }
 
-    /// Whether digits are a phone number, if there are as many as one has.
+    /// Whether digits with this name are a phone number, if there are as many as a phone number can have.
     pub(super) fn is_phone(&self) -> bool {
         let is_one = self.has(&PHONE) && !self.ends_with(&["id"]);
         is_one || PHONE_NAMES.iter().any(|words| self.is(words))
     }
 
-    /// Whether nothing of it stays, nor of its contents.
+    /// Whether the value and all its contents are replaced.
     pub(super) fn is_replaced(&self) -> bool {
         self.has(&SENSITIVE) || WRITTEN.iter().any(|words| self.contains(words))
     }
@@ -534,7 +536,7 @@ impl Name {
     }
 
     pub(super) fn is_given(&self) -> bool {
-        // In the plural the others are counts.
+        // Only the words as listed: the plural of most of them means a count.
         let is_one = |word: &String| GIVEN.contains(&word.as_str());
         self.words.last().is_some_and(is_one)
     }
@@ -552,7 +554,7 @@ impl Name {
     }
 }
 
-/// Also in the plural, and with a number behind it: `line2`.
+/// Whether a word is in the list, also in the plural, or with a number after it: `line2`.
 fn is_one_of(word: &str, known: &[&str]) -> bool {
     let is_known = |word: &str| {
         let is_plural = |end| {

@@ -1,11 +1,13 @@
 //! A keyed permutation of the texts of one shape.
 //!
-//! A text of a shape is a number with a digit for each place, each digit with a base of its own: 26 for a letter. A Feistel
-//! network adds to one half of the digits what a MAC makes of the other half, and so on in turn. Each round can be
-//! undone, so different texts get different ones, also if there are few. Only the key says which.
+//! Texts of one shape have the same kinds of characters in the same places. Such a text is treated as a number: each
+//! place is a digit with its own base, such as 26 for a letter. A Feistel network adds to one half of the digits a
+//! value that a MAC computes from the other half. In the next round, the halves swap roles. Each round can be undone,
+//! so different texts get different pseudonyms, even if only few texts have this shape. Only the key determines which.
 //!
-//! One digit has no halves, and a constant that is added to it would show how far two letters are apart. So it is split
-//! into two digits of about the root of its base. What they make beyond the base is permuted again.
+//! A single digit has no halves, and adding a constant to it would reveal the distance between two letters. It is
+//! therefore split into two digits whose bases are about the square root of its base. If the result is not below the
+//! base, it is permuted again.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -28,7 +30,7 @@ impl Permutation {
         Self(Hmac::new_from_slice(key).expect("a key"))
     }
 
-    /// With a key of the operating system's random numbers.
+    /// Creates a permutation whose key is random, from the operating system.
     #[expect(clippy::expect_used, reason = "no system that Rust runs on is without")]
     pub(super) fn random() -> Self {
         let mut key = [0; 32];
@@ -36,7 +38,7 @@ impl Permutation {
         Self::new(&key)
     }
 
-    /// Replaces the digits. Each `shape` has a permutation of its own.
+    /// Replaces the digits. Each `shape` has its own permutation.
     pub(super) fn apply(&self, shape: &[u32], digits: &mut [Digit]) {
         let mut shaped = self.0.clone();
         for code in shape {
@@ -64,7 +66,7 @@ fn apply_to_one(shaped: &Hmac<Sha256>, digit: &mut Digit) {
         permute(shaped, &mut halves);
         let [first, second] = halves;
         digit.value = first.value * lower + second.value;
-        // A permutation of a larger set comes back into the base after some steps.
+        // A permutation of a larger set returns to a value below the base after some steps.
         if digit.value < digit.base {
             break;
         }
@@ -81,7 +83,7 @@ fn permute(shaped: &Hmac<Sha256>, digits: &mut [Digit]) {
     }
 }
 
-/// Adds to the digits of one half a number that follows from the other half.
+/// Adds a number that is computed from one half to the digits of the other half.
 fn shift(shaped: &Hmac<Sha256>, round: u8, seen: &[Digit], changed: &mut [Digit]) {
     let mut mac = shaped.clone().chain_update([round]);
     for digit in seen {
@@ -133,7 +135,7 @@ mod tests {
         assert!(of_one(0, 0x51ff, 0x5200) < 0x5200);
     }
 
-    /// Each key gives another one, or one of two letters would reveal the other one.
+    /// The distance differs from key to key. Otherwise, one of two letters would reveal the other.
     #[test]
     fn how_far_two_digits_are_apart_follows_from_the_key_alone() {
         for base in [9, 10, 26] {
@@ -143,7 +145,7 @@ mod tests {
                 let distance = base + of_one(key, 5, base) - of_one(key, 2, base);
                 *distances.entry(distance % base).or_default() += 1;
             }
-            // Each, except zero.
+            // All distances occur, except zero.
             assert!(
                 distances.keys().copied().eq(1..base),
                 "{base}: {distances:?}"

@@ -1,5 +1,5 @@
-//! `Pseudonyms`: goes through a request for a capture. Which values stay, `name.rs` decides by their names, and `text.rs` by their
-//! form.
+//! `Pseudonyms`: replaces values of a request to make a capture. `name.rs` decides by the name of a value whether it
+//! stays, and `text.rs` decides by its form.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::{Capture, CaptureError};
 use crate::presets::by_name;
 use crate::provider::Provider;
 
-/// Parts of names of headers that are in no capture, even if a name to keep asks for them.
+/// Headers whose names contain one of these words are never part of a capture, even if a name to keep matches them.
 const NEVER: [&str; 13] = [
     "api-key",
     "apikey",
@@ -35,67 +35,70 @@ const NEVER: [&str; 13] = [
     "traceparent",
 ];
 
-/// The largest body for a capture, in bytes. It takes a third of a second.
+/// The largest body that a capture can have, in bytes. Replacing the values of such a body takes a third of a second.
 pub(crate) const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// As deep as `serde_json` reads.
+/// The deepest nesting, which is also the limit of `serde_json`.
 const DEEPEST: usize = 128;
 
-/// Makes captures of requests: without signatures, and with pseudonyms for personal and secret values.
+/// Makes captures of requests, without signatures and with pseudonyms for personal and secret values.
 ///
 /// # What stays
 ///
-/// From the path: `webhooks`, `hooks`, `api` and the like, a version, and the name of a preset. From the headers: the
-/// content type, and those with the delivery id, the event type or the version. Of the body, a JSON document or a form,
-/// all members, in their order, and these values:
+/// In the path, `webhooks`, `hooks`, `api` and the like stay, and so do a version and the name of a preset. Of the
+/// headers, the content type stays, and so do the headers with the delivery id, the event type or the version. Of the
+/// body, which must be a JSON document or a form, all members stay in their order, with these values:
 ///
-/// - the event type, booleans, `null`, empty texts, and the commit of zeros (git's way to say "no commit");
-/// - a single word of a member whose name ends in one of these, unless the word has a capital as a name has (`Ada`) and
-///   the member is not a `type`: `action`, `brand`, `country`, `currency`, `event`,
-///   `interval`, `kind`, `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`,
-///   `severity`, `state`, `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; a `code` after it counts
-///   as well, as in `currency_code`;
-/// - a time with its date since 2010, and a date since 2015, but not a date of birth;
-/// - a number of up to seven digits, unless its member, or a member around it, is named for an identifier (`id`,
-///   `number`, `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
-/// - a number in a text if the member is named for an amount, a count or a version: `total_price`, `NumMedia`;
-/// - a Unix time from 2010 to 2035 if the member is named for a time: `created`, `expires_at`.
+/// - the event type, booleans, `null`, empty texts, and the commit hash of all zeros (which means "no commit" in git);
+/// - a single word in a member whose name ends in one of the words below, unless the word is capitalized like a name
+///   (`Ada`) and the member is not a `type`: `action`, `brand`, `country`, `currency`, `event`, `interval`, `kind`,
+///   `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`, `severity`, `state`,
+///   `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; the name may also end in one of these words and
+///   `code`, as in `currency_code`;
+/// - a date with a time, since 2010, and a date alone, since 2015, but never a date of birth;
+/// - a number of up to seven digits, unless the name of its member, or of a member around it, suggests an identifier
+///   (`id`, `number`, `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
+/// - a number in a text, if the member's name suggests an amount, a count or a version: `total_price`, `NumMedia`;
+/// - a Unix time from 2010 to 2035, if the member's name suggests a time: `created`, `expires_at`.
 ///
-/// Names are compared word by word: `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` are the same. A `value` gets its
-/// meaning from its parent: `{"total": {"value": 4200}}` stays. Any other `value`, `text`, `body`, `answer`, `content`
-/// and the like is replaced: `{"name": "zip", "value": "94103"}`. In `answers`, each `type` stays.
+/// Names are compared word by word, so `dateOfBirth`, `date_of_birth` and `Date-Of-Birth` are the same. A `value` gets
+/// its meaning from its parent, so `{"total": {"value": 4200}}` stays. Any other `value`, `text`, `body`, `answer`,
+/// `content` and the like is replaced, as in `{"name": "zip", "value": "94103"}`. In `answers`, each `type` stays.
 ///
-/// Only the event type stays of `metadata`, `evidence`, `tax_id`, of members named `custom`, and of members that
-/// describe a person, such as `date_of_birth`, `gender`, `health` and `salary`, unless the member is
+/// Everything except the event type is replaced in `metadata`, `evidence` and `tax_id`, in members named `custom`, and
+/// in members that describe a person, such as `date_of_birth`, `gender`, `health` and `salary`, unless the member is
 /// [kept](Self::keep).
 ///
 /// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case.
-/// The same word gets the same pseudonym wherever it is, another word gets another one, and punctuation stays. So a
-/// UUID stays a UUID, a date a date, and ids still join. `evt_1NG8Du2eZvKYlo2C` and `cs_test_a1B2c3D4e5F6g7` keep their
-/// prefix. Mail addresses, URLs, and hosts within a text end in `.example`. A phone number begins with `+999`, or with
-/// `999` if it has no `+`. Nobody has them, so a test that really sends reaches nobody. JSON within a text, in base64
-/// as well, is read in the same way. A name of a member that looks like an id or an address is replaced, too.
+/// The same word gets the same pseudonym everywhere, different words get different pseudonyms, and punctuation stays.
+/// As a result, a UUID stays a UUID, a date stays a date, and ids still match each other. `evt_1NG8Du2eZvKYlo2C` and
+/// `cs_test_a1B2c3D4e5F6g7` keep their prefix. Mail addresses, URLs, and hosts within a text end in `.example`. A phone
+/// number starts with `+999`, or with `999` if it has no `+`. Nobody owns such addresses and numbers, so a test that
+/// really sends a message reaches nobody. JSON inside a text, even if it is encoded in base64, is treated in the same
+/// way. A member name that looks like an id or an address is also replaced.
 ///
-/// A phone number without `+` is recognized by its member (`phone`, `msisdn`, `from`), by its scheme (`tel:`), or by
-/// its form (`0151-2345678`, `(415) 555-0123`).
+/// A phone number without `+` is recognized by the name of its member (`phone`, `msisdn`, `from`), by its scheme
+/// (`tel:`), or by its form (`0151-2345678`, `(415) 555-0123`).
 ///
-/// [Keep](Self::keep) by name what your handler compares and this does not know, such as `billing_scheme`.
+/// If your handler compares values that these rules would replace, such as `billing_scheme`, [keep](Self::keep) them by
+/// name.
 ///
 /// # What has no capture
 ///
-/// A body that is compressed, larger than 2 MiB, or neither JSON nor a form, such as the JSON Web Token of Wix and the
-/// multipart form of Dropbox Sign. A text with a signature of its own, such as Apple's, and XML in base64, such as
-/// Braintree's.
+/// There is no capture for a body that is compressed, larger than 2 MiB, or neither JSON nor a form, such as the JSON
+/// Web Token of Wix and the multipart form of Dropbox Sign. The same applies if a text in the body has its own
+/// signature, as with Apple, or is XML in base64, as with Braintree.
 ///
-/// Some need a name to be [kept](Self::keep): `TopicArn` and `SigningCertURL` of AWS SNS, and `x-event-type` of Coinbase and
-/// Hook0, a header that only the signature names.
+/// For some providers, a name must be [kept](Self::keep): `TopicArn` and `SigningCertURL` for AWS SNS, and for Coinbase
+/// and Hook0 the header `x-event-type`, which only the signature names.
 ///
 /// # The key
 ///
-/// The pseudonyms follow from a key, which is random for each `new`. Without it a pseudonym, even of a single letter,
-/// shows only its length, its alphabet and which other ones are the same. **A capture is pseudonymous, not anonymous**:
-/// amounts, times, countries and states stay, and may together identify a person. Read each one before it leaves your
-/// hands, and [replace](Self::replace) your own personal members.
+/// The pseudonyms are computed with a key, which is random for each `new`. To somebody without the key, a pseudonym,
+/// even of a single letter, shows only its length, its alphabet, and which other pseudonyms are equal. **A capture is
+/// pseudonymous, not anonymous**: amounts, times, countries and states stay, and together they may identify a person.
+/// Read each capture before you pass it on, and [replace](Self::replace) the personal members that only your
+/// application knows.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -125,13 +128,13 @@ pub struct Pseudonyms {
 }
 
 impl Pseudonyms {
-    /// With a random key: the same for all captures of this value and its clones.
+    /// Creates pseudonyms with a random key. All captures of this value and its clones use the same key.
     pub fn new() -> Self {
         Self::with(Permutation::random())
     }
 
-    /// With a key, for the same pseudonyms in another process or on another day. The key is as secret as the values
-    /// that it hides: make it long and random.
+    /// Creates pseudonyms with a given key, so that they are the same in another process or on another day. The key is
+    /// as secret as the values that it hides: make it long and random.
     ///
     /// # Panics
     ///
@@ -150,24 +153,24 @@ impl Pseudonyms {
         }
     }
 
-    /// Keeps the value of a member as it is, with all its contents. Give the name of the member, or its path as
-    /// [`Capture::replaced`] lists it, such as `$.line_items[].sku`. A form has fields in place of members. For a
-    /// header, give its name in lower case.
+    /// Keeps the value of a member unchanged, with all its contents. Give the name of the member, or its path as
+    /// [`Capture::replaced`] lists it, such as `$.line_items[].sku`. In a form, give the name of a field. For a header,
+    /// give its name in lower case.
     pub fn keep(mut self, name: impl Into<String>) -> Self {
         self.kept.insert(name.into());
         self
     }
 
-    /// Replaces each text and number of a member that would stay, with all its contents. Names are as with
-    /// [`keep`](Self::keep). If a member is inside of another named one, the inner one counts; if one member is in both
-    /// lists, this one counts.
+    /// Replaces each text and number in a member, including values that would otherwise stay. Names are given as for
+    /// [`keep`](Self::keep). If a named member is inside another named member, the rule for the inner one applies. If a
+    /// member is both kept and replaced, it is replaced.
     pub fn replace(mut self, name: impl Into<String>) -> Self {
         self.replaced.insert(name.into());
         self
     }
 
-    /// A capture of a request of this provider, which need not be authentic. The provider only knows the headers and
-    /// the event type.
+    /// Makes a capture of a request from this provider. The request does not need to be authentic: the provider is used
+    /// only for the headers and the event type.
     ///
     /// # Errors
     ///
@@ -201,17 +204,17 @@ impl Pseudonyms {
         *received.uri_mut() = uri;
         *received.headers_mut() = headers;
         let mut capture = self.write(&received, &event_type)?;
-        // A header that is left out still counts as there.
+        // A header that the capture leaves out still counts as matched.
         capture
             .unmatched
             .retain(|name| !head.headers.contains_key(name));
         let name = provider.name();
-        // A custom name may be any text.
+        // The name of a custom provider may be any text.
         capture.provider = HeaderValue::try_from(name).is_ok().then(|| name.to_owned());
         Ok(capture)
     }
 
-    /// The same for a kept request: without a signature, and without unneeded headers.
+    /// Makes a capture of a kept request, which is stored without a signature and without unneeded headers.
     #[cfg(feature = "postgres")]
     pub(crate) fn of_kept(
         &self,
@@ -260,7 +263,7 @@ impl Default for Pseudonyms {
     }
 }
 
-/// Without the key.
+/// Does not show the key.
 impl std::fmt::Debug for Pseudonyms {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pseudonyms")
@@ -277,23 +280,23 @@ enum Rule {
     Replace,
     /// Only the event type stays.
     ReplaceButEventType,
-    /// The same, and the value of a member named `type`.
+    /// Only the event type and the value of a member named `type` stay.
     ReplaceButTypes,
-    /// It depends on the value.
+    /// The value decides.
     Judge,
 }
 
-/// A value's place.
+/// The place of a value in the request.
 #[derive(Clone)]
 struct Place {
     path: String,
     depth: usize,
-    /// The member that has it as its value, or around it.
+    /// The name of the value's member, or of the closest member around it that says what the value is.
     name: Name,
     rule: Rule,
-    /// By the names of the members around it.
+    /// Whether the names of the members around the value make it an identifier.
     is_identifying: bool,
-    /// It is whatever somebody has given.
+    /// Whether a person has entered the value, so that it can be anything.
     is_given: bool,
     is_in_array: bool,
 }
@@ -320,7 +323,7 @@ impl Place {
         }
     }
 
-    /// A member of it, by its name.
+    /// The place of a member inside this value.
     fn member(&self, name: &str, path: String, rule: Rule) -> Self {
         let name = Name::new(name);
         Self {
@@ -352,11 +355,11 @@ impl Place {
 struct Writer<'a> {
     pseudonyms: &'a Pseudonyms,
     event_type: &'a [String],
-    /// Where something was replaced.
+    /// The places where something was replaced.
     found: BTreeSet<String>,
-    /// Given names that are there.
+    /// The names to keep or replace that occur in the request.
     matched: BTreeSet<String>,
-    /// Why a text cannot be replaced by one that a program can read.
+    /// The reason why a text cannot be replaced so that a program can still read it.
     unreadable: Option<&'static str>,
 }
 
@@ -364,7 +367,7 @@ impl Writer<'_> {
     fn headers(&mut self, received: &HeaderMap) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in received {
-            // The body is written without.
+            // The content encoding is left out, because the body is written without one.
             let is_left_out =
                 *name == CONTENT_ENCODING || NEVER.iter().any(|part| name.as_str().contains(part));
             if is_left_out {
@@ -373,7 +376,7 @@ impl Writer<'_> {
             let written = match value.to_str() {
                 Ok(text) if *name == CONTENT_TYPE => HeaderValue::try_from(text),
                 Ok(text) => HeaderValue::try_from(self.header(name, text)),
-                // It is not text, so it cannot be replaced.
+                // A value that is not text cannot be replaced.
                 Err(_) => continue,
             };
             if let Ok(value) = written {
@@ -394,8 +397,8 @@ impl Writer<'_> {
         let mut written: Vec<_> = Vec::new();
         for segment in uri.path().split('/') {
             let digits = segment.bytes().filter(u8::is_ascii_digit).count();
-            // Most routes have a word for their purpose, and the provider's name. Other parts may be a tenant, or
-            // secret.
+            // Most routes consist of a word for their purpose and the provider's name. Other parts may name a tenant,
+            // or may be secret.
             let is_of_route = [
                 "", "api", "callback", "hook", "hooks", "webhook", "webhooks",
             ];
@@ -414,7 +417,7 @@ impl Writer<'_> {
             let place = Place::root("query");
             written = format!("{written}?{}", self.form(&place, query.as_bytes()));
         }
-        // A replacement in a path or a query can be in a URL.
+        // The replacements in a path and a query are valid in a URI.
         written.parse().unwrap_or_default()
     }
 
@@ -429,7 +432,7 @@ impl Writer<'_> {
         }
         let text =
             std::str::from_utf8(body).map_err(|_| CaptureError::new("its body is not UTF-8"))?;
-        // RFC 8259 lets a reader skip a byte order mark.
+        // RFC 8259 allows parsers to skip a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
         if text.trim().is_empty() {
             return Ok(String::new());
@@ -444,7 +447,7 @@ impl Writer<'_> {
             .get(CONTENT_TYPE)
             .and_then(|text| text.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
-        // A text without `=` is not a form, and would be the name of a field.
+        // A text without `=` is not a form: it would be read as the name of a field.
         if content_type.starts_with("application/x-www-form-urlencoded") && text.contains('=') {
             return Ok(self.form(&Place::root("$"), text.trim_end().as_bytes()));
         }
@@ -454,7 +457,7 @@ impl Writer<'_> {
     fn form(&mut self, place: &Place, text: &[u8]) -> String {
         let mut written = form_urlencoded::Serializer::new(String::new());
         for pair in text.split(|byte| *byte == b'&') {
-            // A token may stand alone.
+            // A token may be there alone, without a name.
             let is_pair = pair.contains(&b'=');
             for (name, value) in form_urlencoded::parse(pair) {
                 if is_pair {
@@ -470,7 +473,7 @@ impl Writer<'_> {
         written.finish()
     }
 
-    /// Writes a value, with lines and an indent, or on one line.
+    /// Writes a value, either indented on several lines or on one line.
     fn value(
         &mut self,
         place: &Place,
@@ -513,7 +516,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The name of a member as it is written, and its place.
+    /// The name of a member as it is written to the capture, and its place.
     fn member(&mut self, parent: &Place, name: &str) -> (String, Place) {
         let is_data = is_data(name);
         let step = match name {
@@ -603,7 +606,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A JSON document within a text, as it is or in base64.
+    /// Writes a JSON document that is inside a text, either as it is or in base64.
     fn nested(&mut self, place: &Place, text: &str) -> Option<String> {
         if text.starts_with(['{', '[']) {
             let mut written = String::with_capacity(text.len());
@@ -611,7 +614,7 @@ impl Writer<'_> {
                 .ok()?;
             return Some(written);
         }
-        // `{"`, or `[{`, or with white space.
+        // `{"` or `[{` in base64, with or without white space, starts with one of these.
         if !text.starts_with(['e', 'W', 'I', 'C']) {
             return None;
         }
@@ -630,13 +633,13 @@ impl Writer<'_> {
     }
 }
 
-/// Why nobody could read a text once it is replaced.
+/// The reason why nobody could read a text after its replacement.
 fn unreadable(text: &str) -> Option<&'static str> {
     let decoded = |engine: &GeneralPurpose, text: &str| {
         let text: String = text.split_ascii_whitespace().collect();
         engine.decode(text).ok()
     };
-    // `<` in base64 begins so.
+    // `<` in base64 starts like this.
     if text.starts_with('P')
         && let Some(decoded) = decoded(&STANDARD, text)
         && decoded.starts_with(b"<")
@@ -656,7 +659,7 @@ fn unreadable(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a name is a key of a map, and not part of a schema.
+/// Whether a name is data, such as a key in a map, and not part of a schema.
 fn is_data(name: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_of_schema = |char: char| char.is_ascii_alphanumeric() || "_-:.$[]/".contains(char);

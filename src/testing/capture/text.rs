@@ -1,4 +1,4 @@
-//! Pseudonyms of texts and numbers.
+//! Pseudonyms for texts and numbers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,41 +6,43 @@ use super::name::Name;
 use super::permutation::{Digit, Permutation};
 use super::timestamp::{Date, Timestamp};
 
-/// The domain of [RFC 2606](https://www.rfc-editor.org/rfc/rfc2606) that nobody has.
+/// A top-level domain that [RFC 2606](https://www.rfc-editor.org/rfc/rfc2606) reserves, so that nobody owns names in
+/// it.
 const NOBODYS: &str = ".example";
 
-/// A country code that no country has.
+/// A calling code that is not assigned to any country.
 const NOWHERE: &str = "999";
 
-/// After these and a colon comes a phone number.
+/// URI schemes that are followed by a colon and a phone number.
 const PHONE_SCHEMES: [&str; 5] = ["callto", "sms", "tel", "viber", "whatsapp"];
 
-/// The longest word that can be structure.
+/// The longest word that can count as structure.
 const LONGEST_WORD: usize = 64;
 
-/// The shortest random part of an id whose prefix stays, and how many digits it has at least, if it is of one case.
+/// An id keeps its prefix only if its random part has at least this many characters. If the letters of the random part
+/// are all of one case, it also needs at least this many digits.
 const RANDOM_PART: usize = 14;
 const DIGITS_OF_RANDOM_PART: usize = 3;
 
-/// The longest prefix of an id, which is too short for most names.
+/// The longest id prefix that stays. Most personal names are longer.
 const LONGEST_PREFIX: usize = 5;
 
-/// From so many digits on, a number counts as an id, unless it is a time.
+/// A number with at least this many digits counts as an id, unless it is an amount or a time.
 const ID_DIGITS: usize = 8;
 
-/// The most digits of an amount.
+/// The largest number of digits that an amount can have.
 const AMOUNT_DIGITS: usize = 12;
 
 /// From 2010 to the end of 2035, in seconds since 1970.
 const UNIX_SECONDS: std::ops::Range<u64> = 1_262_304_000..2_082_758_400;
 
-/// How many digits a phone number has.
+/// How many digits a phone number can have.
 const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 
-/// The shortest part of a word that may be random, with letters of both cases and a digit.
+/// A part of a word counts as random if it has at least this many characters, letters of both cases, and a digit.
 const RANDOM_WORD: usize = 12;
 
-/// The largest values of the integers that programs read.
+/// The largest values of the integer types that programs use.
 const MAX_INTEGERS: [u128; 4] = [
     i32::MAX as u128,
     u32::MAX as u128,
@@ -51,27 +53,27 @@ const MAX_INTEGERS: [u128; 4] = [
 /// The context of a value.
 pub(super) struct About<'a> {
     pub(super) name: &'a Name,
-    /// By the names of the members around it.
+    /// Whether the names of the members around the value make it an identifier.
     pub(super) is_identifying: bool,
-    /// Somebody has given it, so it can be anything.
+    /// Whether a person has entered the value, so that it can be anything.
     pub(super) is_given: bool,
     pub(super) is_in_array: bool,
 }
 
 impl About<'_> {
-    /// Whether a text says nothing about anybody.
+    /// Whether a text stays, because it does not describe anybody.
     pub(super) fn text_stays(&self, text: &str) -> bool {
         let name = self.name;
         let has_time = Timestamp::read(text).is_some_and(|time| time.is_recent());
         matches!(text, "" | "true" | "false" | "null")
-            // All zeros: git's way to say "no commit".
+            // All zeros is how git represents "no commit".
             || text.len() == 40 && text.bytes().all(|byte| byte == b'0')
             || name.is_of_structure() && is_word(name, text) && !(self.is_given && is_number(text))
             || has_time && !name.is_birth() && (!self.is_given || name.is_time())
             || is_number(text) && self.is_amount_or_time(text)
     }
 
-    /// Whether a number says nothing about anybody: an amount, a count or a time.
+    /// Whether a number stays, because it does not describe anybody: for example an amount, a count or a time.
     pub(super) fn number_stays(&self, number: &str) -> bool {
         let is_identifying = self.is_given
             || self.is_identifying
@@ -103,7 +105,7 @@ fn is_word(name: &Name, text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-./:".contains(&byte))
 }
 
-/// As the part of an id is: `1IkvozFFYxHXGyKxpLVmZO9x`.
+/// Whether a text looks like the random part of an id, such as `1IkvozFFYxHXGyKxpLVmZO9x`.
 fn is_random(part: &str) -> bool {
     let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
     part.len() >= RANDOM_WORD
@@ -112,7 +114,7 @@ fn is_random(part: &str) -> bool {
         && has(u8::is_ascii_uppercase)
 }
 
-/// As a name is, such as `Ada`.
+/// Whether a text is capitalized like a personal name, such as `Ada`.
 fn is_capitalized(text: &str) -> bool {
     let mut letters = text.bytes();
     letters.next().is_some_and(|byte| byte.is_ascii_uppercase())
@@ -120,7 +122,7 @@ fn is_capitalized(text: &str) -> bool {
         && letters.all(|byte| byte.is_ascii_lowercase())
 }
 
-/// As JSON writes numbers, without an exponent.
+/// Whether a text is a number in JSON notation, without an exponent.
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -128,7 +130,7 @@ fn is_number(text: &str) -> bool {
     are_digits(whole) && are_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// In seconds, or a thousandth, a millionth or a billionth of them.
+/// Whether a number is a Unix time in seconds, milliseconds, microseconds or nanoseconds.
 fn is_unix_time(number: &str) -> bool {
     let whole = number.split('.').next().unwrap_or_default();
     let seconds = whole.get(..10).and_then(|seconds| seconds.parse().ok());
@@ -136,7 +138,7 @@ fn is_unix_time(number: &str) -> bool {
         && seconds.is_some_and(|seconds| UNIX_SECONDS.contains(&seconds))
 }
 
-/// Replaces texts by other texts of the same shape.
+/// Replaces texts with other texts of the same shape.
 #[derive(Clone)]
 pub(super) struct Texts(Permutation);
 
@@ -145,7 +147,7 @@ impl Texts {
         Self(permutation)
     }
 
-    /// Each word for another one. Everything between them stays.
+    /// Replaces each word with another word. Everything between words stays.
     pub(super) fn text(&self, name: &Name, text: &str) -> String {
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ipv6Addr::from(self.octets(address.octets())).to_string();
@@ -156,7 +158,7 @@ impl Texts {
         self.words(name, text)
     }
 
-    /// A phone number becomes one that nobody has, any other number another number.
+    /// Replaces a phone number with one that nobody has, and any other number with another number.
     pub(super) fn number_of(&self, name: &Name, number: &str) -> String {
         match name.is_phone() && is_phone_number(number) {
             true => self.phone(number),
@@ -164,7 +166,8 @@ impl Texts {
         }
     }
 
-    /// A number for another one of as many digits, which a program can read if it reads this one.
+    /// Replaces a number with another one that has the same number of digits. A program that can read the original can
+    /// also read the replacement.
     fn number(&self, number: &str) -> String {
         let mantissa = number.find(['e', 'E']).unwrap_or(number.len());
         let (mantissa, exponent) = number.split_at(mantissa);
@@ -178,7 +181,7 @@ impl Texts {
             digits = self.digits(&digits);
         }
         let replaced = sign.to_owned() + &digits + exponent;
-        // `1.7e308` may get digits with which it is not a finite number.
+        // `1.7e308` may get digits that make it larger than any finite `f64`.
         match replaced.parse::<f64>() {
             Ok(read) if read.is_finite() => replaced,
             _ => number.to_owned(),
@@ -229,7 +232,7 @@ impl Texts {
         replaced + end
     }
 
-    /// With the same digits as elsewhere, and a prefix that nobody has before them.
+    /// Replaces the digits as everywhere else, and puts a prefix before them that nobody has.
     fn phone(&self, number: &str) -> String {
         let digits: String = number.chars().filter(char::is_ascii_digit).collect();
         let replaced = self.digits(&digits);
@@ -245,7 +248,7 @@ impl Texts {
         plus.to_owned() + NOWHERE + &bare.chars().map(new).collect::<String>()
     }
 
-    /// A time of another day.
+    /// Replaces a time with a time on another day.
     fn timestamp(&self, Timestamp { date, time }: &Timestamp<'_>) -> String {
         let Some(time) = time else {
             return self.date(date);
@@ -277,7 +280,7 @@ impl Texts {
             return Ipv4Addr::from(self.octets(address.octets())).to_string();
         }
         if is_uuid(word) {
-            // The version and the variant stay.
+            // The digits for the UUID version and variant stay.
             return self.hex(word, &[14, 19]);
         }
         if is_hex(word) {
@@ -291,13 +294,14 @@ impl Texts {
         }
     }
 
-    /// Each character for one of its kind.
+    /// Replaces each character with another of the same kind.
     fn shaped(&self, text: &str, place: impl Fn(char) -> Option<Place>) -> String {
         let places: Vec<_> = text.chars().map(|char| (char, place(char))).collect();
         self.at_places(&places)
     }
 
-    /// Digits. The first of several is zero if it was. A number and the same one as a text have the same.
+    /// Replaces digits. If there are several, the first is zero only if it was zero before. A number and the same
+    /// number as a text get the same pseudonym.
     fn digits(&self, digits: &str) -> String {
         const FIRST: Place = Place {
             alphabet: Alphabet::From('1'),
@@ -308,7 +312,8 @@ impl Texts {
             *place = (*first != '0').then_some(FIRST);
         }
         let mut replaced = self.at_places(&places);
-        // Again, until it is one of the same integers: that is a permutation of them.
+        // Repeat until the result fits into the same integer types. This is still a permutation of the numbers that fit
+        // into them.
         while max_integer(&replaced) != max_integer(digits) {
             for ((old, _), new) in places.iter_mut().zip(replaced.chars()) {
                 *old = new;
@@ -367,7 +372,7 @@ impl Texts {
         digits.map(|digit| u8::try_from(digit.value).unwrap_or_default())
     }
 
-    /// In the same century, with a day that every month has.
+    /// Replaces a date with another one in the same century, with a day of at most 28, which every month has.
     fn date(&self, date: &Date) -> String {
         let digit = |value, base| Digit { value, base };
         let mut digits = [
@@ -382,7 +387,7 @@ impl Texts {
     }
 }
 
-/// The characters that can replace one.
+/// The set of characters that can replace a character.
 #[derive(Clone, Copy)]
 struct Place {
     alphabet: Alphabet,
@@ -391,7 +396,7 @@ struct Place {
 
 #[derive(Clone, Copy)]
 enum Alphabet {
-    /// The characters from this one on.
+    /// Consecutive characters, starting with this one.
     From(char),
     Hex,
 }
@@ -409,7 +414,7 @@ impl Place {
         }
     }
 
-    /// Beyond what a character can be.
+    /// A code for the shape, larger than any character.
     fn code(self) -> u32 {
         let first = match self.alphabet {
             Alphabet::From(first) => u32::from(first),
@@ -437,8 +442,8 @@ impl Place {
     }
 }
 
-/// A digit for a digit, a letter for a letter of the same case, and beyond ASCII a character for one of its block of
-/// Unicode. Punctuation stays.
+/// A digit is replaced by a digit, and a letter by a letter of the same case. A character beyond ASCII is replaced by
+/// one from the same Unicode block. Punctuation stays.
 fn place(character: char) -> Option<Place> {
     match character {
         '0'..='9' => Some(Place::new('0', 10)),
@@ -446,7 +451,7 @@ fn place(character: char) -> Option<Place> {
         'A'..='Z' => Some(Place::new('A', 26)),
         '\0'..='\u{bf}' | '\u{2000}'..='\u{20ff}' => None,
         '\u{c0}'..='\u{ff}' => Some(Place::new('\u{c0}', 64)),
-        // Chinese and Korean are one block each.
+        // Chinese and Korean characters are one block each.
         '\u{4e00}'..='\u{9fff}' => Some(Place::new('\u{4e00}', 0x5200)),
         '\u{ac00}'..='\u{d7ff}' => Some(Place::new('\u{ac00}', 0x2c00)),
         other => {
@@ -469,7 +474,7 @@ fn is_uuid(word: &str) -> bool {
         && is_of_one_case(word)
 }
 
-/// A digest, or an id that looks like one.
+/// Whether a word is a hexadecimal digest, or an id that looks like one.
 fn is_hex(word: &str) -> bool {
     word.len() >= 16
         && word.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -482,7 +487,8 @@ fn is_of_one_case(word: &str) -> bool {
     !(has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase))
 }
 
-/// `evt_1NG8Du2eZvKYlo2C`, `cs_test_a1B2...`: too random for a name, after a prefix too short for one.
+/// Whether a word is an id with a prefix, such as `evt_1NG8Du2eZvKYlo2C` or `cs_test_a1B2...`. The part after the
+/// prefix is too random for a name, and the prefix is too short for a name.
 fn is_prefixed_id(prefix: &str, rest: &str) -> bool {
     let kind = ["_live", "_test"]
         .iter()
@@ -496,7 +502,7 @@ fn is_prefixed_id(prefix: &str, rest: &str) -> bool {
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// `shop.example.com`, and similar texts.
+/// Whether a word looks like a host name, such as `shop.example.com`.
 fn is_host_name(word: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -509,7 +515,7 @@ fn is_host_name(word: &str) -> bool {
     })
 }
 
-/// Whether a text has only digits, as many as a phone number has, and separators.
+/// Whether a text consists of separators and as many digits as a phone number can have.
 fn is_phone_number(text: &str) -> bool {
     PHONE_DIGITS.contains(&number_of_digits(text))
         && text
@@ -517,8 +523,8 @@ fn is_phone_number(text: &str) -> bool {
             .all(|byte| byte.is_ascii_digit() || b" -+().,/".contains(&byte))
 }
 
-/// A phone number at the beginning of a text: one with a `+` or after a scheme such as `tel:`, or one with a group of
-/// digits as numbers of a country have them, `0151-2345678` and `(415) 555-0123`.
+/// The phone number at the start of a text. It starts with a `+`, follows a scheme such as `tel:`, or has groups of
+/// digits like a national number: `0151-2345678` or `(415) 555-0123`.
 fn phone_number_at<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     let is_begin = before
         .chars()
@@ -532,7 +538,7 @@ fn phone_number_at<'a>(text: &'a str, before: &str) -> Option<&'a str> {
             let before = before.strip_suffix(':');
             before.is_some_and(|before| before.ends_with(scheme))
         });
-    // How many digits each group has, and where it ends.
+    // For each group: how many digits it has, and where it ends.
     let mut groups: Vec<(usize, usize)> = Vec::new();
     let mut end = 0;
     for (i, char) in text.char_indices() {
@@ -578,7 +584,7 @@ fn digits_in(groups: &[(usize, usize)]) -> usize {
     groups.iter().map(|(digits, _)| digits).sum()
 }
 
-/// `415-555-0123`, also with the country's code before it.
+/// Whether the groups look like `415-555-0123`, with or without the country code.
 fn is_american(groups: &[(usize, usize)]) -> bool {
     matches!(
         groups,
@@ -586,7 +592,7 @@ fn is_american(groups: &[(usize, usize)]) -> bool {
     )
 }
 
-/// The number of the first integers that have a number of so many digits as their maximum and that this one is one of.
+/// The index in `MAX_INTEGERS` of the first maximum that has as many digits as this number and is not smaller than it.
 fn max_integer(digits: &str) -> Option<usize> {
     let number: u128 = digits.parse().ok()?;
     MAX_INTEGERS

@@ -1,6 +1,6 @@
-//! Dates and times of ISO 8601.
+//! Dates and times in the format of ISO 8601.
 
-/// A date, which may have a time.
+/// A date, optionally with a time.
 pub(super) struct Timestamp<'a> {
     pub(super) date: Date,
     pub(super) time: Option<Time<'a>>,
@@ -18,20 +18,20 @@ pub(super) struct Time<'a> {
     pub(super) hour: u32,
     pub(super) minute: u32,
     pub(super) second: Option<u32>,
-    /// With its dot.
+    /// The fraction of a second, with its dot.
     pub(super) fraction: &'a str,
-    /// With a space before it, if there is one.
+    /// The time zone, with the space before it, if there is one.
     pub(super) zone: &'a str,
 }
 
 impl<'a> Timestamp<'a> {
-    /// A text that is only a date or time.
+    /// Reads a text that consists only of a date or a time.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let (timestamp, found) = Self::at(text)?;
         (found == text).then_some(timestamp)
     }
 
-    /// The date at the beginning of a text, up to the end of a word.
+    /// Reads the date or time at the start of a text. It must end where a word ends.
     pub(super) fn at(text: &'a str) -> Option<(Self, &'a str)> {
         let (date, after) = Date::at(text)?;
         if let Some((time, rest)) = Time::at(after)
@@ -45,7 +45,8 @@ impl<'a> Timestamp<'a> {
         is_end(after).then_some((Self { date, time: None }, found))
     }
 
-    /// A time since 2010, or a date that is too young to be a birthday of most people.
+    /// Whether it is a time since 2010, or a date since 2015, which is too recent for most people's
+    /// date of birth.
     pub(super) fn is_recent(&self) -> bool {
         let first = if self.time.is_some() { 2010 } else { 2015 };
         self.date.year >= first
@@ -95,7 +96,7 @@ impl<'a> Time<'a> {
     }
 }
 
-/// A number of so many digits.
+/// Reads a number with exactly this many digits.
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     let (number, rest) = text.split_at_checked(count)?;
     let are_digits = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -114,7 +115,7 @@ fn split_fraction(text: &str) -> (&str, &str) {
     }
 }
 
-/// `Z`, ` UTC`, `+0200`, ` +02:00`, or nothing.
+/// Splits off a time zone: `Z`, ` UTC`, `+0200`, ` +02:00`, or nothing.
 fn split_zone(text: &str) -> (&str, &str) {
     let zone = text.strip_prefix(' ').unwrap_or(text);
     let named = ["Z", "UTC", "GMT"]

@@ -196,7 +196,7 @@ async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     assert_eq!(found["found"].as_array().unwrap().len(), 100 + 199 * 6);
     assert_eq!(found["discarded"].as_array().unwrap().len(), 100 + 1);
     let page = board.post("lookup", &form).await;
-    page.shows("There are more deliveries of <code>evt_1001</code>");
+    page.shows("There are more deliveries with the id <code>evt_1001</code>");
 
     // Deliveries of other tenants do not use up the limit for the visible ones.
     let of_last = Access::read().of_tenants(["tenant 2500"]);

@@ -102,7 +102,7 @@ async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
         let paddle = round(&database, presets::paddle(secret()), notifications).await;
         for failure in [stripe, paddle] {
             assert!(
-                failure.contains("nothing on this page to continue after"),
+                failure.contains("this page has no item to continue after"),
                 "{failure}"
             );
         }

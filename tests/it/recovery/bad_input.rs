@@ -330,7 +330,7 @@ async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
         recovery.stop().await;
     })
     .await;
-    let meaning = "or another version of idempotent-webhook has kept them";
+    let meaning = "or another version of idempotent-webhook kept them";
     assert!(
         log.contains(r#"problem="unreached""#) && log.contains(meaning),
         "{log}"

@@ -1,4 +1,4 @@
-//! The body: its line breaks, and JSON that was parsed and written again.
+//! Mistakes in the body: its line breaks, and JSON that was parsed and written again.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub fn mistakes(case: &Case) -> impl Iterator<Item = Mistake> {
         .map(|(body, change)| (body, change.to_owned(), LINE_BREAKS));
     let chunks = unchunked(&case.body).map(|body| {
         let change = "the body is put together from its chunks".to_owned();
-        let cure = "The capture has the body as it is sent (Transfer-Encoding: chunked). A server puts it together.";
+        let cure = "The capture has the body in chunks (Transfer-Encoding: chunked). A server puts them together.";
         (body, change, cure)
     });
     let other_charset = recoded(&case.body)
@@ -41,7 +41,7 @@ pub fn mistakes(case: &Case) -> impl Iterator<Item = Mistake> {
         })
 }
 
-/// A text that is not ASCII, in ISO 8859-1 if it is in UTF-8, and the reverse.
+/// Converts a body that is not ASCII: from UTF-8 to ISO 8859-1, or from ISO 8859-1 to UTF-8.
 fn recoded(body: &[u8]) -> Option<(Vec<u8>, &'static str)> {
     if body.is_ascii() {
         return None;
@@ -114,7 +114,7 @@ fn replace_crlf(body: &[u8]) -> Vec<u8> {
     lf
 }
 
-/// The body without the framing of HTTP/1.1 around each chunk.
+/// The body without the framing that HTTP/1.1 puts around each chunk.
 fn unchunked(body: &Bytes) -> Option<Vec<u8>> {
     let mut rest = &**body;
     let mut whole = Vec::new();
@@ -131,7 +131,7 @@ fn unchunked(body: &Bytes) -> Option<Vec<u8>> {
     }
 }
 
-/// The forms in which the body may have been before it was written again.
+/// The forms that the body may have had before it was written again.
 fn json_forms(body: &[u8]) -> impl Iterator<Item = (Vec<u8>, String)> {
     let json = std::str::from_utf8(body).ok().and_then(Json::parse);
     json.into_iter().flat_map(|json| {

@@ -1,4 +1,4 @@
-//! The headers: renamed on the way, repeated, or in quotes.
+//! Mistakes in the headers: renamed on the way, repeated, or in quotes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -14,12 +14,13 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         (
             renamed(&case.head.headers),
             "the names of its headers have - in place of _, and no HTTP_ before them",
-            "A gateway or a server between has renamed the headers, as CGI does: take the headers of the request itself.",
+            "A gateway or a server in between has renamed the headers, as CGI does: take the headers of the request \
+             itself.",
         ),
         (
             once(&case.head.headers),
             "each header is there once",
-            "A proxy adds headers that are there already: let it set them, or not touch them.",
+            "A proxy adds headers that are already there: make it replace them, or leave them unchanged.",
         ),
         (
             unquoted(&case.head.headers),
@@ -49,7 +50,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
     let changes = changes.map(|(headers, change, cure)| (headers, change.to_owned(), cure));
     let renamed = other_names(case).into_iter().map(|(headers, [from, to])| {
         let cure =
-            "The sender, or something between, gives the header another name than the provider.";
+            "The sender, or something in between, uses a different header name from the provider's.";
         (headers, format!("its header {from} is named {to}"), cure)
     });
     changes
@@ -69,9 +70,10 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
 }
 
 const OTHER_ENCODING: &str =
-    "The sender writes the signature in another encoding than the provider.";
+    "The sender writes the signature in a different encoding from the provider's.";
 
-/// With each missing header in place of each one that the provider does not send, and their names.
+/// The headers with one of them renamed: each header that the provider does not send is tried under
+/// the name of each missing header. Also returns both names.
 fn other_names(case: &Case) -> Vec<(HeaderMap, [HeaderName; 2])> {
     let sample = case
         .preset()
@@ -95,7 +97,7 @@ fn other_names(case: &Case) -> Vec<(HeaderMap, [HeaderName; 2])> {
         .collect()
 }
 
-/// With each value, or the part after a prefix such as `sha256=`, written in another way.
+/// The headers with each value, or the part after a prefix such as `sha256=`, in another encoding.
 fn encoded(headers: &HeaderMap, encode: impl Fn(&str) -> Option<String>) -> HeaderMap {
     let mut headers = headers.clone();
     for value in headers.values_mut() {
@@ -122,7 +124,7 @@ fn renamed(headers: &HeaderMap) -> HeaderMap {
     headers.iter().filter_map(rename).collect()
 }
 
-/// With `sha256=` before each value of 64 hexadecimal digits.
+/// The headers with `sha256=` before each value of 64 hexadecimal digits.
 fn prefixed(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     for value in headers.values_mut() {

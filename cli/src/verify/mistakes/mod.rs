@@ -1,4 +1,4 @@
-//! The usual mistakes. The command tries each: it verifies the request with that one change.
+//! The usual mistakes. For each, the command verifies the request with that one change.
 
 mod body;
 mod headers;
@@ -8,15 +8,15 @@ mod url;
 use super::case::{Case, Step};
 use crate::preset::Provider;
 
-/// A change that may make a request right.
+/// A change that may make a request valid.
 pub struct Mistake {
     pub case: Case,
-    /// The change in words: "it verifies if ...".
+    /// The change in words, to follow "It verifies if".
     pub change: String,
     pub cure: String,
 }
 
-/// The first change that makes a request right.
+/// Finds the first change that makes a request valid.
 pub fn find(case: &Case) -> Option<Mistake> {
     secret::mistakes(case)
         .into_iter()
@@ -27,7 +27,8 @@ pub fn find(case: &Case) -> Option<Mistake> {
         .or_else(|| other_provider(case))
 }
 
-/// Several providers sign alike, but few of them have the delivery id at the same place.
+/// Tries the other providers. Several providers sign in the same way, but few of these have the
+/// delivery id in the same place.
 fn other_provider(case: &Case) -> Option<Mistake> {
     let of = |provider| Case {
         provider,
@@ -45,11 +46,11 @@ fn other_provider(case: &Case) -> Option<Mistake> {
     let named = named.join(" or ");
     let more = match found.len() {
         ..=4 => "",
-        _ => ", or another one that signs alike",
+        _ => ", or another one that signs in the same way",
     };
     Some(Mistake {
         case: of(*first),
         change: format!("the provider is {named}{more}"),
-        cure: "Take the preset of the provider that sends it.".to_owned(),
+        cure: "Use the preset of the provider that sends the request.".to_owned(),
     })
 }

@@ -1,4 +1,4 @@
-//! The secret: the characters around it, its prefix, and whether it is decoded.
+//! Mistakes in the secret: the characters around it, its prefix, and whether it is decoded.
 
 use base64::Engine;
 use base64::alphabet;
@@ -32,7 +32,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         changes.push((
             clean.as_bytes().to_vec(),
             format!("without the {around} around it"),
-            "Remove that from the file or the variable with the secret, or trim it where it is read.",
+            "Remove these characters from the file or variable with the secret, or trim the secret where it is read.",
         ));
     }
     if !text.ends_with('\n') {
@@ -76,7 +76,7 @@ fn other_forms(text: &str) -> Vec<(Vec<u8>, String, &'static str)> {
             forms.push((
                 [prefix, text].concat().into_bytes(),
                 format!("with the prefix {prefix} before it"),
-                "Give it as the provider shows it, prefix included.",
+                "Give the secret as the provider shows it, with its prefix.",
             ));
         }
     }

@@ -1,4 +1,5 @@
-//! The URL, if it is signed: its scheme, its host, and the changes of a proxy to its path.
+//! Mistakes in the URL, if it is signed: its scheme, its host, and changes that a proxy makes to
+//! its path.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +8,14 @@ use http::uri::PathAndQuery;
 use super::Mistake;
 use crate::verify::case::Case;
 
-const CURE: &str = "The signature covers the URL that the provider calls. Set `Provider::public_url` to its scheme and \
-host, and to the path that a proxy removes. A proxy must not add anything to the path. If the order of the parameters \
-differs, configure the URL with them in alphabetical order.";
+const CURE: &str = "The signature covers the URL that the provider calls. Set `Provider::public_url` to the scheme and \
+host of that URL, and to the path that a proxy removes. A proxy must not add anything to the path. If the order of the \
+parameters differs, configure the provider with a URL whose parameters are in alphabetical order.";
 
-/// Four have 24 orders.
+/// Four parameters have 24 possible orders.
 const MAX_REORDERED: usize = 4;
 
-/// Those with the fewest changes first.
+/// Mistakes with the fewest changes come first.
 pub fn mistakes(case: &Case) -> Vec<Mistake> {
     let mut found = Vec::new();
     for (path_changes, path) in with_changes(paths(case)) {
@@ -47,7 +48,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         .collect()
 }
 
-/// The place of each in the list, each only once.
+/// The distinct values, each with its position in the list as the number of changes.
 fn with_changes<T: Clone + PartialEq>(values: Vec<T>) -> impl Iterator<Item = (usize, T)> {
     let mut seen = Vec::<T>::new();
     for value in values {
@@ -58,7 +59,7 @@ fn with_changes<T: Clone + PartialEq>(values: Vec<T>) -> impl Iterator<Item = (u
     seen.into_iter().enumerate()
 }
 
-/// The possible beginnings of the URL: as it is, then with another scheme, host or prefix.
+/// The possible base URLs: the given one first, then with another scheme, host or prefix.
 fn bases(case: &Case) -> Vec<Option<String>> {
     let Some(given) = &case.public_url else {
         return vec![None];
@@ -92,7 +93,8 @@ fn bases(case: &Case) -> Vec<Option<String>> {
     bases
 }
 
-/// The path with the query: as it is, then as it may have been before a proxy.
+/// The possible paths with the query: as given, then as they may have been before a proxy changed
+/// them.
 fn paths(case: &Case) -> Vec<PathAndQuery> {
     let given = case.head.uri.path_and_query();
     let given = given.map_or("/", PathAndQuery::as_str);
@@ -109,7 +111,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
         format!("{other_end}{query}"),
         path.to_owned(),
     ];
-    // The path as proxies report that it came to them.
+    // The path as proxies report that they received it.
     for name in [
         "x-original-uri",
         "x-forwarded-uri",
@@ -127,7 +129,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
                 .map(str::to_owned),
         );
     }
-    // Twilio sorts them after it has signed the URL.
+    // Twilio sorts the parameters after it has signed the URL.
     for query in orders(query.trim_start_matches('?')) {
         texts.push(format!("{path}?{query}"));
     }
@@ -139,7 +141,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// The parameters of a query in each order, if they are few.
+/// The parameters of a query in every order, if there are only a few.
 fn orders(query: &str) -> Vec<String> {
     let parameters: Vec<_> = query.split('&').collect();
     let mut orders = vec![Vec::new()];

@@ -1,4 +1,4 @@
-//! A delivery as a capture for tests, which a browser saves and does not show.
+//! A delivery as a capture for tests, which browsers save instead of showing it.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ const NOT_READABLE: PageError = PageError::not_found(
 const TOO_LARGE: PageError =
     PageError::not_found("It has no capture: its body is larger than 2 MiB.");
 
-/// With pseudonyms of its own.
+/// Makes the capture, with its own new set of pseudonyms.
 pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
@@ -38,7 +38,7 @@ pub(in crate::dashboard) async fn read(
     if request.body().len() > MAX_BODY {
         return Err(TOO_LARGE);
     }
-    // Each word costs some microseconds.
+    // In a blocking task, because each word of the body takes some microseconds.
     let event_type = delivery.event_type;
     let capture = spawn_blocking(move || Pseudonyms::new().of_kept(&request, event_type)).await;
     let capture = capture.ok().and_then(Result::ok).ok_or(NOT_READABLE)?;

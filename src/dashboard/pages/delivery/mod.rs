@@ -1,4 +1,4 @@
-//! A delivery: its state, its attempts, its request.
+//! The page of a delivery: its state, its attempts and its request.
 
 #[cfg(feature = "testing")]
 pub(in crate::dashboard) mod capture;
@@ -26,7 +26,7 @@ use super::curl::curl;
 use super::{actions, settings};
 use stored::{Delivery, Kept, Request, body};
 
-/// How much of a payload is shown, in bytes.
+/// How many bytes of a payload the page shows.
 const SHOWN: i32 = 64 * 1024;
 
 #[derive(Serialize)]
@@ -38,14 +38,15 @@ pub(in crate::dashboard) struct DeliveryPage {
     #[serde(flatten)]
     delivery: Delivery,
     actions: Vec<Recorded>,
-    /// The page has its beginning; a program gets all of it, as it came.
+    /// The first bytes of the payload, for the page. Programs get the whole payload, unchanged, at `api/payload`.
     #[serde(skip)]
     payload: Option<Vec<u8>>,
     #[serde(skip)]
     signature_header: Option<String>,
 }
 
-/// Begins to read the requested delivery. If it may not be seen, the answer is the same as if it were not there.
+/// Starts to read the requested delivery. If the viewer may not see it, the error is the same as if the delivery did
+/// not exist.
 async fn look(
     shared: &Shared,
     access: &Access,
@@ -78,7 +79,7 @@ pub(in crate::dashboard) async fn read(
         let header = told.as_ref().and_then(settings::Told::signature_header);
         signature_header = header.map(str::to_owned);
     }
-    // Each leads to a page about all tenants.
+    // Each action links to a page about all tenants.
     let actions = match access.tenants() {
         None => recorded_actions::of_delivery(&mut reading, &key).await?,
         Some(_) => Vec::new(),
@@ -99,7 +100,7 @@ pub(in crate::dashboard) async fn read(
 }
 
 const UNKNOWN: PageError = PageError::not_found(
-    "There is no such delivery. It was never received, or rejected, or has been deleted since.",
+    "There is no such delivery. It was never received, was rejected, or has since been deleted.",
 );
 
 impl View for DeliveryPage {
@@ -117,7 +118,8 @@ impl View for DeliveryPage {
             }
             @if delivery.is_reconciled() {
                 p {
-                    "Received by reconciliation: its webhook had not come, but the provider's list of events has it."
+                    "Received by reconciliation: its webhook had not arrived, but the provider's list of events \
+                     contains it."
                 }
             }
             (about(delivery, &self.key, self.now))
@@ -140,7 +142,7 @@ fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
     let text = |text: Option<&str>| text.map(|text| html! { (visible(text)) });
     let kept = delivery.kept.as_ref();
     let tenant = kept.and_then(|kept| kept.tenant_name.as_deref());
-    // Not while an attempt runs, or after the last one.
+    // The next attempt is not shown while an attempt is running, or if there will be none.
     let next =
         kept.filter(|kept| kept.state == "due" && !kept.is_running && delivery.processed.is_none());
     facts(&[
@@ -173,7 +175,7 @@ fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
     ])
 }
 
-/// Shows what answered instead of a layer, and what to do.
+/// Shows what a recovery attempt reached instead of a layer, and what to do.
 fn unreached(kept: &Kept, at: Timestamp, request: Option<&Request>, now: Timestamp) -> Markup {
     let uri = request.and_then(|request| request.uri.as_deref());
     let path = uri.map(|uri| uri.split_once('?').map_or(uri, |(path, _)| path));
@@ -186,9 +188,9 @@ fn unreached(kept: &Kept, at: Timestamp, request: Option<&Request>, now: Timesta
             }
             @if let Some(path) = path { " at " code { (short(path, 200)) } }
             ", " (at.with_age(now)) ". "
-            "The application no longer has such a route, or a middleware has refused the request. Serve the path \
-             again, with a clone of the layer if its route has another path now, or let requests of recovery pass the \
-             middleware. A retry changes nothing until then."
+            "Either the application no longer has this route, or a middleware has refused the request. Serve the path \
+             again (with a clone of the layer, if its route now has another path), or let recovery requests pass the \
+             middleware. Until then, a retry changes nothing."
         }
     }
 }
@@ -247,8 +249,8 @@ impl DeliveryPage {
     fn request(&self) -> Markup {
         let Some(request) = &self.delivery.request else {
             return empty(
-                "It is not kept. Requests are kept until their delivery is processed, or for as long \
-                 as the layer keeps processed ones.",
+                "The request is not kept. Requests are kept until their delivery is processed, or for \
+                 as long as the layer keeps processed deliveries.",
             );
         };
         let size = html! { (grouped(i64::from(request.body_bytes))) " bytes" };
@@ -309,7 +311,7 @@ impl DeliveryPage {
     }
 }
 
-/// The payload as it came, which a browser saves and does not show.
+/// The unchanged payload, which browsers save instead of showing it.
 pub(in crate::dashboard) async fn payload(
     shared: &Shared,
     access: &Access,
@@ -323,7 +325,7 @@ pub(in crate::dashboard) async fn payload(
     Ok(file(body, "attachment; filename=\"payload.bin\""))
 }
 
-/// A response that a browser saves and does not show.
+/// A response that browsers save instead of showing it.
 fn file(content: Vec<u8>, disposition: &'static str) -> Response {
     let mut response = Response::new(Body::from(content));
     let headers = response.headers_mut();

@@ -15,7 +15,7 @@ const PROCESSED: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// The kept rows of a delivery. It is in flight if a session holds the lock of its claim.
+/// The rows of a kept delivery. A delivery is in flight if a session holds the lock of its claim.
 const DELIVERY: &str = concat!(
     "
     select
@@ -55,7 +55,7 @@ const DELIVERY: &str = concat!(
 "
 );
 
-/// The failed attempts, the latest first.
+/// The failed attempts, latest first.
 const HISTORY: &str = "
     select attempt.at, attempt.by, attempt.status, attempt.reason
     from idempotent_webhook.kept_deliveries as kept
@@ -72,7 +72,7 @@ const BODY: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// The record of a delivery.
+/// Everything that is stored about a delivery.
 #[derive(Serialize)]
 pub(in crate::dashboard::pages) struct Delivery {
     pub(in crate::dashboard::pages) processed: Option<Timestamp>,
@@ -91,16 +91,16 @@ pub(in crate::dashboard::pages) struct Kept {
     pub(in crate::dashboard::pages) attempts: i32,
     pub(in crate::dashboard::pages) status: Option<i16>,
     pub(in crate::dashboard::pages) reason: Option<String>,
-    /// The number of the process that runs an attempt, as the table `processes` has it.
+    /// The number, in the table `processes`, of the process that runs an attempt.
     pub(in crate::dashboard::pages) process: Option<i64>,
     pub(in crate::dashboard::pages) is_running: bool,
-    /// Whether reconciliation has received it, from the provider's list of events.
+    /// Whether reconciliation has received the delivery from the provider's list of events.
     pub(in crate::dashboard::pages) is_reconciled: bool,
     pub(in crate::dashboard::pages) first_received: Timestamp,
     pub(in crate::dashboard::pages) first_failed: Option<Timestamp>,
     pub(in crate::dashboard::pages) last_failed: Option<Timestamp>,
     pub(in crate::dashboard::pages) next_attempt: Option<Timestamp>,
-    /// When the last attempt reached no layer of the endpoint, and the status of the answer that came instead.
+    /// When the last attempt reached no layer of the endpoint, and below, the status of the response that it received.
     pub(in crate::dashboard::pages) unreached: Option<Timestamp>,
     pub(in crate::dashboard::pages) unreached_status: Option<i16>,
     pub(in crate::dashboard::pages) failed_attempts: Vec<Attempt>,
@@ -119,7 +119,7 @@ pub(in crate::dashboard::pages) struct Attempt {
 pub(in crate::dashboard::pages) struct Request {
     pub(in crate::dashboard::pages) method: String,
     pub(in crate::dashboard::pages) body_bytes: i32,
-    /// Only for readers who may see payloads.
+    /// The URI and the headers are only for readers who may see payloads.
     pub(in crate::dashboard::pages) uri: Option<String>,
     pub(in crate::dashboard::pages) headers: Option<Vec<(String, String)>>,
 }
@@ -158,7 +158,7 @@ impl Delivery {
         self.processed.is_some() || self.kept.is_some() || self.is_in_flight
     }
 
-    /// The state in one word. A processed delivery is done, whatever is kept of it.
+    /// The state as a word. A processed delivery is done, even if a row of it is still kept.
     pub(in crate::dashboard::pages) fn state(&self) -> &str {
         match &self.kept {
             _ if self.processed.is_some() => "processed",
@@ -169,13 +169,13 @@ impl Delivery {
         }
     }
 
-    /// It was accepted first.
+    /// Whether the delivery is kept and has not failed, because it was accepted first.
     fn has_not_failed(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.last_failed.is_none())
     }
 
-    /// When its last attempt reached no layer, if it runs again.
+    /// The kept row, and the time when the last attempt reached no layer, if the delivery is due.
     pub(super) fn unreached(&self) -> Option<(&Kept, Timestamp)> {
         let kept = self.kept.as_ref().filter(|_| self.state() == "due")?;
         Some((kept, kept.unreached?))
@@ -191,7 +191,7 @@ impl Delivery {
             "processed" => "Its handler has succeeded, and what it wrote is committed.",
             "in flight" => "An attempt at it is running right now.",
             "running" => {
-                "An attempt at it has begun. If its process was killed, the next attempt comes within seconds."
+                "An attempt at it has started. If its process was killed, the next attempt starts within seconds."
             }
             "due" if self.is_paused => {
                 "Its endpoint is paused: it runs again once the endpoint is resumed."
@@ -201,17 +201,17 @@ impl Delivery {
             }
             "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
             "due" => {
-                "It has failed, and runs again at the time of the next attempt. While its endpoint is \
-                 probed, it may have to wait for longer."
+                "It has failed, and runs again at the time of the next attempt. While recovery probes its \
+                 endpoint, it may have to wait longer."
             }
             "dead" => "It runs again only if somebody retries it, or the provider sends it again.",
             "recorded" if self.has_not_failed() => {
                 "Its content was erased before it had failed. It is processed if the provider \
-                 delivers it again."
+                 sends it again."
             }
             "recorded" => {
                 "It has failed, and its request is not kept. It is processed if the provider \
-                 delivers it again."
+                 sends it again."
             }
             _ => "",
         }
@@ -258,7 +258,7 @@ impl Attempt {
     }
 }
 
-/// The reason of a row, masked as the reader's rights ask for.
+/// The reason of a row, masked unless the reader may see payloads.
 fn seen(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>> {
     let reason: Option<String> = row.try_get("reason")?;
     Ok(reason.map(|reason| access.reason(reason)))
@@ -275,7 +275,7 @@ impl Request {
             uri: None,
             headers: None,
         };
-        // A query and a header may have secrets, as a body may.
+        // Like a body, a query and a header may contain secrets.
         if access.may_see_payloads() {
             let headers: Vec<u8> = row.try_get("headers")?;
             let headers = String::from_utf8_lossy(&headers);
@@ -292,7 +292,7 @@ impl Request {
 
 type KeyQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
 
-/// A statement whose first values are a key.
+/// A statement whose first values are the delivery's key.
 fn of_key<'q>(sql: &'static str, key: &'q Key) -> KeyQuery<'q> {
     sqlx::query(sql)
         .bind(&key.endpoint)

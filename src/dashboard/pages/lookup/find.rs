@@ -1,4 +1,4 @@
-//! Finds the records of ids.
+//! Finds the records of delivery ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,15 @@ use super::super::super::claim_lock::{claim_lock, held_locks};
 use super::super::super::html::Timestamp;
 use super::super::super::rows::Key;
 
-/// How many deliveries of an id are shown: so many processed ones, so many kept ones, and so many discarded ones.
+/// For each id, at most this many processed, this many kept and this many discarded deliveries are shown.
 pub(super) const MAX_OF_ID: usize = 100;
 
-/// How many rows are read at once: more than of one id.
+/// How many rows are read at once. This is more than the rows of one id.
 const MAX_ROWS: usize = 10 * MAX_OF_ID;
 
-/// The ids `$1` of the endpoints `$2` and the tenants `$3`, at most `$4`, like the two statements below. If the tenant
-/// is not part of the key, only a kept delivery has it.
+/// Processed deliveries with the ids `$1`, the endpoints `$2` and the tenants `$3`, at most `$4`. The statements for
+/// kept and for discarded deliveries have the same parameters. If the tenant is not part of the key, only a kept
+/// delivery has a known tenant.
 const PROCESSED: &str = "
     select
         endpoint, tenant, delivery_id, event_type,
@@ -31,7 +32,8 @@ const PROCESSED: &str = "
     limit $4
 ";
 
-/// By the index of the requests, for deliveries that can run again, or by the index of deliveries without a request.
+/// Kept deliveries. One index finds the requests of deliveries that can run again, and another finds deliveries without
+/// a request.
 const KEPT: &str = "
     select
         kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type, kept.state,
@@ -52,8 +54,8 @@ const KEPT: &str = "
     limit $4
 ";
 
-/// Deliveries whose first attempt is running, by the lock of their claim. They are not found if the ids of their
-/// endpoint are separate by tenant.
+/// Deliveries whose first attempt is running, found by the lock of their claim. They are not found if their endpoint's
+/// ids are separate for each tenant.
 const IN_FLIGHT: &str = concat!(
     "
     select known.endpoint, wanted.id
@@ -73,7 +75,8 @@ pub(super) const PRUNED: &str = "
     from idempotent_webhook.pruned
 ";
 
-/// Rejected requests, whose deliveries nobody knows: how many in the last 24 hours, and whether there were any before.
+/// How many requests were rejected in the last 24 hours, and whether any were rejected before. It is not known which
+/// deliveries these requests belong to.
 pub(super) const REJECTED: &str = "
     select
         coalesce(sum(count) filter (where cause <> 'method_not_allowed'), 0)::int8 as today,
@@ -85,8 +88,8 @@ pub(super) const REJECTED: &str = "
     where endpoint = any($1) and hour > now() - interval '24 hours'
 ";
 
-/// Discarded or forgotten deliveries. Retention deletes them as late as processed ones. If the tenant is not part of
-/// the key, it is not known.
+/// Discarded or forgotten deliveries. Retention keeps them as long as processed deliveries. If the tenant is not part
+/// of the key, it is not known.
 const DISCARDED: &str = "
     select
         endpoint, tenant, delivery_id,
@@ -105,7 +108,7 @@ pub(in crate::dashboard::pages) struct Found {
     pub(super) tenant_name: Option<String>,
     pub(super) state: String,
     pub(super) at: Option<Timestamp>,
-    /// Whether it was processed and can be processed again from its request.
+    /// Whether the delivery was processed, and its request is kept so that it can be processed again.
     pub(super) has_request: bool,
 }
 
@@ -118,14 +121,14 @@ pub(in crate::dashboard::pages) struct Discarded {
     pub(in crate::dashboard::pages) at: Timestamp,
 }
 
-/// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, the deliveries of the
-/// other ids are found.
+/// Reads the rows of ids, with a separate limit for each id. Even if one id has very many deliveries, the deliveries of
+/// the other ids are found.
 pub(super) struct ById<'a> {
     pub(super) connection: &'a mut PgConnection,
     pub(super) access: &'a Access,
-    /// In the order of Postgres, which is by their bytes.
+    /// Sorted by their bytes, as Postgres sorts them.
     pub(super) ids: &'a [String],
-    /// The ids with more rows than were read.
+    /// The ids that have more rows than were read.
     pub(super) cut: BTreeSet<String>,
 }
 
@@ -150,7 +153,8 @@ impl ById<'_> {
             if !is_full {
                 break;
             }
-            // The rest of the last id is left out, or all of it is read again with those after it.
+            // If enough rows of the last id were read, its other rows are skipped. Otherwise all rows of this id are
+            // read again, together with the ids after it.
             let is_done = all.get(&last).is_some_and(|rows| rows.len() > MAX_OF_ID);
             if !is_done {
                 all.remove(&last);
@@ -183,7 +187,7 @@ pub(super) async fn find(by_id: &mut ById<'_>, endpoints: &[String]) -> sqlx::Re
         };
         found.insert(Key::read(&row)?, of_row);
     }
-    // A processed delivery is done, whatever is kept of it.
+    // A processed delivery is done, even if a row of it is still kept.
     for row in by_id.read(PROCESSED).await? {
         let key = Key::read(&row)?;
         let kept = found.remove(&key);

@@ -1,4 +1,4 @@
-//! Look-up: the state of the deliveries with these ids.
+//! The look-up page: the state of the deliveries with given ids.
 
 mod find;
 
@@ -17,22 +17,22 @@ use super::super::{Access, Shared};
 pub(super) use find::{All, Discarded};
 use find::{ById, Found, MAX_OF_ID, PRUNED, REJECTED, find, find_discarded};
 
-/// How many ids are looked up at once.
+/// The largest number of ids that are looked up at once.
 const MAX_IDS: usize = 200;
 
 #[derive(Serialize)]
 pub(in crate::dashboard) struct Lookup {
     now: Timestamp,
     found: Vec<Known>,
-    /// The ids with more deliveries than are shown.
+    /// The ids that have more deliveries than are shown.
     cut: BTreeSet<String>,
-    /// Deliveries that a handler or an operator has discarded, or an operator has forgotten, and that did not come
-    /// again.
+    /// Deliveries that a handler or an operator has discarded, or that an operator has made the layer forget, and that
+    /// have not arrived again.
     discarded: Vec<Discarded>,
     unknown: Vec<String>,
-    /// Before when deliveries may have been deleted.
+    /// The time before which deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
-    /// For those who see all tenants.
+    /// Only for readers who see all tenants.
     rejected: Option<Rejected>,
     #[serde(skip)]
     text: String,
@@ -102,21 +102,21 @@ pub(in crate::dashboard) async fn read(
     })
 }
 
-/// The records of some ids.
+/// The records that were found for some ids.
 #[derive(Default)]
 pub(super) struct KnownOf {
     pub(super) found: All,
-    /// The ids with more deliveries than were read.
+    /// The ids that have more deliveries than were read.
     pub(super) cut: BTreeSet<String>,
-    /// The ids that were not found.
+    /// Discarded or forgotten deliveries that have not arrived again.
     pub(super) discarded: Vec<Discarded>,
-    /// Before when deliveries may have been deleted.
+    /// The time before which deliveries may have been deleted.
     pub(super) deleted_before: Option<Timestamp>,
-    /// For those who see all tenants.
+    /// Only for readers who see all tenants.
     pub(super) rejected: Option<Rejected>,
 }
 
-/// Looks ids up, in the order of their bytes.
+/// Looks up ids, which must be sorted by their bytes.
 pub(super) async fn known_of(
     connection: &mut PgConnection,
     access: &Access,
@@ -153,7 +153,7 @@ pub(super) async fn known_of(
     })
 }
 
-/// The requested ids, line by line. A line has several ids, or is an id with white space in it.
+/// The requested ids, line by line. A line contains several ids, or is one id with white space in it.
 struct Asked(Vec<String>);
 
 impl Asked {
@@ -178,7 +178,7 @@ impl Asked {
         all.into_iter().map(str::to_owned).collect()
     }
 
-    /// The ids that are not known. If a whole line is an id, its words are not.
+    /// The ids that are not known. If a whole line is a known id, its words are not treated as ids.
     fn without(&self, known: &BTreeSet<&str>) -> Vec<String> {
         let lines = self.0.iter().filter(|line| !known.contains(line.as_str()));
         let words = lines.flat_map(|line| line.split_whitespace());
@@ -205,16 +205,16 @@ impl View for Lookup {
             }
             @for id in &self.cut {
                 p.muted {
-                    "There are more deliveries of " code { (short(id, 80)) } ", of further endpoints or tenants. \
-                     The first " (MAX_OF_ID) " are shown."
+                    "There are more deliveries with the id " code { (short(id, 80)) } ", from other endpoints or \
+                     tenants. The first " (MAX_OF_ID) " are shown."
                 }
             }
             @if !self.discarded.is_empty() {
                 h2 { "Discarded or forgotten" }
                 (table_of_discarded(&self.discarded, self.now))
                 p.muted {
-                    "The handler or an operator has discarded it, or an operator has forgotten it. It is processed if \
-                     its provider sends it again. Reconciliation leaves it alone."
+                    "A handler or an operator has discarded the delivery, or an operator has made the layer forget it. \
+                     It is processed if its provider sends it again. Reconciliation does not run it."
                 }
             }
             @if !self.unknown.is_empty() {
@@ -228,7 +228,7 @@ impl View for Lookup {
 }
 
 impl Lookup {
-    /// The actions for some of them.
+    /// The actions that apply to at least one of the deliveries found.
     fn actions(&self) -> Markup {
         let has = |is: fn(&Found) -> bool| self.found.iter().any(|known| is(&known.found));
         html! {
@@ -250,7 +250,7 @@ impl Lookup {
         }
     }
 
-    /// Nobody can know to which delivery a rejected request belonged.
+    /// Why an id may be unknown. It cannot be known which delivery a rejected request belonged to.
     fn why_unknown(&self) -> Markup {
         html! {
             p {
@@ -273,8 +273,8 @@ impl Lookup {
             }
             p.muted {
                 "A failed delivery is found if its layer keeps or records failures. Rejected requests are counted if \
-                 the layer counts its activity. A delivery whose first attempt is running now is found unless ids are \
-                 separate by tenant."
+                 the layer counts its activity. A delivery whose first attempt is running now is found, unless ids are \
+                 separate for each tenant."
             }
         }
     }
@@ -282,7 +282,7 @@ impl Lookup {
 
 fn form(text: &str) -> Markup {
     html! {
-        // Many ids are too long for an address.
+        // Posted, because many ids would be too long for an address.
         form.lookup method="post" action="lookup" {
             label for="ids" { "Delivery ids, separated by spaces or new lines" }
             textarea #ids name="ids" rows="4" spellcheck="false" { (text) }
@@ -327,7 +327,7 @@ fn table_of_discarded(discarded: &[Discarded], now: Timestamp) -> Markup {
         .render()
 }
 
-/// With the tenant, by its name or by the one of the key.
+/// The endpoint and the tenant: its name if it is known, or otherwise the tenant in the key.
 fn endpoint(key: &Key, tenant_name: Option<&str>) -> Markup {
     html! {
         (visible(&key.endpoint))

@@ -1,3 +1,5 @@
+//! `GitHubDeliveries`: GitHub's list of the deliveries of a webhook, for reconciliation.
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,19 +26,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
 /// for [`presets::github`](crate::presets::github).
 ///
-/// - For how long: 3 days, on GitHub Enterprise Server 7.
+/// - Listed for: 3 days, or 7 days on GitHub Enterprise Server.
 /// - Rights: to read and write the webhooks of the repository or of the organization (`admin:repo_hook`,
 ///   `admin:org_hook`); for an app, its JWT.
-/// - It lists each attempt to deliver, for this one webhook.
-/// - Bodies: none. **GitHub is asked to deliver again**, and sends a webhook like any other, signed and with the same
-///   id. So [`Delivery::is_reconciled`](crate::Delivery::is_reconciled) is `false` for it. If that delivery fails, it
-///   is an attempt of its own, which a later round finds.
+/// - It lists each delivery attempt for this one webhook.
+/// - Bodies: none. **The round asks GitHub to deliver again.** GitHub then sends an ordinary webhook, signed and with
+///   the same id, so [`Delivery::is_reconciled`](crate::Delivery::is_reconciled) is `false` for it. If this redelivery
+///   fails, GitHub lists it as another attempt, which a later round finds.
 /// - Order: newest first.
-/// - It does not list events while the webhook was inactive, or from before it existed, and no webhooks of Marketplace
-///   and of Sponsors.
-/// - Limits: 5,000 requests an hour. A round takes one for 100 attempts and one for each missing delivery, with a
-///   second between two requests to deliver again. The headers of a 403 or a 429 say for how long to
-///   wait.
+/// - It does not list events that occurred while the webhook was inactive or before it existed, nor webhooks of
+///   Marketplace and of Sponsors.
+/// - Limits: 5,000 requests an hour. A round takes one request per 100 attempts and one for each missing delivery, with
+///   a second between two redelivery requests. The headers of a 403 or a 429 say how long to wait.
 #[derive(Clone)]
 pub struct GitHubDeliveries {
     api: Api,
@@ -44,13 +45,13 @@ pub struct GitHubDeliveries {
     name: Option<String>,
     kept_for: Duration,
     pause: Duration,
-    /// When GitHub was last asked to deliver again. Held during such a request.
+    /// When GitHub was last asked to deliver again. The lock is held during such a request.
     asked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Deserialize)]
 struct Attempt {
-    /// Beyond the integers of a float.
+    /// May be larger than the integers that a float can hold exactly.
     id: u64,
     guid: String,
     delivered_at: String,
@@ -90,33 +91,33 @@ impl GitHubDeliveries {
         }
     }
 
-    /// For how long it lists a delivery. Default: 3 days. For GitHub Enterprise Server it is 7.
+    /// Sets for how long GitHub lists a delivery. Default: 3 days. GitHub Enterprise Server lists it for 7 days.
     #[must_use]
     pub fn kept_for(mut self, time: Duration) -> Self {
         self.kept_for = time;
         self
     }
 
-    /// The least time from one request to deliver again to the next, at most 15 seconds. Default: a second, as GitHub
-    /// asks for. GitHub Enterprise Server may need none.
+    /// Sets the minimum time from one redelivery request to the next, at most 15 seconds. Default: a second, as GitHub
+    /// asks for. GitHub Enterprise Server may need no pause.
     #[must_use]
     pub fn redelivery_pause(mut self, pause: Duration) -> Self {
         self.pause = pause.min(LONGEST_PAUSE);
         self
     }
 
-    /// Another name for the list, if an endpoint has several, such as for two apps that send to one route.
-    /// Default: `github` and the path of the API.
+    /// Sets another name for the list. If an endpoint has several lists, such as for two apps that send to one route,
+    /// each list needs its own name. Default: `github` and the path of the API.
     ///
-    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
-    /// first round.
+    /// The name must not change, because the position of the list is stored under it. Under a new name, the list starts
+    /// with its first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// How the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
+    /// Sets how the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);

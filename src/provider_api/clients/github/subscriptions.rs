@@ -1,3 +1,5 @@
+//! `GitHubSubscriptions`: the webhooks of a GitHub repository or organization.
+
 use std::fmt;
 
 use serde::Deserialize;
@@ -14,13 +16,13 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// [`presets::github`](crate::presets::github).
 ///
 /// - Rights: to read the webhooks of the repository or of the organization.
-/// - GitHub has no versions of events. Actions such as `opened` are not subscribed separately: `pull_request.opened`
-///   comes with `pull_request`.
-/// - If the last answer that GitHub got was not a 2xx, its status is reported as a hint. GitHub forgets it after 30
-///   days.
-/// - A repository's list has no webhooks of the organization. Neither list has webhooks of apps, of Marketplace and of
-///   Sponsors.
-/// - Limits: 5,000 requests an hour. A comparison takes one for 100 webhooks.
+/// - GitHub's events have no versions. Actions such as `opened` cannot be subscribed separately: a subscription to
+///   `pull_request` includes `pull_request.opened`.
+/// - If the last answer that GitHub got was not a 2xx, its status is reported as a hint. GitHub forgets the status
+///   after 30 days.
+/// - The list of a repository does not include the webhooks of the organization. Neither list includes webhooks of
+///   apps, of Marketplace and of Sponsors.
+/// - Limits: 5,000 requests an hour. A comparison takes one request per 100 webhooks.
 #[derive(Clone)]
 pub struct GitHubSubscriptions {
     api: Api,
@@ -46,7 +48,7 @@ struct Config {
 
 #[derive(Deserialize)]
 struct LastResponse {
-    /// `null` before the first one.
+    /// `null` before the first answer.
     code: Option<u16>,
 }
 
@@ -71,7 +73,7 @@ impl GitHubSubscriptions {
         }
     }
 
-    /// How the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
+    /// Sets how the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);

@@ -1,3 +1,5 @@
+//! `PaddleNotifications`: Paddle's list of notifications, for reconciliation.
+
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,14 +15,14 @@ use crate::provider_api::source_error::SourceError;
 /// [Notifications of Paddle Billing](https://developer.paddle.com/api-reference/notifications/list-notifications),
 /// `GET /notifications`, for [`presets::paddle`](crate::presets::paddle).
 ///
-/// - For how long: 90 days.
-/// - Rights: an API key with `notification.read`. A key of the sandbox is for the address
+/// - Listed for: 90 days.
+/// - Rights: an API key with `notification.read`. A key of the sandbox needs the address
 ///   `https://sandbox-api.paddle.com` ([`Http::base`]).
 /// - It lists the notifications for one notification destination, delivered or not.
-/// - Bodies: the webhook's body, with its `notification_id`. Its members may be in another order.
+/// - Bodies: the webhook's body, with its `notification_id`. The members may be in a different order.
 /// - Order: oldest first.
 /// - It does not list events that occurred while the destination did not exist, or was not subscribed to them.
-/// - Limits: 240 requests a minute for an IP address. A 429 has `Retry-After`.
+/// - Limits: 240 requests a minute per IP address. A 429 has `Retry-After`.
 #[derive(Clone, Debug)]
 pub struct PaddleNotifications {
     api: Api,
@@ -42,7 +44,7 @@ impl PaddleNotifications {
         }
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);
@@ -60,7 +62,8 @@ impl EventSource for PaddleNotifications {
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
-        // No upper bound: it may be compared with the time of the notification, which is later.
+        // No upper bound: Paddle may compare it with the time of the notification, which is later than the time of the
+        // event.
         let since = humantime::format_rfc3339_micros(query.since()).to_string();
         let mut parameters = vec![
             ("notification_setting_id", self.destination.clone()),

@@ -1,3 +1,5 @@
+//! `PaddleSubscriptions`: the notification destinations of a Paddle account.
+
 use serde::Deserialize;
 
 use super::super::client::{Api, Http};
@@ -10,12 +12,12 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// [Notification destinations of Paddle Billing](https://developer.paddle.com/api-reference/notification-settings/list-notification-settings),
 /// `GET /notification-settings`, for [`presets::paddle`](crate::presets::paddle).
 ///
-/// - Rights: an API key with `notification_setting.read`. A key of the sandbox is for the address
+/// - Rights: an API key with `notification_setting.read`. A key of the sandbox needs the address
 ///   `https://sandbox-api.paddle.com` ([`Http::base`]).
-/// - Destinations that are e-mail addresses, and those only for simulations, are left out.
+/// - Destinations that are e-mail addresses are left out, and so are destinations that are only for simulations.
 /// - The version is a number, such as `1`.
-/// - Paddle answers with the signing secret of each destination, which is not read.
-/// - Limits: 240 requests a minute for an IP address. A comparison takes one for 200 destinations.
+/// - Paddle's answer contains the signing secret of each destination, which this crate does not read.
+/// - Limits: 240 requests a minute per IP address. A comparison takes one request per 200 destinations.
 #[derive(Clone, Debug)]
 pub struct PaddleSubscriptions {
     api: Api,
@@ -24,7 +26,7 @@ pub struct PaddleSubscriptions {
 #[derive(Deserialize)]
 struct Setting {
     id: String,
-    /// Or an e-mail address, which is not an HTTP URL.
+    /// An HTTP URL, or an e-mail address.
     destination: String,
     active: bool,
     api_version: u64,
@@ -45,7 +47,7 @@ impl PaddleSubscriptions {
         Self { api: api(api_key) }
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);

@@ -1,3 +1,5 @@
+//! `StripeEvents`: Stripe's list of events, for reconciliation.
+
 use std::time::Duration;
 
 use http::HeaderName;
@@ -16,17 +18,17 @@ use crate::transaction::pg_time::{from_unix_time, unix_time};
 /// [Events of Stripe](https://docs.stripe.com/api/events/list), `GET /v1/events`, for
 /// [`presets::stripe`](crate::presets::stripe): snapshot events.
 ///
-/// - For how long: 30 days.
-/// - Rights: a restricted key with the permission to read events. The key says whether it is live or test mode.
-/// - It lists all events of the account, whichever endpoint they were for. So pass the types that the endpoint is
-///   subscribed to.
-/// - Bodies: the event, as in the webhook, but `pending_webhooks` has its present value. **An endpoint with an API
-///   version of its own gets `data` in that version, and the list has it in the version that was the account's default
-///   when the event occurred.** Events of a version that the layer does not [expect](crate::Provider::expect_version)
-///   are not run, but reported.
+/// - Listed for: 30 days.
+/// - Rights: a restricted key with the permission to read events. The key determines the mode, live or test.
+/// - It lists all events of the account, regardless of which endpoint they were for. So pass the event types to which
+///   the endpoint is subscribed.
+/// - Bodies: the event, as in the webhook, except that `pending_webhooks` has its current value. **If the endpoint has
+///   its own API version, its webhooks have `data` in that version, but the list has `data` in the version that was the
+///   account's default when the event occurred.** Events of a version that the layer does not
+///   [expect](crate::Provider::expect_version) are not run, but reported.
 /// - Order: newest first.
-/// - It does not list events whose generation failed, and thin events, which have a list of their own.
-/// - Limits: 25 requests a second. A 429 has no `Retry-After`: a round then waits for a minute.
+/// - It does not list events whose generation failed, nor thin events, which have their own list.
+/// - Limits: 25 requests a second. A 429 has no `Retry-After`, so a round waits for a minute.
 #[derive(Clone, Debug)]
 pub struct StripeEvents {
     api: Api,
@@ -44,13 +46,15 @@ struct Event {
     account: Option<String>,
 }
 
-/// How many types fit into the query.
+/// The maximum number of event types in a query.
 const MOST_TYPES: usize = 20;
 
 impl StripeEvents {
-    /// The events of the account to which the API key belongs. The types are those that the endpoint is subscribed to,
-    /// such as `invoice.paid`, `invoice.*`, or `*` for all. With `*`, Stripe is asked for the layer's types, if the
-    /// layer [ignores others](crate::Events::ignore_others).
+    /// The events of the account to which the API key belongs.
+    ///
+    /// `types` are the event types to which the endpoint is subscribed, such as `invoice.paid`, `invoice.*`, or `*` for
+    /// all. With `*`, if the layer [ignores other types](crate::Events::ignore_others), Stripe is asked for the types
+    /// that the layer handles.
     pub fn new<T: Into<String>>(api_key: Secret, types: impl IntoIterator<Item = T>) -> Self {
         Self {
             api: api(api_key),
@@ -71,18 +75,18 @@ impl StripeEvents {
         self
     }
 
-    /// Another name for the list, if an endpoint has several, such as for two accounts that send to one route.
-    /// Default: `stripe`, or `stripe <account>`.
+    /// Sets another name for the list. If an endpoint has several lists, such as for two accounts that send to one
+    /// route, each list needs its own name. Default: `stripe`, or `stripe <account>`.
     ///
-    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
-    /// first round.
+    /// The name must not change, because the position of the list is stored under it. Under a new name, the list starts
+    /// with its first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);
@@ -155,7 +159,7 @@ impl EventSource for StripeEvents {
     }
 }
 
-/// The names, if each is a full type and all fit into a query.
+/// The names, if each of them is a full event type and all fit into a query. Otherwise none, which asks for all types.
 fn exact(names: &[String]) -> &[String] {
     let has_groups = names.iter().any(|name| name.ends_with('*'));
     if names.len() <= MOST_TYPES && !has_groups {

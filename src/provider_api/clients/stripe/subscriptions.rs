@@ -1,3 +1,5 @@
+//! `StripeSubscriptions`: the webhook endpoints of a Stripe account.
+
 use serde::Deserialize;
 
 use super::super::client::{Api, Http};
@@ -10,16 +12,16 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// [Webhook endpoints of Stripe](https://docs.stripe.com/api/webhook_endpoints/list), `GET /v1/webhook_endpoints`, for
 /// [`presets::stripe`](crate::presets::stripe).
 ///
-/// - Rights: a restricted key with the permission to read webhook endpoints. The key says whether it is live or test
-///   mode.
-/// - Stripe switches an endpoint off that has not answered with 2xx for some days.
-/// - `*` is all types except those that Stripe wants to be chosen by name. The API does not say which these are, so one
-///   of them that has a handler is not reported as missing.
-/// - An endpoint without a version of its own follows the default of the account.
-/// - An endpoint for connected accounts looks like one of the account. If you have both at one address, set
+/// - Rights: a restricted key with the permission to read webhook endpoints. The key determines the mode, live or test.
+/// - Stripe switches off an endpoint that has not answered with 2xx for some days.
+/// - `*` means all types except the ones that Stripe requires to be selected by name. The API does not say which types
+///   these are, so if one of them has a handler, it is not reported as missing.
+/// - An endpoint without its own version follows the account's default version.
+/// - An endpoint for connected accounts looks like an endpoint of the account. If you have both at one address, set
 ///   [`several`](crate::subscriptions::Subscriptions::several).
-/// - It does not list event destinations of the second version of the API, nor those of connected accounts.
-/// - Limits: 25 requests a second. A comparison takes one for 100 endpoints.
+/// - It does not list event destinations of version 2 of the API, nor the endpoints of other accounts, such as
+///   connected ones.
+/// - Limits: 25 requests a second. A comparison takes one request per 100 endpoints.
 #[derive(Clone, Debug)]
 pub struct StripeSubscriptions {
     api: Api,
@@ -40,7 +42,7 @@ impl StripeSubscriptions {
         Self { api: api(api_key) }
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);

@@ -1,3 +1,5 @@
+//! `WorkOsEvents`: WorkOS' list of events, for reconciliation.
+
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,12 +16,12 @@ use crate::provider_api::source_error::SourceError;
 /// [Events of WorkOS](https://workos.com/docs/events/data-syncing/events-api), `GET /events`, for
 /// [`presets::workos`](crate::presets::workos).
 ///
-/// - For how long: 90 days. One round can look at 30 of them ([`look_back`](crate::Reconcile::look_back)).
+/// - Listed for: 90 days. One round can cover 30 of these days ([`look_back`](crate::Reconcile::look_back)).
 /// - Rights: the API key of the environment.
-/// - It lists all events of the environment, of the given types. Pass the types that the webhook is subscribed to, each
-///   by its name.
-/// - Bodies: the event, with the same id as in the webhook. The list has `object` and `context`, which a webhook
-///   may lack.
+/// - It lists all events of the environment that have one of the given types. Pass the event types to which the webhook
+///   is subscribed, each by its full name.
+/// - Bodies: the event, with the same id as in the webhook. In the list, an event has `object` and `context`, which a
+///   webhook may lack.
 /// - Order: oldest first.
 /// - Limits: 6,000 requests a minute.
 #[derive(Clone, Debug)]
@@ -44,18 +46,18 @@ impl WorkOsEvents {
         }
     }
 
-    /// Another name for the list, if an endpoint has several, such as for two environments that send to one route.
-    /// Default: `workos`.
+    /// Sets another name for the list. If an endpoint has several lists, such as for two environments that send to one
+    /// route, each list needs its own name. Default: `workos`.
     ///
-    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
-    /// first round.
+    /// The name must not change, because the position of the list is stored under it. Under a new name, the list starts
+    /// with its first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);
@@ -75,7 +77,7 @@ impl EventSource for WorkOsEvents {
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
         let mut parameters = vec![("limit", "100".to_owned()), ("order", "asc".to_owned())];
         parameters.push(("events", self.types.names().join(",")));
-        // Only one of the two: WorkOS refuses a query with both.
+        // Either the cursor or the start time: WorkOS refuses a query with both.
         parameters.push(match query.cursor() {
             Some(cursor) => ("after", cursor.to_owned()),
             None => {
@@ -88,12 +90,13 @@ impl EventSource for WorkOsEvents {
         for raw in &page.data {
             events.push(item(query.since(), raw, |json| {
                 let event: Event = parse(json)?;
-                // Some examples in its documentation have neither `T` nor `Z`.
+                // Some times in WorkOS' documentation have neither `T` nor `Z`.
                 let time = humantime::parse_rfc3339_weak(&event.created_at)?;
                 Ok(ListedEvent::new(time, raw.get().to_owned()))
             }));
         }
-        // WorkOS has used the same order whatever the query said. If that is the newest first, the rest is older.
+        // WorkOS has used the same order regardless of the query. If that order is newest first, all further pages are
+        // older.
         let is_older = are_older(&events, query.since());
         let next = page.list_metadata.after.filter(|_| !is_older);
         Ok(EventPage::new(events, next))

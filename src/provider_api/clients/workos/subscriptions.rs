@@ -1,3 +1,5 @@
+//! `WorkOsSubscriptions`: the webhook endpoints of a WorkOS environment.
+
 use serde::Deserialize;
 
 use super::super::client::{Api, Http};
@@ -11,9 +13,10 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// [`presets::workos`](crate::presets::workos).
 ///
 /// - Rights: the API key of the environment.
-/// - WorkOS has no versions of events, and answers with the signing secret of each endpoint, which is not read.
+/// - WorkOS' events have no versions. Its answer contains the signing secret of each endpoint, which this crate does
+///   not read.
 /// - It does not list endpoints of another environment.
-/// - Limits: 6,000 requests a minute. A comparison takes one for 100 endpoints.
+/// - Limits: 6,000 requests a minute. A comparison takes one request per 100 endpoints.
 #[derive(Clone, Debug)]
 pub struct WorkOsSubscriptions {
     api: Api,
@@ -33,7 +36,7 @@ impl WorkOsSubscriptions {
         Self { api: api(api_key) }
     }
 
-    /// How the API is called.
+    /// Sets how the API is called.
     #[must_use]
     pub fn http(mut self, http: Http) -> Self {
         self.api.http(http);

@@ -1,9 +1,14 @@
--- Begins a round, or resumes an unfinished one. Only its own process knows a round on request: it leaves the times and the page
--- of the unfinished round.
+-- Starts a round, or resumes an unfinished one. A round on request is known only to its own process, so it does not
+-- change the period and the page of an unfinished round.
 --
--- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 until when the list is reconciled, if
--- that was at another path, $6 whether it is a round on request, $7 and $8 the times of the events, $9 whether it is resumed,
--- $10 since when events are too old for it, up to $7, `null` if none are.
+-- $1 endpoint, $2 path, $3 source.
+-- $4 the time since which deliveries are recorded.
+-- $5 the time up to which the list is reconciled, at this path or at another one.
+-- $6 whether the round is on request.
+-- $7 and $8 the start and the end of the round's period.
+-- $9 whether the round resumes an unfinished one.
+-- $10 the start of the gap, which ends at $7: events in the gap are too old for this round. `null` if there is no
+-- gap.
 insert into idempotent_webhook.reconciliations as known (
     endpoint, path, source, begins_at, reconciled_until, round_since, round_until, gap_since, gap_until
 )

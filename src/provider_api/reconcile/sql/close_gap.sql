@@ -1,4 +1,4 @@
--- A round has looked at the events from $4 to $5: a gap within them is closed.
+-- Closes a gap that lies within the period from $4 to $5, which a round has covered.
 --
 -- $1 endpoint, $2 path, $3 source.
 update idempotent_webhook.reconciliations

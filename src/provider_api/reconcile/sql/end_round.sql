@@ -1,9 +1,12 @@
--- The round is over.
+-- Ends a round.
 --
--- $1 endpoint, $2 path, $3 source, $4 whether the round is complete, $5 why it is not complete or what it has
--- left out, $6 whether to go on with the first page, if it is not complete, $7 how many deliveries were
--- missing since the last time, $8 whether it was a round on request: it leaves the unfinished round alone, and
--- leaves no gap, $9 and $10 the times of the events that it has looked at.
+-- $1 endpoint, $2 path, $3 source.
+-- $4 whether the round is complete.
+-- $5 why the round is not complete, or what it left out.
+-- $6 whether an incomplete round starts over with the first page.
+-- $7 how many missing deliveries were found since the row was last updated.
+-- $8 whether the round was on request. Such a round does not change the unfinished round, and leaves no gap.
+-- $9 and $10 the start and the end of the round's period.
 update idempotent_webhook.reconciliations
 set reconciled_until = case
         when $4 and (not $8 or to_timestamp($9) <= reconciled_until)

@@ -1,11 +1,11 @@
--- What is known about a list, and since when deliveries are recorded. Times are in Unix seconds, by the clock of
--- Postgres.
+-- Returns what is known about a list, and the time since which deliveries are recorded. Times are in Unix seconds, by
+-- the clock of Postgres.
 --
 -- $1 endpoint, $2 path, $3 source, $4 whether deliveries belong to tenants.
 with list as (
     select
         path = $2 as is_at_this_path, begins_at,
-        -- A list goes on from where it was at another path.
+        -- At a new path, a list continues where it was at another path.
         max(reconciled_until) over () as reconciled_until,
         round_since, round_until
     from idempotent_webhook.reconciliations as list
@@ -13,7 +13,7 @@ with list as (
     order by path = $2 desc, list.reconciled_until desc nulls last
     limit 1
 ),
--- The records of another list or another tenant say nothing about this one.
+-- The deliveries of another list or another tenant say nothing about this list.
 first as (
     select received_at
     from idempotent_webhook.deliveries

@@ -1,9 +1,9 @@
--- Which deliveries of the endpoint $1 are neither processed nor kept nor discarded, by their places in the tenants
--- $2, the ids $3, and the times $4 of the events in Unix seconds, and whether they may have been deleted. The
--- provider's clock may be ahead by $5. And whether the provider has been asked for them for longer than $6 without
--- success.
+-- Returns the deliveries of the endpoint $1 that are neither processed nor kept nor discarded, by their positions in
+-- three arrays: the tenants $2, the ids $3, and the times $4 of the events in Unix seconds. For each delivery, returns
+-- whether its record may have been deleted, and whether the provider has been asked for it for longer than $6 without
+-- success. The provider's clock may be ahead by $5.
 --
--- The tables are queried separately, so one of them may be distributed.
+-- The tables are queried separately, so that one of them may be distributed.
 with listed as materialized (
     select $1 as endpoint, tenant, delivery_id, occurred_at, place
     from unnest((select $2::text[]), $3::text[], $4::float8[]) with ordinality

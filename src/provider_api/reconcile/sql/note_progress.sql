@@ -1,7 +1,10 @@
--- Notes how far the round is.
+-- Records how far the round has come.
 --
--- $1 endpoint, $2 path, $3 source, $4 the page to go on with, $5 how many deliveries were missing since the last time, $6 why
--- it waits, if it does, $7 whether it is a round on request, which leaves the page of the unfinished round.
+-- $1 endpoint, $2 path, $3 source.
+-- $4 the cursor of the page to continue with.
+-- $5 how many missing deliveries were found since the row was last updated.
+-- $6 why the round waits, or `null`.
+-- $7 whether the round is on request. Such a round does not change the page of the unfinished round.
 update idempotent_webhook.reconciliations
 set cursor = case when $7 then cursor else $4 end,
     missed = missed + $5,

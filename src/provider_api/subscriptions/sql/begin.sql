@@ -1,5 +1,6 @@
--- Begins a comparison by the version $4 of the application. $1 the endpoint, $2 the address, $3 the name of the list. Returns
--- the earlier findings.
+-- Starts a comparison, and returns what the last one found.
+--
+-- $1 endpoint, $2 address, $3 name of the list, $4 version of the application that compares.
 insert into idempotent_webhook.subscriptions as subscription (endpoint, address, source, version)
 values ($1, $2, $3, $4)
 on conflict (endpoint, address, source) do update

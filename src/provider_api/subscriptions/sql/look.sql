@@ -1,9 +1,11 @@
--- How long it is until a process may take the turn, and what the last comparisons of all lists of the endpoint have found.
--- $1 the endpoint, $2 the address, $3 the name of the list, $4 the version of the application, $5 the longest time until a
--- turn.
+-- Returns how long it is until this process may take the turn, and how many differences the last comparisons found,
+-- over all lists of the endpoint.
 --
--- Versions of the application may expect different subscriptions. If several run side by side, the newest compares: a
--- version that had the row before gets it again once nobody has compared for an hour.
+-- $1 endpoint, $2 address, $3 name of the list, $4 version of the application, $5 the longest time until a turn.
+--
+-- Different versions of the application may expect different subscriptions. If several versions run side by side, the
+-- newest one compares. A version that compared before may compare again only once no version has compared for an hour
+-- after a comparison was due.
 select
     (
         select coalesce(sum(cardinality(differences)), 0)

@@ -26,7 +26,7 @@ struct Judged {
 /// A SQL function that runs a statement of the crate at a given time.
 fn function(name: &str, statement: &str, values: &str, time: &str) -> String {
     let text = &source::statements()[&format!("activity/statements.rs:{statement}")];
-    let (text, _) = text.split_once("-- Zero").unwrap_or((text, ""));
+    let (text, _) = text.split_once("-- `xmax`").unwrap_or((text, ""));
     let text = text.replace("now()", time);
     format!(
         "create function months.{name}({values}) returns void language plpgsql as $x$ begin {text}; end $x$"
