@@ -1,5 +1,5 @@
-//! Test fixtures from real deliveries: a capture from the archive with pseudonyms instead of names, and a test that
-//! signs it again.
+//! Test fixtures from real deliveries. The example captures a delivery from the archive, with pseudonyms instead of
+//! names, and a test signs the capture again.
 //!
 //!     cargo run --example captures
 //!

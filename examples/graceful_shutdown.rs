@@ -3,9 +3,9 @@
 //!     cargo run --example graceful_shutdown
 //!
 //! A sender hangs up while its delivery is being handled, and immediately afterwards, the server is asked to stop.
-//! Another sender falls silent in the middle of its request, which would hold up the server forever. After a limit, the
-//! shutdown no longer waits for the server. It still waits for the handler, although nobody waits for the handler's
-//! answer.
+//! Another sender falls silent in the middle of its request, which would hold up the server forever. After a time
+//! limit, the shutdown no longer waits for the server. It still waits for the handler, although nobody waits for the
+//! handler's answer.
 
 use std::error::Error;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let github = presets::github(Secret::new("a secret")?);
     let push = TestDelivery::new(&github);
-    // By default, the limit is 25 seconds, 10 of which are for the server.
+    // By default, the whole shutdown may take 25 seconds, and may wait for the server for 10 of them.
     let recovery = Recovery::new(pool.clone()).stop_limit(Duration::from_secs(5));
     let layer = IdempotentWebhook::new(pool.clone(), "pushes", github).join(&recovery);
     let app = Router::new().route("/", post(slow).layer(layer));

@@ -20,11 +20,12 @@ use tokio::net::TcpListener;
 
 const SECRET: &str = "a secret";
 
-/// In seconds. Without buckets, the exporter makes summaries, and quantiles of several processes cannot be combined.
+/// The buckets of times, in seconds. Without buckets, the exporter makes summaries, and the quantiles of several
+/// processes cannot be combined.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// For the wait that the sender sees. The time in a sender's signature is in whole seconds. The buckets include 0.7 of
-/// the usual deadlines.
+/// The buckets of the sender's wait, in seconds. The wait is measured from the time in the signature, which is in whole
+/// seconds, so smaller buckets would show nothing. The buckets include 70% of the usual deadlines.
 const WAITS: [f64; 10] = [1.0, 2.0, 3.5, 5.0, 7.0, 10.0, 14.0, 21.0, 42.0, 60.0];
 
 #[tokio::main]

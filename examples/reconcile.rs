@@ -31,11 +31,12 @@ use tokio::sync::Mutex;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// In production, use the default, 15 minutes.
+/// The time between two reconciliations. In production, use the default, 15 minutes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// In production, use the default, 10 minutes. Stripe's times are in whole seconds, so an event looks up to a second
-/// older than it is. With two seconds, a webhook therefore still has at least one second to arrive.
+/// How old an event must be to be reconciled. In production, use the default, 10 minutes. Stripe's times are in whole
+/// seconds, so an event looks up to a second older than it is. With a grace period of two seconds, a webhook still has
+/// at least one second to arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long to wait until all webhooks are processed. It takes a few seconds.
@@ -101,7 +102,7 @@ impl Sender {
     }
 }
 
-/// `GET /v1/events`: newest first.
+/// `GET /v1/events`, which lists the newest event first.
 async fn list(
     State(sender): State<Sender>,
     Query(query): Query<HashMap<String, String>>,
@@ -151,13 +152,13 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let recovery = Recovery::new(pool.clone());
     let layer = IdempotentWebhook::new(pool.clone(), "billing", sender.stripe.clone())
         .keep(Keep::all(&recovery));
-    // The list has all events of the account. These are the types that the endpoint subscribes to.
+    // Stripe's list contains all events of the account, so this names the types to which the endpoint subscribes.
     let events = StripeEvents::new(Secret::new("rk_example")?, ["invoice.*"])
         .http(Http::new().base(address));
     let reconcile = Reconcile::new(&layer, events, "/webhooks/stripe")?
         .every(EVERY)
         .grace(GRACE)
-        // By default, reconciliation leaves events from before the endpoint's first delivery alone.
+        // By default, reconciliation ignores events from before the endpoint's first delivery.
         .since(SystemTime::now() - 2 * HOUR);
     let app = Router::new().route("/webhooks/stripe", post(payment).layer(layer));
 

@@ -81,7 +81,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let github = presets::github(Secret::new("a secret")?);
     let slack = presets::slack(Secret::new("another secret")?);
     let recovery = Recovery::new(pool.clone());
-    // In production, use the default, which goes on for days.
+    // In production, use the default delays, which add up to days.
     let keep = Keep::failed(&recovery).retry_delays([Duration::from_millis(200); 2]);
     let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone()).keep(keep);
     // The requests of processed deliveries stay for a day, so that an operator can run them again.
@@ -164,7 +164,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     Ok(())
 }
 
-/// Waits until a delivery has been processed, and returns the attempt at which it was.
+/// Waits until a delivery has been processed, and returns the number of the attempt that processed it.
 async fn processed(pool: &PgPool, id: &str) -> sqlx::Result<String> {
     loop {
         let attempt: Option<i32> =

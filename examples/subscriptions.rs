@@ -1,4 +1,4 @@
-//! An endpoint of Stripe whose subscription is wrong: nothing fails, but some events do not come. The application
+//! A Stripe endpoint whose subscription is wrong: nothing fails, but some events do not arrive. The application
 //! compares the subscription with its own table of handlers, before a deploy and once an hour.
 //!
 //!     cargo run --example subscriptions
@@ -27,7 +27,7 @@ use tokio::sync::Mutex;
 
 const ADDRESS: &str = "https://example.com/webhooks/stripe";
 
-/// In production, use the default, an hour.
+/// The time between two comparisons. In production, use the default, an hour.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How long to wait until a difference is reported. It takes a few seconds.
@@ -137,7 +137,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "exists (select from idempotent_webhook.subscriptions where differences = '{}')",
     )
     .await?;
-    // The next check for problems reports it, within half a minute.
+    // The next check for problems, within half a minute, reports the difference.
     wait_until(
         &pool,
         "not exists (select from idempotent_webhook.problems)",

@@ -1,5 +1,5 @@
-//! Many tenants behind one route, with their secrets in a table. The example shows their delivery ids, the rotation of
-//! a secret, and a lookup that fails.
+//! Many tenants behind one route, with their secrets in a table. The example shows the separate delivery ids of the
+//! tenants, the rotation of a secret, and a failing lookup of secrets.
 //!
 //!     cargo run --example tenants
 //!
@@ -123,7 +123,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "update tenants set secret = 'acme-2', previous_secret = secret where name = 'acme'",
     )
     .await?;
-    // Give the new secret to the provider only after this. Until then, a process may know only the old secret.
+    // Give the new secret to the provider only after this wait. Until then, a process may know only the old secret.
     tokio::time::sleep(CACHE).await;
     let answer = by_acme("acme-1", "c").await?;
     step("the old secret", answer, "200 processed")?;
@@ -134,7 +134,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "update tenants set previous_secret = null where name = 'acme'",
     )
     .await?;
-    // Until this is over, a process may still accept the old secret.
+    // Until this wait is over, a process may still accept the old secret.
     tokio::time::sleep(CACHE).await;
     let answer = by_acme("acme-1", "e").await?;
     step("the old secret, withdrawn", answer, rejected)?;

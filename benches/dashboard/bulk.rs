@@ -1,4 +1,5 @@
-//! Actions on all dead deliveries: whether the count stays true, and whether they get slower.
+//! Actions on all dead deliveries: whether the reported count stays correct, and whether an action
+//! gets slower as it proceeds.
 
 use std::time::{Duration, Instant};
 
@@ -92,7 +93,7 @@ async fn progress(pool: &PgPool, id: i64) -> (i64, bool) {
     .unwrap()
 }
 
-/// How many deliveries an action has changed when it is finished.
+/// Waits until an action has finished, and returns how many deliveries it has changed.
 async fn end(pool: &PgPool, id: i64) -> i64 {
     loop {
         let (changed, has_ended) = progress(pool, id).await;

@@ -6,7 +6,7 @@
 -- tenants    3,000 tenants
 -- recording  20,000 recorded failures
 -- quiet_1..4
--- further_1..192, with activity, and with what is dead for one reason
+-- further_1..192, with activity, and with dead deliveries that all have one reason
 
 create function pg_temp.deliveries() returns int language sql stable
     return current_setting('bench.deliveries')::int;
@@ -14,7 +14,7 @@ create function pg_temp.deliveries() returns int language sql stable
 create function pg_temp.dead() returns int language sql stable
     return current_setting('bench.dead')::int;
 
--- Letters only, so that each result is a reason of its own.
+-- A word that consists of letters only, so that each word makes a reason of its own.
 create function pg_temp.word(n int) returns text language sql immutable
     return translate(left(md5(n::text), 12), '0123456789', 'ghijklmnop');
 
@@ -45,7 +45,7 @@ select
     now() - interval '45 days' * (1 - n::float8 / pg_temp.deliveries())
 from generate_series(1, pg_temp.deliveries()) as n;
 
--- The dead deliveries. Of each hundred rows, ninety belong to large.
+-- The dead deliveries. Of each hundred rows, ninety belong to `large`.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, tenant, tenant_name, delivery_id, event_type, state, attempts, retries,
     first_received_at, first_failed_at, last_failed_at, status, reason, reason_group, body_bytes,
@@ -83,7 +83,7 @@ from (
     from generate_series(1, pg_temp.dead()) as n
 ) as dead;
 
--- A quarter of that number again, spread over all further endpoints, for one reason.
+-- In addition, a quarter as many dead deliveries, spread over all `further` endpoints, for one reason.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, retries, first_received_at, first_failed_at,
     last_failed_at, status, reason, reason_group, body_bytes
@@ -155,7 +155,7 @@ cross join (
         ('handler', '5'), ('handler', '10'), ('handler', '20'), ('handler', '50'),
         ('handler', '100'), ('handler', '200')
 ) as counted (source, outcome)
--- This endpoint has no success in the whole year.
+-- The endpoint `quiet_4` has no success in the whole year.
 where endpoint <> 'quiet_4' or outcome <> 'processed';
 
 insert into idempotent_webhook.rejections (endpoint, hour, cause, count, last_at, reason)

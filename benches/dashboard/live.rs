@@ -26,7 +26,7 @@ pub async fn run(pool: &PgPool) {
         .unwrap();
     let browser = Browser::new(pool.clone());
     let list = format!("deliveries?state=dead&endpoint={LARGE}");
-    // Fills the caches, including Postgres' caches for rows of this size.
+    // This first run fills the caches, including Postgres' caches for rows of this size.
     deliver(pool).await;
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {

@@ -22,8 +22,8 @@ struct Page {
     times: Vec<f64>,
 }
 
-/// Loads all pages in turn, in several rounds, on one connection. Postgres plans the first executions of a prepared
-/// statement for their values, and may then change to one plan for all values.
+/// Loads all pages in turn, in several rounds, on one connection. The rounds matter because Postgres plans the first
+/// executions of a prepared statement for their values, and may later change to one plan for all values.
 pub async fn run(options: &PgConnectOptions) {
     let pool = pool(options, 1).await;
     let browser = Browser::new(pool.clone());
@@ -120,7 +120,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
         let path = format!("deliveries?state=dead&reason={reason}");
         add(&format!("dead, all endpoints, {name} group"), &path, text);
     }
-    // Each of the two is common, but no delivery has both.
+    // This reason and this event type are both common, but no delivery has both.
     let path = format!("deliveries?state=dead&reason={large}&event_type=order.created");
     add(
         "dead, all endpoints, group and another event type",
@@ -234,7 +234,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     pages
 }
 
-/// The reason with the most dead deliveries, or with the fewest.
+/// The group of deliveries that died for one reason: the largest group or the smallest, depending on `order`.
 async fn group(pool: &PgPool, order: &'static str) -> String {
     let sql = format!(
         "select reason_group::text
@@ -258,7 +258,7 @@ async fn md5(pool: &PgPool, text: &str) -> String {
         .unwrap()
 }
 
-/// The address of a page deep in the list.
+/// Follows `Next page` from the first page. Returns the address of a page deep in the list.
 async fn follow(browser: &Browser, first: String) -> String {
     let mut path = first;
     for _ in 1..DEEP {

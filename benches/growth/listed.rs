@@ -9,10 +9,10 @@ use sqlx::PgPool;
 use crate::server::Server;
 use crate::{APART, DAY, filled};
 
-/// As many as on a page of the providers' lists.
+/// The number of events on a page of a provider's list.
 const PAGE: usize = 100;
 
-/// How many of them were never processed.
+/// How many events of a page were never processed.
 const MISSING: usize = 7;
 
 const ROUNDS: usize = 200;
@@ -81,7 +81,7 @@ pub(crate) async fn run(server: &Server) {
     }
 }
 
-/// How long a round takes that changes nothing.
+/// How long a dry run takes, which changes nothing.
 async fn time(pool: &PgPool, page: Vec<String>, missing: usize) -> f64 {
     let recovery = Recovery::new(pool.clone());
     let provider = presets::stripe(Secret::new("a secret").unwrap());

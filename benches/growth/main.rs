@@ -85,8 +85,8 @@ async fn main() {
     processes(&server).await;
 }
 
-/// Creates a database with this name and this many rows. The newest row has the age `newest`, and each further row is
-/// older by `apart`.
+/// Creates a database with this name and this many rows. The newest row has the age `newest`, and each other row is
+/// older by `apart` than the next newer one.
 async fn filled(
     server: &Server,
     name: &str,
@@ -158,8 +158,8 @@ fn push(id: &str) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-/// Sends fresh deliveries through the layer for this time, this many at once. Returns how long each took, in ascending
-/// order. The handler does nothing, so this is the time for the claim and its commit.
+/// Sends fresh deliveries through the layer for the duration `time`, `at_a_time` deliveries at once. Returns how long
+/// each took, in ascending order. The handler does nothing, so this is the time for the claim and its commit.
 async fn claims(pool: &PgPool, at_a_time: usize, time: Duration) -> Vec<Duration> {
     let github = presets::github(Secret::new("secret").unwrap());
     let service = ServiceBuilder::new()
@@ -237,7 +237,7 @@ async fn rows(server: &Server) {
     }
 }
 
-/// The cost of the index on the time for each claim: one database with the index and one without it, in turn.
+/// What the index on the receipt time costs each claim. Measures a database with the index and one without it, in turn.
 async fn index(server: &Server) {
     println!("\nclaims with the index on the time to those without, a million rows, 8 at a time\n");
     let with = filled(server, "with_index", 1_000_000, DAY, APART).await;
@@ -248,7 +248,7 @@ async fn index(server: &Server) {
         .unwrap();
     let mut ratios = Vec::new();
     for round in 0..=60 {
-        // The two take turns to go first, because each leaves work for the disk behind.
+        // The two databases take turns to be measured first, because each measurement leaves behind work for the disk.
         let mut rates = [0.0; 2];
         let mut order = [(0, &with), (1, &without)];
         order.rotate_left(round % 2);
@@ -308,8 +308,8 @@ async fn pruning(server: &Server) {
     pool.close().await;
 }
 
-/// Retention over a table that holds 45 days of deliveries: two passes that find nothing, and a round that deletes 2
-/// million rows, or as many as there are, while claims are made.
+/// Retention over a table that holds 45 days of deliveries. Two passes find nothing to delete. Then a round deletes 2
+/// million rows, or all rows if there are fewer, while claims are made.
 async fn retention(server: &Server, rows: u64) {
     println!("\nrounds of retention, {rows} rows\n");
     let age = 45 * DAY;
@@ -346,8 +346,8 @@ async fn retention(server: &Server, rows: u64) {
     pool.close().await;
 }
 
-/// One round from start to end: how long it took, and how much it deleted. There is enough time before the next round
-/// to see the end.
+/// Runs one round of retention. Returns how long the round took, and how many rows it deleted. The interval between
+/// rounds is long enough to see that the round has ended before the next one starts.
 async fn round(pool: &PgPool, age: Duration) -> (f64, u64) {
     let turn = "select count(*) from idempotent_webhook.turns where name = 'retention'";
     let is_on = async || {

@@ -1,4 +1,4 @@
-//! What a forged request costs before its signature is known, if the provider's signature or the name of its key is
+//! What it costs to find the signature in a forged request, if the provider's signature or the name of its key is
 //! inside JSON or a form: `cargo bench --bench memory -- --forged`.
 //!
 //! The JSON has the form that takes the most memory when it is parsed: a list of small objects.
@@ -22,11 +22,11 @@ use super::heap::{Heap, Measurement, median};
 /// The body limit of these presets.
 const BODY: usize = 2 * 1024 * 1024;
 
-/// Longer than servers usually accept.
+/// The length of the header, in bytes. This is longer than servers usually accept.
 const HEADER: usize = 380_000;
 
-/// What may be allocated in addition to twice the size of the request: the header of a token, of at most 16 KiB, as a
-/// table of its members.
+/// How many bytes may be allocated in addition to twice the size of the request. They are for the members of a token's
+/// header, whose text has at most 16 KiB.
 const BESIDE: u64 = 256 * 1024;
 
 /// A list of about this many bytes.

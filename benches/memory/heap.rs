@@ -18,7 +18,8 @@ pub struct Heap {
     pub held: u64,
 }
 
-/// Measures until it is dropped. There can be one at a time.
+/// A running measurement, which ends when this value is dropped. Only one measurement can run at a
+/// time.
 pub struct Measurement(Profiler);
 
 impl Measurement {

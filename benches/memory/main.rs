@@ -66,7 +66,7 @@ const WARM_UP: usize = 3;
 const HELD_UP: usize = 200;
 const HELD_UP_ROUNDS: usize = 5;
 
-/// Longer than anything here takes.
+/// A timeout that is longer than anything in this benchmark takes.
 const LONG: Duration = Duration::from_secs(600);
 
 /// There is only one thread, so that the measurement is the same every time.
@@ -142,8 +142,8 @@ fn random_id() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// Forged requests are answered at once. Neither the database is asked, which could not answer, nor the body is read if
-/// the head is enough.
+/// Forged requests are answered at once. The layer does not query the database, which could not answer here, and does
+/// not read the body if the head is enough to refuse the request.
 fn forgeries_take_no_connection() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = PgConnectOptions::new()
@@ -179,7 +179,7 @@ fn forgeries_take_no_connection() {
     println!("\nforged requests took no connection, and nothing for a body that is not read");
 }
 
-/// Waits until every connection is back in the pool. The answer to a request does not wait for that.
+/// Waits until every connection is back in the pool. A request may be answered before its connection is back.
 async fn idle(pool: &PgPool) {
     while pool.num_idle() < pool.size() as usize {
         tokio::task::yield_now().await;
@@ -263,7 +263,7 @@ async fn one_by_one(server: &Server) {
     ] {
         for (name, router) in contenders {
             for (size, body) in [
-                // This is one frame in either case.
+                // A body of 3 KB is one frame in both cases.
                 ("3 KB", (3_000, Arrival::Whole)),
                 ("1 MB", (1_000_000, Arrival::Whole)),
                 ("1 MB in frames", (1_000_000, Arrival::Frames)),
@@ -279,7 +279,7 @@ async fn one_by_one(server: &Server) {
     pool.close().await;
 }
 
-/// Locks the table that every handler writes to until the transaction ends, so that no handler finishes.
+/// Locks the table to which every handler writes. Until the returned transaction ends, no handler finishes.
 async fn lock(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
     let mut lock = pool.begin().await.unwrap();
     lock.execute("lock table effects in access exclusive mode")
@@ -299,8 +299,8 @@ async fn until(arrived: &AtomicUsize, count: usize) {
     }
 }
 
-/// The memory of this many requests while a lock holds up their handlers. For duplicates, it holds up the handler of
-/// the first one.
+/// The memory of `HELD_UP` requests while a lock holds up their handlers. If the requests are duplicates, the lock
+/// holds up the handler of the first one, and the others wait for it.
 async fn hold_up(
     router: &Router,
     pool: &PgPool,

@@ -1,4 +1,4 @@
-//! Requests for the measurements. They are made before the measurement starts.
+//! Requests for the measurements. Each request is made before its measurement starts.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,9 +17,9 @@ const FRAME: usize = 16 * 1024;
 /// How the body of a request arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// In one frame, which is already there.
+    /// In one frame, which is already in memory.
     Whole,
-    /// In frames of 16 KiB. As in a server, each one is allocated when it is asked for.
+    /// In frames of 16 KiB. As in a server, each frame is allocated when the reader polls for it.
     Frames,
 }
 
@@ -40,7 +40,7 @@ pub fn push(id: &str, body: &Bytes, arrival: Arrival, signature: Signature) -> R
     counted(id, body, arrival, signature, &Arc::default())
 }
 
-/// The same, with a counter that goes up when the whole body has been read.
+/// The same push event, with a counter that increases when the whole body has been read.
 pub fn counted(
     id: &str,
     body: &Bytes,

@@ -16,21 +16,24 @@ pub const SECRET: &str = "benchmark";
 pub const VARIANT: &str = "BENCHMARK_VARIANT";
 pub const DATABASE: &str = "BENCHMARK_DATABASE";
 
-/// The layer accepts first, at a paused endpoint.
+/// The layer accepts deliveries before their handler runs. The endpoint is paused, so no handler
+/// runs.
 pub const ACCEPTED: &str = "accepted";
-/// What teams write to answer at once: insert the raw body, and answer 200.
+/// The handler that teams write in order to answer at once: insert the raw body, and answer 200.
 pub const ACCEPT_BY_HAND: &str = "hand-written, inbox";
 /// The layer without recovery.
 pub const LAYER: &str = "layer";
 /// The layer, which keeps all deliveries.
 pub const KEEP_ALL: &str = "keep all";
-/// The layer, which keeps failed deliveries. None fails.
+/// The layer, which keeps failed deliveries. No delivery fails here.
 pub const KEEP_FAILED: &str = "keep failed";
-/// Runs kept deliveries, this many at once: `drain 4`.
+/// Runs kept deliveries. A number of slots follows, as in `drain 4`: how many deliveries run at
+/// once.
 pub const DRAIN: &str = "drain ";
 /// Runs kept deliveries with the default settings, and serves a live stream.
 pub const LIVE: &str = "live";
-/// Keeps deliveries in this way up to this quota, at two endpoints: `weekend failed 300000`.
+/// Keeps deliveries at two endpoints. Which deliveries are kept and the quota follow, as in
+/// `weekend failed 300000`.
 pub const WEEKEND: &str = "weekend ";
 
 /// The paths of the two endpoints.
@@ -46,7 +49,7 @@ pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let slots = variant.strip_prefix(DRAIN);
     let pool = PgPoolOptions::new()
-        // Recovery uses at most half of them.
+        // Recovery uses at most half of the connections.
         .max_connections(if slots.is_some() { 20 } else { 10 })
         .connect_lazy_with(options.disable_statement_logging());
     // The process must notice soon that an endpoint is resumed.
@@ -62,7 +65,8 @@ pub async fn run() {
     let failed = || Keep::failed(&recovery);
     let all = || Keep::all(&recovery);
     let router = match variant.as_str() {
-        // Nothing is handled, so all deliveries stay kept.
+        // No handler runs, so all deliveries stay kept, and the quota must be large enough for
+        // them.
         ACCEPTED => at_root(Keep::accepted(&recovery).quota(u32::MAX, 1 << 40)),
         ACCEPT_BY_HAND => Router::new().route("/", post(inbox).with_state(pool.clone())),
         LAYER => Router::new().route("/", post(handle).layer(layer())),

@@ -14,10 +14,11 @@ use crate::{CONNECTIONS, ROUNDS, SLICE, Spread};
 
 const KEPT: i64 = 50_000;
 
-/// Within this time, a process has noticed that an endpoint is paused or resumed.
+/// After this time, a process has noticed that an endpoint was paused or resumed.
 const NOTICED: Duration = Duration::from_millis(300);
 
-/// Keeps deliveries with the same body that senders send, as if each had failed once.
+/// Fills the table with kept deliveries that look as if each had failed once. They have the same body as the deliveries
+/// that senders send.
 async fn keep(pool: &PgPool, past: Past, endpoint: &str) {
     sqlx::query(
         "with kept as (
@@ -66,7 +67,7 @@ fn resident(process: u32) -> f64 {
     kib / 1024.0
 }
 
-/// What a process that drains has done, and how fast.
+/// The results of a process that drains kept deliveries.
 struct Draining {
     slots: usize,
     endpoint: Endpoint,
@@ -75,7 +76,7 @@ struct Draining {
     rates: Vec<f64>,
 }
 
-/// Recovery with one slot, two slots, and so on, and the same handler fed by HTTP, in turn.
+/// Measures recovery with one slot, two slots, and so on, and the same handler fed by HTTP, in turn.
 pub async fn drain(server: &Server, pool: &PgPool, past: Past) {
     let layer = Contender::own(server, LAYER).await;
     let mut drains = Vec::new();
@@ -136,7 +137,7 @@ pub async fn drain(server: &Server, pool: &PgPool, past: Past) {
     );
 }
 
-/// A live stream with and without recovery at work, in turn.
+/// Measures a live stream while recovery is at work and while it is not, in turn.
 pub async fn beside_a_live_stream(server: &Server, pool: &PgPool, past: Past) {
     let name = backlog_of(LIVE);
     let endpoint = Endpoint::new(pool.clone(), name.clone());

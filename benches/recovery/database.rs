@@ -1,4 +1,4 @@
-//! The state of the database before a part of the benchmark: empty, or with a past.
+//! The *past* of the database: what it contains before a part of the benchmark starts.
 
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
@@ -11,7 +11,7 @@ const TABLES: &str = "
     )
 ";
 
-/// Keeps autovacuum from analyzing these tables, which it would do within a minute or two.
+/// Prevents autovacuum from analyzing these tables, as it would do within a minute or two.
 const NEVER_ANALYZED: &str = "
     alter table idempotent_webhook.deliveries set (autovacuum_analyze_threshold = 2000000000);
     alter table idempotent_webhook.kept_deliveries set (autovacuum_analyze_threshold = 2000000000);
@@ -59,7 +59,7 @@ impl Past {
         }
     }
 
-    /// Deletes deliveries that were kept since then.
+    /// Restores this past: deletes the deliveries that a measurement has kept.
     pub async fn restore(self, pool: &PgPool) {
         run(pool, "truncate inbox").await;
         match self {
@@ -84,8 +84,8 @@ impl Past {
                 run(pool, &format!("vacuum analyze idempotent_webhook.{table}")).await;
             }
         }
-        // The checkpoint happens now, and not during the next measurement. Deliveries that were kept for a while have
-        // seen one, too.
+        // Makes the checkpoint happen now, and not during the next measurement. Deliveries that were kept for a while
+        // in production have also been through a checkpoint.
         run(pool, "checkpoint").await;
     }
 }

@@ -1,5 +1,5 @@
-//! The cost and the speed of keeping and of recovery: acceptance, first attempts, draining, and a live stream during
-//! recovery.
+//! The cost of keeping deliveries and the speed of recovery: acceptance, first attempts, draining, and a live stream
+//! during recovery.
 //!
 //!     cargo bench --bench recovery [-- acceptance | first | latency | drain | live] [--lived] [--network]
 //!
@@ -66,7 +66,7 @@ use server::{Contender, Server};
 /// How long one contender is under load in one round.
 const SLICE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
-/// The sender's connections, unless stated otherwise.
+/// How many connections the sender uses, unless stated otherwise.
 const CONNECTIONS: usize = 8;
 
 #[tokio::main]
@@ -115,7 +115,7 @@ async fn main() {
     if wants("live") {
         backlog::beside_a_live_stream(&server, &pool, past).await;
     }
-    // It takes an hour, so it runs only on request.
+    // `weekend` takes an hour, so it runs only on request.
     if parts.iter().any(|part| *part == "weekend") {
         let kept = options
             .iter()

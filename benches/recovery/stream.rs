@@ -1,4 +1,5 @@
-//! A process that sends a stream of deliveries to one path, regardless of the answers.
+//! A sender, in a process of its own, that sends a stream of deliveries to one path and continues regardless of the
+//! answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +51,7 @@ pub fn is_wanted() -> bool {
     std::env::var_os(TARGET).is_some()
 }
 
-/// Sends for this time, in a process of its own. Each connection rests for `rest` after each answer.
+/// Sends for the duration `time`, in a process of its own. After each answer, the connection waits for `rest`.
 pub async fn send(target: SocketAddr, path: &str, time: Duration, rest: Duration) -> Answers {
     let plan = format!("{target} {path} {} {}", time.as_millis(), rest.as_millis());
     let output = child(&std::env::current_exe().unwrap())

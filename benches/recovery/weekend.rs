@@ -16,21 +16,21 @@ pub const KEPT: u64 = 300_000;
 /// The time between two checks of how many deliveries are kept.
 const SLICE: Duration = Duration::from_secs(2);
 
-/// The time between an answer and the next delivery of a connection. There is no such rest in the outage, which would
-/// take hours.
+/// The time between an answer and the next delivery on a connection. During the outage, there is no such rest, because
+/// the outage would then take hours.
 const REST: Duration = Duration::from_millis(40);
 
-/// How many slices to measure before the outage, and after the backlog is gone.
+/// How many time slices to measure before the outage, and after the backlog is gone.
 const QUIET: usize = 5;
 
 /// The longest time of a phase. Deliveries over the quota are never kept, so a phase could otherwise run forever.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
-/// For how many slices the outage continues once the quota is full.
+/// For how many time slices the outage continues once the quota is full.
 const FULL: usize = 10;
 
-/// Measures each way to keep deliveries with a quota for all of them, and then two of the ways with a quota for a third
-/// of them. Everything else has its default.
+/// Measures each way to keep deliveries with a quota for all deliveries, and then two of the ways with a quota for a
+/// third of the deliveries. All other settings have their defaults.
 pub async fn run(server: &Server, pool: &PgPool, past: Past, kept: u64) {
     let room = 10 * kept;
     for way in ["failed", "all", "accepted"] {
@@ -83,7 +83,8 @@ impl<'a> Outage<'a> {
         let mut full = 0;
         self.phase("the outage", Duration::ZERO, async |left| {
             full += usize::from(left >= kept);
-            // If all deliveries are kept, the outage ends here. If not, deliveries over the quota are measured, too.
+            // If the quota has room for all deliveries, the outage ends once they are kept. If not, it continues, to
+            // measure deliveries over the quota.
             full > if kept == self.quota { FULL } else { 0 }
         })
         .await;
@@ -104,7 +105,7 @@ impl<'a> Outage<'a> {
         self.sizes("after the next vacuum").await;
     }
 
-    /// Sends to both endpoints until `is_over` returns true for the number of waiting deliveries.
+    /// Sends to both endpoints until `is_over`, which gets the number of waiting deliveries, returns true.
     async fn phase(&self, name: &str, rest: Duration, mut is_over: impl AsyncFnMut(u64) -> bool) {
         let (began, cpu) = (Instant::now(), family_cpu(self.server.process_id()));
         let (mut healthy, mut broken) = (Answers::default(), Answers::default());

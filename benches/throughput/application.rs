@@ -140,8 +140,8 @@ async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) ->
     .await
 }
 
-/// Has the guarantees of the layer except its limits. It works in a task, and checks for an aborted
-/// transaction.
+/// Gives the guarantees of the layer except its limits. It works in a task, and checks for an
+/// aborted transaction.
 pub async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
     in_a_task(async move {

@@ -1,4 +1,5 @@
-//! The sender, a process of its own. It keeps a number of connections busy for a while.
+//! The sender, which runs in a process of its own and keeps a number of connections busy for a
+//! while.
 
 use std::time::{Duration, Instant};
 
@@ -114,7 +115,8 @@ pub fn body() -> String {
     format!(r#"{{"ref":"refs/heads/main","commits":[{commits}]}}"#)
 }
 
-/// A delivery that is signed as by GitHub. Its delivery id is not signed.
+/// A delivery that is signed as GitHub signs. The delivery id is not signed, so one signature fits
+/// all ids.
 #[derive(Clone)]
 struct Request {
     before_id: String,
@@ -149,7 +151,8 @@ impl Request {
                 0 => panic!("closed"),
                 more => length += more,
             }
-            // This is checked now, because another answer may have a body.
+            // Checks the status before the end of the answer, because another answer may have a
+            // body, whose end would not be recognized.
             let is_ok = answer[..length].starts_with(b"HTTP/1.1 200 ") || length < 13;
             assert!(is_ok, "{}", String::from_utf8_lossy(&answer[..length]));
         }

@@ -1,4 +1,5 @@
-//! Deliveries per second: through the layer, through handwritten handlers, through other crates, and in Postgres alone.
+//! Deliveries per second through the layer, through handwritten handlers, through other crates, and through Postgres
+//! alone.
 //!
 //!     cargo bench --bench throughput
 //!     cargo bench --bench throughput -- --cpu
@@ -190,7 +191,7 @@ fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
     let mut names: Vec<&String> = samples.keys().collect();
     names.sort_by(|a, b| of(b, |s| s.rate).total_cmp(&of(a, |s| s.rate)));
     for name in names {
-        // The ratio is taken in each round, because a noisy moment affects a whole round.
+        // The ratio is computed for each round, because a noisy moment affects all contenders of a round.
         let ratio = |what: fn(&Sample) -> f64| {
             let pairs = samples[name].iter().zip(&samples[CAREFUL]);
             median(pairs.map(|(sample, yardstick)| what(sample) / what(yardstick)))

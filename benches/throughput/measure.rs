@@ -48,7 +48,7 @@ pub async fn sample(
     }
 }
 
-/// Runs the same three statements without an application.
+/// Runs the three statements of a delivery without an application, with `pgbench`.
 pub async fn pgbench(server: &Server, connections: usize, time: Duration) -> Sample {
     let script = tempfile::NamedTempFile::new().unwrap();
     fs::write(

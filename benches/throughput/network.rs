@@ -52,7 +52,7 @@ pub async fn run(server: &mut Server, peers: &Path) {
     println!("round trips: including those of the pool, which pings before and after");
 }
 
-/// The ratio of the rates of fresh deliveries, of the first contender to each other contender, in turn.
+/// Compares the rates of fresh deliveries: the ratio of the first contender to each other contender, measured in turn.
 pub async fn beside<const N: usize>(server: &mut Server, names: [&str; N], rounds: usize) {
     println!(
         "\nbehind a proxy that adds 1 ms each way, 1 connection, the rate of fresh deliveries\n"

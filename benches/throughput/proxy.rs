@@ -58,7 +58,7 @@ async fn relay(application: TcpStream, postgres: UnixStream, answers: Arc<Atomic
     }
 }
 
-/// Forwards all data, each part `DELAY` after it arrived. Parts that arrive in the meantime do not wait longer.
+/// Forwards all data, each part `DELAY` after its arrival. A part does not wait for the delay of an earlier part.
 async fn delay(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

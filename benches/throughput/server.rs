@@ -95,7 +95,8 @@ pub fn child(program: &Path) -> tokio::process::Command {
     command
 }
 
-/// Builds the contenders that have dependencies of their own, and returns the path of the program.
+/// Builds the program with the contenders that have dependencies of their own, and returns its
+/// path.
 pub fn build_peers() -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--package", "peers"])

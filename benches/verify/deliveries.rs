@@ -11,7 +11,7 @@ use sha2::Sha256;
 
 pub const SECRET: &str = "benchmark";
 
-/// The same secret, in the form in which Standard Webhooks show it.
+/// The secret in the form that Standard Webhooks uses.
 pub const BASE64_SECRET: &str = "whsec_YmVuY2htYXJr";
 
 pub const SIZES: [(&str, usize); 4] = [
@@ -46,8 +46,8 @@ pub type Input = (Provider, Parts, Bytes);
 /// The name of a preset, and the function that makes its input from a body.
 type Preset = (&'static str, fn(&[u8]) -> Input);
 
-/// Each preset with the request that it verifies. If the provider has its id or its time in the
-/// body, they are written into the body.
+/// Each preset with the function that makes the request that it verifies. If the provider sends the
+/// id or the time in the body, the function writes them into the body.
 #[allow(dead_code, reason = "not every benchmark has all presets")]
 pub const PRESETS: [Preset; 8] = [
     ("stripe", stripe),
@@ -72,7 +72,7 @@ pub fn standard_webhooks(body: &[u8]) -> Input {
     input(presets::standard_webhooks, BASE64_SECRET, body)
 }
 
-/// Every preset with a body that it makes itself, except presets that need a private key to sign.
+/// Every preset with a body from the test kit, except presets that need a private key to sign.
 #[allow(dead_code, reason = "not every benchmark has all presets")]
 pub fn all() -> Vec<(&'static str, Input)> {
     let secrets = [

@@ -1,5 +1,5 @@
-//! Deliveries that are signed with private keys, compared with one that has an HMAC. The public keys are given, so
-//! nothing is fetched.
+//! Deliveries that are signed with private keys, and one that is signed with an HMAC for comparison. The public keys
+//! are given, so nothing is fetched.
 
 use bytes::Bytes;
 use idempotent_webhook::presets::{self, AppStoreApp, SnsTopic};
@@ -18,7 +18,7 @@ const SNS: &str = include_str!("../../tests/keys/sns.pem");
 /// A P-256 private key, and a chain of three certificates.
 const APPLE: &str = include_str!("../../tests/keys/apple.pem");
 
-/// What verifies, and the function that makes its input from a body. Each signature covers the body.
+/// The name of a case, and the function that makes its input from a body. Each signature covers the body.
 type Case = (&'static str, fn(&str) -> Input);
 
 pub const CASES: [Case; 5] = [

@@ -1,4 +1,4 @@
-//! Verification and identification without a database, compared with the operations that limit their speed.
+//! The speed of verification and identification without a database, compared with the operations that limit it.
 //!
 //!     cargo bench --bench verify
 //!
@@ -71,8 +71,8 @@ fn verify_small(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The cost of a signature with a private key, compared with an HMAC over a body of the same size: in tokens, with a
-/// certificate, and with a chain of certificates.
+/// The cost of verifying a signature that was made with a private key, compared with an HMAC over a body of the same
+/// size. The signatures are in tokens, or come with a certificate or a chain of certificates.
 fn verify_keyed(criterion: &mut Criterion) {
     let body = String::from_utf8(event(3_000)).unwrap();
     let mut group = criterion.benchmark_group("keys, 3 KB");

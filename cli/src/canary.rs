@@ -1,5 +1,6 @@
-//! `webhook send --canary`: sends a request along the path of a provider's request, from here to the claim in Postgres,
-//! and reports how far it gets.
+//! `webhook send --canary`: sends a canary, and reports how far it gets. A canary is a signed request that takes the
+//! same path as a provider's request, up to the claim in Postgres. The layer then rolls it back without calling the
+//! handler.
 
 use std::error::Error;
 use std::io;
@@ -96,7 +97,7 @@ impl<'a> Canary<'a> {
             .request(head.method, self.load.to.url())
             .headers(head.headers)
             .body(body);
-        // A query may contain a secret.
+        // An error must not show the URL, because its query may contain a secret.
         let mut response = request.send().await.map_err(reqwest::Error::without_url)?;
         let header = |name| {
             let value: Option<&http::HeaderValue> = response.headers().get(name);
@@ -187,8 +188,8 @@ fn is_of_the_moment(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// Whether the server was reached but TLS failed, for example because of a certificate for another name. Such an error
-/// does not pass by itself.
+/// Whether the server was reached but TLS failed, for example because of a certificate for another name. Sending the
+/// request again does not help.
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

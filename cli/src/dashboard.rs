@@ -87,7 +87,7 @@ impl Dashboard {
 
     async fn ask(&self, name: &str, query: &[(&str, &str)]) -> Result<Answer, Failed> {
         let (header, token) = self.token.header()?;
-        // Redirects are not followed: they lead to a login page, and only the dashboard may get the
+        // Redirects are not followed, because they lead to a login page, which must not get the
         // token.
         let client = Client::builder()
             .redirect(Policy::none())

@@ -188,7 +188,8 @@ impl Doctor {
     }
 }
 
-/// The types of a list. People often write a space after a comma, and no type of these providers contains a space.
+/// The types in the list of an option, without the spaces that people often write after a comma. No type of these
+/// providers contains a space.
 fn names<'a>(option: &str, all: &'a [String]) -> Result<Vec<&'a str>, String> {
     let names = all.iter().map(|name| {
         let name = name.trim();

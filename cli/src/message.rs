@@ -10,7 +10,7 @@ use idempotent_webhook::testing::{self, TestDelivery};
 use idempotent_webhook::{Provider, Secret};
 
 pub enum Message {
-    /// A delivery, signed for each request.
+    /// A delivery, which is signed each time it is sent.
     Delivery {
         provider: &'static str,
         delivery: Box<TestDelivery>,
@@ -18,7 +18,7 @@ pub enum Message {
     },
     /// A captured request, sent unchanged.
     Captured(Request<Bytes>),
-    /// A captured request, signed for each request.
+    /// A captured request, which is signed each time it is sent.
     SignedAnew {
         request: Request<Bytes>,
         provider: Box<Provider>,
@@ -29,7 +29,7 @@ pub enum Message {
 pub enum Id {
     /// One id for all requests.
     Same(String),
-    /// An id that follows from the body, such as its digest.
+    /// An id that is computed from the body, such as its digest.
     OfBody,
     /// A separate id for each request.
     Distinct,

@@ -15,7 +15,7 @@ pub struct Providers {
     name: Option<Provider>,
 }
 
-/// Given instead of a secret, so that a preset reports what kind of secret it needs.
+/// Passed to a preset instead of a secret, so that the preset reports what kind of secret it needs.
 const UNUSED: &str = "(none)";
 
 impl Providers {

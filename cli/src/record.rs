@@ -82,16 +82,16 @@ const AFTER_HELP: &str = r#"Examples:
 Each delivery whose signature is valid is answered with 200, and written to EVENT_TYPE.http without the signature.
 Values that may be personal or secret are replaced by pseudonyms, and equal texts by equal pseudonyms. The structure
 stays: names of members, the event type, single words of members such as "status" and "currency", times, amounts and
-booleans. For each file, the command lists what was replaced, and which names to keep or replace are not in the file.
-Read a file before you commit it.
+booleans. For each file, the command lists what was replaced, and each name of --keep or --replace that is not in the
+file. Read a file before you commit it.
 
-A file names its provider, for which "webhook replay" signs the request again.
+Each file names its provider, so that "webhook replay" can sign the request again.
 
 A body that is compressed, larger than 2 MiB, or neither JSON nor a form is not recorded. It is answered with 415 or, if
 the provider treats 415 as final, with the status after which the provider delivers again."#;
 
-/// How many requests are read at the same time. Each may be as large as the provider's largest request. More requests
-/// wait.
+/// How many requests are read at the same time. Each may be as large as the provider's largest request. Further
+/// requests wait.
 const MAX_CONNECTIONS: usize = 16;
 
 /// The longest time that a request may take.
@@ -211,7 +211,8 @@ impl Receiver {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         // The semaphore is never closed.
         while let Ok(place) = places.clone().acquire_owned().await {
-            // If the client has gone, or too many files are open, the recording continues.
+            // After an error, for example because the client has gone or too many files are open, the recording
+            // continues.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -375,7 +376,8 @@ impl Service<Request<Full<Bytes>>> for Recorder {
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await;
             let request = Request::from_parts(head, body.to_bytes());
-            // In a blocking task, because a large body would occupy the thread that serves requests for too long.
+            // The work for a large body takes long, so it runs on a blocking thread, and not on the one that serves
+            // requests.
             let written = spawn_blocking(move || recording.write(&request)).await;
             Ok(written.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)))
         })

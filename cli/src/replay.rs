@@ -27,7 +27,7 @@ pub struct Replay {
     load: Load,
 
     /// Sign the request again as this provider, because the captured signature may be too old [default: the provider
-    /// that a file of "webhook record" names; any other file is sent unchanged]
+    /// that "webhook record" has written to the file; a file without a provider is sent unchanged]
     #[arg(long)]
     provider: Option<Provider>,
 
@@ -43,7 +43,7 @@ const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the
 body. All of it is sent, except Host, Content-Length and the headers of the original connection. Without a path in \
 --to, the request is sent to the path of the capture.
 
-The exit status is 1, unless every answer is 2xx, and at most one of them processed.";
+The exit status is 1 unless every answer is 2xx and at most one of them has the outcome \"processed\".";
 
 impl Replay {
     pub fn run(self) -> Result<Ended, Failed> {
@@ -100,7 +100,8 @@ impl Replay {
     }
 }
 
-/// The provider that a recorded file names. Such a file has no signature, because pseudonyms would make it invalid.
+/// The provider that a file of `webhook record` names. A recorded file has no signature, because its pseudonyms would
+/// make the signature invalid.
 fn recorded_of(capture: &Capture) -> Result<Option<Provider>, String> {
     let Some(name) = capture.provider() else {
         return Ok(None);

@@ -103,7 +103,7 @@ impl Masked {
 /// A secret without white space and quotes around it.
 pub fn bare(text: &str) -> &str {
     let text = text.trim();
-    // A line break that a settings file contains as an escape.
+    // A settings file may contain a line break as an escape.
     let text = text.strip_suffix("\\n").unwrap_or(text);
     let text = text.strip_suffix("\\r").unwrap_or(text);
     for quote in ['"', '\'', '`'] {

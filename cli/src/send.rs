@@ -56,8 +56,8 @@ pub struct Send {
     #[arg(long, value_name = "URL")]
     public_url: Option<PublicUrl>,
 
-    /// Send a canary, which shows without a delivery that the layer can be reached and can claim; also over https://
-    /// and to another machine
+    /// Send a canary: a request that shows, without a delivery, that the layer can be reached and can claim. It can
+    /// also be sent over https:// and to another machine
     #[arg(long, conflicts_with_all = ["event", "id", "body", "distinct", "times", "concurrency", "fault"])]
     canary: bool,
 

@@ -41,7 +41,7 @@ impl Shop {
         let layer = |endpoint: &'static str, provider| {
             IdempotentWebhook::new(pool.clone(), endpoint, provider).version(VERSION)
         };
-        // In production, use the default, which goes on for days.
+        // In production, use the default delays, which add up to days.
         let soon = |keep: Keep| keep.retry_delays([2, 5, 10].map(Duration::from_secs));
         let archived = |keep: Keep| soon(keep.processed_for(DAY));
         let router = Router::new()
@@ -103,8 +103,8 @@ impl Shop {
     }
 }
 
-/// Every third delivery fails at first, and every tenth always fails. Failures from before the start of the example
-/// have been fixed.
+/// Every third delivery fails at first, and every tenth always fails. Deliveries from before the start of the example
+/// succeed, as if the cause had been fixed.
 async fn handle(
     mut tx: DedupeTx,
     delivery: Delivery,

@@ -5,7 +5,7 @@ use sqlx::PgPool;
 
 use super::shop::{VERSION, VERSION_BEFORE};
 
-/// There is more traffic by day than by night. The deploy was four hours ago.
+/// The counts of the day. There is more traffic by day than by night, and the deploy was four hours ago.
 const ACTIVITY: &str = "
     insert into idempotent_webhook.activity
         (endpoint, hour, source, outcome, version, count, last_at)
@@ -35,7 +35,7 @@ const ACTIVITY: &str = "
     ) as usual
     left join (
         values
-            -- An outage, after which recovery has processed the kept deliveries.
+            -- The outage. Recovery has processed the kept deliveries since then.
             ('commands', 10, 11, 'request', 'processed', 0.2),
             ('commands', 10, 11, 'request', 'kept', 20),
             ('commands', 9, 9, 'recovery', 'processed', 40),

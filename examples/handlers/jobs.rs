@@ -1,7 +1,7 @@
 //! Work after the commit: waking the worker for a job that the transaction has written.
 //!
-//! Such work is done at most once. Here, that is no problem, because a worker that is not woken
-//! finds the job the next time that it polls.
+//! Work after the commit is done at most once. Here, that is no problem, because a worker that is
+//! not woken finds the job the next time that it polls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
-//! A captured request under another delivery id. GitHub signs the body but not the id, so the signature is valid. Only
-//! the body shows that this is a replay.
+//! A replay: an attacker sends a captured request again, under another delivery id. GitHub signs the body but not the
+//! id, so the signature is valid. Only the body shows that this is a replay.
 //!
 //! `replay_guard` treats requests with the same body as one delivery, and warns the operator of a replay. Do not use it
-//! if the provider may well send the same body twice.
+//! if the provider may send the same body for two different events.
 
 use axum::Router;
 use axum::http::StatusCode;

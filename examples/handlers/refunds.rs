@@ -43,7 +43,7 @@ async fn cancelled(
         .execute(&mut *tx)
         .await?;
     if bank.lock().await.calls == 1 {
-        // This is the worst moment to fail: the money is gone, and so is the row.
+        // This is the worst moment to fail: the money is gone, and the row is rolled back.
         return Err(HandlerError::new("the row was not kept"));
     }
     Ok(StatusCode::OK)

@@ -1,5 +1,5 @@
-//! What the examples need in addition to the code that they show: a database of their own,
-//! deliveries that are sent to a router, and steps whose results are printed and checked.
+//! Helpers for the examples: each example gets its own database, sends deliveries to a router, and
+//! prints and checks the result of each step.
 
 use std::error::Error;
 use std::fmt;

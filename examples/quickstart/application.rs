@@ -32,7 +32,7 @@ pub struct Application {
 pub struct AppState {
     /// How often a handler has been called.
     runs: AtomicU32,
-    /// The deliveries that were to fail once, and have failed.
+    /// The deliveries that were asked to fail once, and have failed.
     failed: Mutex<HashSet<String>>,
 }
 
@@ -78,7 +78,7 @@ pub async fn book(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// The body of a delivery to the handler that runs one delivery at a time for each object.
+/// The body of a delivery to the route on which the deliveries of one object run one at a time.
 #[derive(Deserialize)]
 struct Slow {
     /// How long the handler stays in its transaction.

@@ -1,4 +1,4 @@
-//! Webhooks of four providers on a real Postgres, with a tour of the layer.
+//! Webhooks of four providers with a real Postgres, and a tour of the layer.
 //!
 //!     cargo run --example quickstart              the tour, then serve until Ctrl-C
 //!     cargo run --example quickstart -- --exit    the tour only; fails if it went wrong

@@ -1,4 +1,4 @@
-//! Routes whose deliveries are kept in each possible way, and run again.
+//! Routes that keep deliveries, each in one of the possible ways, so that recovery runs them again.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ async fn receive(
     Ok(StatusCode::OK)
 }
 
-/// Works before its claim, like a handler that calls an API.
+/// A handler with a late claim: it works before its claim, like a handler that calls an API first.
 async fn receive_late(
     State(pool): State<PgPool>,
     claim: LateClaim,

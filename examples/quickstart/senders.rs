@@ -1,4 +1,5 @@
-//! The providers of the demonstration, for the application and as senders.
+//! The providers of the demonstration. The application verifies their deliveries, and the tour
+//! sends deliveries in their place.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -24,7 +25,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// All four providers, with secrets from the environment or those of the demonstration.
+    /// All four providers, with secrets from the environment or, if a secret is not set there, the
+    /// secret of the demonstration.
     pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
         Ok(vec![
             Self::new(
@@ -86,7 +88,8 @@ impl Sender {
         self.provider.clone()
     }
 
-    /// Shows the secret only if it is the one of the demonstration.
+    /// Describes where the secret comes from. Shows the secret itself only if it is the
+    /// demonstration's.
     pub fn describe_secret(&self) -> String {
         let variable = self.variable;
         if self.is_demo_secret {

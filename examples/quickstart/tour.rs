@@ -26,7 +26,7 @@ struct Step<'a> {
     ledger_rows: i64,
 }
 
-/// Takes the tour and returns whether everything went as expected.
+/// Runs the tour and returns whether everything went as expected.
 pub async fn run(application: &Application, address: SocketAddr) -> Result<bool, Box<dyn Error>> {
     let [stripe, github, shopify, acme] = ["stripe", "github", "shopify", "acme"].map(|name| {
         application
@@ -254,7 +254,7 @@ async fn take(
     Ok(good)
 }
 
-/// A handler with a late claim, and a copy of its delivery that arrives in the meantime.
+/// A handler with a late claim, and a copy of its delivery that arrives before the claim.
 async fn claim_late(
     application: &Application,
     github: &Sender,
@@ -436,7 +436,7 @@ async fn reprocess(
     Ok(kept && processed && reprocessed)
 }
 
-/// Waits for a few seconds at most until a delivery has this many rows in the ledger, and counts them.
+/// Waits until a delivery has this many rows in the ledger, for a few seconds at most. Returns how many rows it has.
 async fn ledger_has(application: &Application, id: &str, rows: i64) -> sqlx::Result<i64> {
     for _ in 0..200 {
         if application.ledger_rows(id).await? >= rows {

@@ -1,6 +1,6 @@
-//! The job of a deploy: it runs deliveries that the old version has processed through both versions, and rolls them
-//! back. It exits with status 1 if a delivery fails with the new version, or if the new version does not write the
-//! same.
+//! The job of a deploy. It rehearses deliveries that the old version has processed: it runs them through both versions,
+//! and rolls everything back. It exits with status 1 if a delivery fails with the new version, or if the two versions
+//! do not write the same.
 //!
 //!     cargo run --example rehearsal
 //!     cargo run --example rehearsal -- --broken
@@ -78,7 +78,7 @@ struct Push {
     r#ref: String,
 }
 
-/// This version treats every event as a push, which the rehearsal finds.
+/// This version treats every event as a push. The rehearsal of this version alone finds that mistake.
 async fn broken(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -92,7 +92,8 @@ struct Renamed {
     branch: Option<String>,
 }
 
-/// This version reads a field that no push has. It answers 200 and writes nothing, which only a comparison finds.
+/// This version reads a field that no push has, so it answers 200 and writes nothing. Only a comparison with the old
+/// version finds that mistake.
 async fn stopped(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -132,16 +133,16 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         .await?;
     receive(&pool).await?;
 
-    // From here on, this is the job. On its pool, writes outside the handler's transaction fail.
+    // From here on, this is the code of the job. On the job's pool, writes outside the handler's transaction fail.
     let options = pool.connect_options().as_ref().clone();
     let reading = options.options([("default_transaction_read_only", "on")]);
     let pool = PgPoolOptions::new()
         .max_connections(8)
         .connect_lazy_with(reading);
     let began = Instant::now();
-    // The running version writes this to a file.
+    // In a real deploy, the running version writes this report to a file.
     let before = serde_json::to_string(&rehearse(self::app(&pool, old)?).await?)?;
-    // The next version reads it.
+    // The next version reads the file.
     let before: RehearsalReport = serde_json::from_str(&before)?;
     let next = if is_asked("--broken") {
         self::app(&pool, broken)?
@@ -172,7 +173,7 @@ fn is_asked(flag: &str) -> bool {
     std::env::args().any(|argument| argument == flag)
 }
 
-/// What happened last week.
+/// Sends last week's deliveries to the old version.
 async fn receive(pool: &PgPool) -> playground::Result<()> {
     let (app, _) = app(pool, old)?;
     for number in 0..DELIVERIES {

@@ -1,5 +1,5 @@
-//! Counts what happens in a layer, both in the metrics and in the activity in Postgres. The number of event type names
-//! is limited in memory by `numbers.rs`, and in the tables by `statements.rs`.
+//! Counts what happens in a layer, both in the metrics and in the activity in Postgres. `numbers.rs` limits the number
+//! of event type names in memory, and `statements.rs` limits it in the tables.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The outcome of a request of the provider.
+    /// Counts the outcome of a provider's request.
     pub(crate) fn request(&self, outcome: Outcome) {
         if !outcome.is_of_the_provider() {
             return;
@@ -26,25 +26,25 @@ impl Counts {
         self.add(Source::Request, outcome.as_str());
     }
 
-    /// The outcome of an attempt at a kept delivery, which is not a request.
+    /// Counts the outcome of an attempt at a kept delivery. This attempt is not a request of the provider.
     pub(crate) fn attempt(&self, outcome: Outcome) {
         self.metrics.attempt(outcome);
         self.add(Source::Recovery, outcome.as_str());
     }
 
-    /// A delivery is dead: it runs again only if an operator retries it.
+    /// Counts a dead delivery. It runs again only if an operator retries it.
     pub(crate) fn dead(&self) {
         self.metrics.dead();
         self.add(Source::Recovery, "dead");
     }
 
-    /// A delivery never arrived, as the provider's list of events shows.
+    /// Counts a delivery that never arrived, as the provider's list of events shows.
     pub(crate) fn missed(&self) {
         self.metrics.missed();
         self.add(Source::Reconciliation, "missed");
     }
 
-    /// A call of the handler.
+    /// Counts a call of the handler.
     pub(crate) fn handler(&self, took: Duration, timeout: Duration) {
         self.metrics.duration(Stage::Handler, took);
         if let Some(activity) = &self.activity {
@@ -53,14 +53,15 @@ impl Counts {
         }
     }
 
-    /// A request whose event type has a handler, by the handler's name in the table.
+    /// Records a request whose event type has a handler. `name` is the handler's name in the layer's table of event
+    /// types.
     pub(crate) fn handled_type(&self, name: &str) {
         if let Some(activity) = &self.activity {
             activity.see_handled(name);
         }
     }
 
-    /// A request with an authentic delivery, whose event may be ignored.
+    /// Counts an authentic delivery, even if its event is ignored.
     pub(crate) fn authentic(&self, delivery: &VerifiedDelivery) {
         if let Some(place) = delivery.secret {
             self.add(Source::Secret, name_of_place(place));

@@ -9,12 +9,14 @@ use super::numbers::Numbers;
 use super::{Activity, Shared, Told, renamed, statements};
 use crate::transaction::{DatabaseError, Store};
 
-/// How often the settings of a layer are written and its types are trimmed, while it has numbers to write.
+/// How often the settings of a layer are written, and event types over the limit are deleted. Nothing happens while the
+/// layer has no numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The numbers of a layer that are being written. If this is dropped, the numbers that were not written are given back.
-/// If only the answer to the commit was lost, they are given back as well, and are counted twice. This is accepted
-/// because only operators look at these numbers, and counting them exactly once would take a row for each write.
+/// The numbers of a layer that are being written. If this is dropped, the layer gets back the numbers that were not
+/// written. If only the answer to the commit was lost, the layer also gets its numbers back, and they are counted
+/// twice. This is accepted because only operators look at these numbers, and counting them exactly once would take a
+/// row for each write.
 pub(super) struct Taken<'a> {
     shared: &'a Shared,
     /// When the settings were last written.
@@ -68,7 +70,7 @@ impl Activity {
 /// Writes the counts of these layers in one transaction, or leaves them for later if that fails.
 pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), DatabaseError> {
     let mut layers: Vec<_> = layers.iter().map(|layer| &*layer.0).collect();
-    // The order is the same in all processes, and in all watches of this process.
+    // All processes, and all watches of this process, use the same order, so that they do not deadlock.
     layers.sort_by_key(|shared| (&*shared.endpoint, std::ptr::from_ref(*shared).addr()));
     let mut taken = Vec::new();
     for shared in layers {
@@ -78,7 +80,7 @@ pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), Data
         return Ok(());
     }
     let mut store = store.clone();
-    // The longest timeout of these layers applies, in case something waits for one of them to write.
+    // The longest timeout of these layers applies, in case a caller waits for one of these layers to be written.
     let timeouts = taken.iter().map(|each| each.shared.state().store.timeout);
     store.timeout = timeouts.max().unwrap_or(store.timeout);
     let counts = statements::Counts::of(&taken);

@@ -2,9 +2,9 @@
 //! rejected requests by cause.
 //!
 //! A request only adds to a number in memory. Every few seconds, a *watch* (`watch.rs`) flushes the numbers of its
-//! layers, if there are any, in one short transaction (`flush.rs`). Every half a minute, it reads those metrics of the
-//! layers that cover all processes (`readings.rs`). The settings of a layer are written together with its first
-//! numbers, and hourly after that.
+//! layers, if there are any, in one short transaction (`flush.rs`). Every half a minute, it reads the layers' metrics
+//! that cover all processes (`readings.rs`). The settings of a layer are written together with its first numbers, and
+//! hourly after that.
 
 pub(crate) mod counts;
 pub(crate) mod endpoint_name;
@@ -37,7 +37,7 @@ pub(crate) struct Activity(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     endpoint: Arc<str>,
-    /// This is alive for as long as the layer is.
+    /// This can be upgraded for as long as the layer exists.
     layer: Weak<EndpointName>,
     readings: Readings,
     state: Mutex<State>,
@@ -54,7 +54,7 @@ struct State {
     versions: Types,
     /// The watches of the recoveries that the layer has joined.
     joined: Vec<IsWatched>,
-    /// The layer's own watch, once something was counted or must be read.
+    /// The layer's own watch. It starts once something was counted or must be read.
     own_watch: Option<Background>,
 }
 
@@ -123,7 +123,7 @@ impl Activity {
         self.count(Source::Handler, bucket(took));
     }
 
-    /// Counts an event that is ignored because of this name in the table.
+    /// Counts an event that the application ignores by this name (`Events::ignore`).
     pub(crate) fn count_ignored_by_name(&self, name: &str) {
         let mut state = self.counting();
         state
@@ -131,8 +131,8 @@ impl Activity {
             .add(Source::Ignored, name.to_owned().into(), 1);
     }
 
-    /// Counts an ignored event that no name in the table matches. A sender may have chosen its type, so the number of
-    /// stored types is bounded.
+    /// Counts an ignored event whose type matches no name in the layer's table. A sender may have made the type up, so
+    /// the number of stored types is bounded.
     pub(crate) fn count_ignored(&self, event_type: &str) {
         let mut state = self.counting();
         let name = state.types.name(event_type);
@@ -140,7 +140,7 @@ impl Activity {
         state.numbers.add(Source::Ignored, name, 1);
     }
 
-    /// Records that an event arrived whose handler has this name in the table.
+    /// Records that an event with a handler arrived. `name` is the handler's name in the layer's table of event types.
     pub(crate) fn see_handled(&self, name: &str) {
         self.counting().numbers.see(name, OfTable::Yes);
     }

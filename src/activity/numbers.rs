@@ -137,7 +137,7 @@ impl Numbers {
             let count = taken.count;
             self.rejections
                 .entry(cause)
-                // There was another rejection since, whose reason is the later one.
+                // Another rejection came meanwhile, and the reason of the later one stays.
                 .and_modify(|known| known.count += count)
                 .or_insert(taken);
         }
@@ -165,8 +165,8 @@ impl Numbers {
 /// How long stored names count towards the limit.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The names of ignored types that are stored. Their number is limited for a day, and not only until the next write.
-/// After a day, made-up names make room for others.
+/// The stored names of ignored types. Their number is limited for each day, and not only until the next write. After a
+/// day, the names are forgotten, so that made-up names make room for others.
 #[derive(Debug)]
 pub(super) struct Types {
     names: HashSet<String>,
@@ -188,7 +188,7 @@ impl Types {
         self.name_within(event_type, MAX_TYPES)
     }
 
-    /// The name under which a name is counted, if at most `most` names are stored.
+    /// The name under which `name` is counted: `name` itself, or `*` if `most` other names are already stored.
     pub(super) fn name_within(&mut self, name: &str, most: usize) -> Cow<'static, str> {
         let name = stored(name, MAX_TYPE);
         if self.since.elapsed() >= DAY {

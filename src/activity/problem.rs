@@ -12,7 +12,8 @@ pub enum Problem {
     /// Many deliveries failed in a row, so the [breaker](crate::Keep::breaker) is open, and one delivery is tried at a
     /// time.
     Probing,
-    /// Deliveries that were run again reached no layer of the endpoint, or another version of this crate kept them.
+    /// Recovery has tried to run deliveries again, but the requests reached no layer of the endpoint, or the deliveries
+    /// were kept by another version of this crate.
     Unreached,
     /// Deliveries are due, but no process with a [`Recovery`](crate::Recovery) for the endpoint has reported for two
     /// minutes.
@@ -22,8 +23,8 @@ pub enum Problem {
     Silent,
     /// [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour.
     NotReconciled,
-    /// The endpoint ignores events of a type that it never had before, and that no name in its table matches ([which
-    /// types are new](crate::documentation::operating#event-types)).
+    /// The endpoint ignores events of a type that it never had before, and that matches no name in its table of event
+    /// types ([which types are new](crate::documentation::operating#event-types)).
     NewEventType,
     /// Events of a type that has a handler no longer arrive ([when a type has
     /// stopped](crate::documentation::operating#event-types)).
@@ -86,8 +87,8 @@ impl Problem {
                  using up attempts"
             }
             Self::Unreached => {
-                "deliveries that were run again reached no layer of the endpoint, or another version of \
-                 idempotent-webhook kept them"
+                "recovery tried to run deliveries again, but they reached no layer of the endpoint, or were kept by \
+                 another version of idempotent-webhook"
             }
             Self::Unserved => {
                 "webhook deliveries are due, but no process runs them: deploy the layer of this endpoint \

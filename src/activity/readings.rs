@@ -1,7 +1,7 @@
 //! The metrics of a layer that cover all processes, read from the database: when the last authentic request arrived,
-//! and how many event types are new or have stopped. A request at any process ends a silence, even if that process has
-//! ended since. Event types are reported even if nothing is kept and no recovery looks for problems.
-//! `event_type_problems` in `migrations/functions.sql` decides which types are new or have stopped.
+//! and how many event types are new or have stopped. An authentic request counts regardless of which process received
+//! it, even if that process no longer runs. Event types are reported even if nothing is kept and no recovery looks for
+//! problems. `event_type_problems` in `migrations/functions.sql` decides which types are new or have stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,8 @@ use super::problem::Problem;
 use crate::metrics::{Metrics, unix_now};
 use crate::transaction::{DatabaseError, Store};
 
-/// The newest hour of an endpoint is read first, by the key.
+/// Reads the metrics of the endpoints `$1`. The primary key gives an endpoint's rows from the newest hour on, so only
+/// the first of them are read.
 const READ: &str = "
     with types as materialized (
         select
@@ -34,7 +35,7 @@ const READ: &str = "
                     and activity.source = 'request'
                     and activity.outcome not in ('handshake', 'rejected')
                 order by activity.hour desc
-                -- More rows than an hour has outcomes.
+                -- An hour has fewer rows than this.
                 limit 100
             ) as newest
         ) as last_authentic_at,
@@ -81,8 +82,8 @@ impl Readings {
         self.tells_last_authentic() || self.types.load(Ordering::Relaxed)
     }
 
-    /// Sets the metrics from a row. Without an authentic request, the time of the first reading is used, so that an
-    /// endpoint without any sender is noticed as well.
+    /// Sets the metrics from a row. If there was no authentic request yet, the time of the first reading is used, so
+    /// that an endpoint to which nobody sends is noticed as well.
     fn tell(&self, row: &PgRow) -> sqlx::Result<()> {
         if self.last_authentic.load(Ordering::Relaxed) {
             // In Unix seconds, by the clock of the database.

@@ -1,4 +1,5 @@
-//! Warns if a new endpoint may be a renamed one: no layer of the process serves another endpoint of its provider.
+//! Warns if a new endpoint may be an existing endpoint under a new name: the database has another endpoint of the same
+//! provider, and no layer of the process serves it.
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -16,11 +17,11 @@ pub(super) fn is_new(told: &[PgRow], endpoint: &str) -> bool {
     })
 }
 
-/// Warns if the new endpoint may be another endpoint under a new name. This is never certain, because another
-/// application may serve the other endpoint.
+/// Warns if the new endpoint may be a renamed one. This is never certain, because another application may serve the
+/// other endpoint.
 pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
     let served = served(store.pool());
-    // The layer of this endpoint was dropped, so the layer of the other endpoint may have been dropped as well.
+    // If the layer of this endpoint was dropped, the layer of the other endpoint may have been dropped as well.
     if !served.iter().any(|served| served == endpoint) {
         return Ok(());
     }

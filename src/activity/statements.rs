@@ -24,7 +24,7 @@ const ADD_COUNTS: &str = "
     set count = known.count + excluded.count, last_at = excluded.last_at
 ";
 
-/// Adds rejections, also in the order of the key.
+/// Adds rejections. As in [`ADD_COUNTS`], the rows are in the order of the key.
 const ADD_REJECTIONS: &str = "
     insert into idempotent_webhook.rejections as known
         (endpoint, hour, cause, count, last_at, reason)
@@ -37,14 +37,14 @@ const ADD_REJECTIONS: &str = "
         reason = excluded.reason
 ";
 
-/// Records which event types arrived. A type in the layer's table always has a row. Other types get a row until the
-/// endpoint has `$4` rows that [`TRIM_TYPES`] does not delete; further types are recorded as `*`. Each process has a
-/// limit of its own, but many processes may follow each other.
+/// Records which event types arrived. A type in the layer's table always has a row. Any other type gets a row only
+/// while the endpoint has fewer than `$4` rows that [`TRIM_TYPES`] does not delete. After that, it is recorded as `*`.
+/// The limit of a process (`numbers.rs`) is not enough, because many processes may run one after another.
 ///
 /// A row is written at most once a minute.
 ///
-/// On Citus, where this is a reference table, an update of an existing row may only call immutable functions, so the
-/// update does not call `now()`. The rows that the insert looks up must be materialized.
+/// On Citus, the table is a reference table. There, the update of an existing row may call only immutable functions, so
+/// it does not call `now()`. The rows that the insert looks up must be materialized.
 const ADD_TYPES: &str = "
     with there as materialized (
         select event_type, last_at, days, is_handled, clock
@@ -55,7 +55,7 @@ const ADD_TYPES: &str = "
         select
             count(*) filter (where is_handled or days > 1) as lasting,
             coalesce(max(clock), 0) + case
-                -- Without rows from before the clock of Postgres was set back.
+                -- Ignores times in the future, which were written before the clock of Postgres was set back.
                 when date_trunc('minute', max(last_at) filter (where is_handled and last_at <= now()))
                     = date_trunc('minute', now()) then 0
                 else 1
@@ -98,8 +98,8 @@ const ADD_TYPES: &str = "
     where excluded.last_at - known.last_at not between interval '0' and interval '1 minute'
 ";
 
-/// Deletes names that came on one day only, the oldest first, while there are more than `$2` names. So the latest names
-/// of a flood of made-up ones stay, and so does a name that comes each day.
+/// While there are more than `$2` event types, deletes types that arrived on only one day, oldest first. So after a
+/// flood of made-up types, the latest of them stay, and so does a type that arrives every day.
 const TRIM_TYPES: &str = "
     with there as materialized (
         select event_type, last_at, not is_handled and days = 1 and event_type <> '*' as gives_way
@@ -119,7 +119,7 @@ const TRIM_TYPES: &str = "
 /// The maximum number of event types of an endpoint that are stored by name, if a sender may have made them up.
 const MAX_TYPES: i64 = 1000;
 
-/// Other endpoints of the same provider, starting with the one that had the latest request.
+/// Other endpoints of the same provider, starting with the one whose settings were written last.
 const OF_ITS_PROVIDER: &str = "
     select other.endpoint
     from idempotent_webhook.endpoint_settings as own
@@ -130,11 +130,11 @@ const OF_ITS_PROVIDER: &str = "
     limit 3
 ";
 
-/// Writes the settings of endpoints. Each returned row says whether its endpoint was unknown. The update does not call
-/// `now()` either.
+/// Writes the settings of endpoints. Each returned row says whether its endpoint was unknown. As in [`ADD_TYPES`], the
+/// update does not call `now()`.
 ///
-/// If several versions of the application run side by side, the newest version writes the row. A version that wrote it
-/// before does so again only once the newer version has reported nothing for two hours.
+/// If several versions of the application run side by side, the newest version writes the row. An older version writes
+/// it again only once the newer version has reported nothing for two hours.
 const TELL_SETTINGS: &str = "
     insert into idempotent_webhook.endpoint_settings as known (endpoint, version, settings, told_at, ignores_since, names_since)
     select endpoint, version, settings::jsonb, now(), now(), now()
@@ -214,7 +214,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// The rejections of layers, also with each row once.
+/// The rejections of layers. As in [`Counts`], each row occurs once.
 #[derive(Default)]
 pub(super) struct Rejections<'a> {
     endpoints: Vec<&'a str>,
@@ -303,7 +303,7 @@ pub(super) fn add_types<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<S
     })
 }
 
-/// Makes room for names that arrived since.
+/// Deletes event types over the limit: see [`TRIM_TYPES`].
 pub(super) fn trim_types(endpoint: &str) -> Statement<'_> {
     sqlx::query(TRIM_TYPES).bind(endpoint).bind(MAX_TYPES)
 }

@@ -91,8 +91,8 @@ impl Activity {
         }
     }
 
-    /// Starts the layer's own watch if no other watch is running. The caller holds the lock: a watch that ends at this
-    /// moment either has seen the counts to write, or has visibly ended.
+    /// Starts the layer's own watch if no other watch is running. The caller holds the lock of `state`. So a watch that
+    /// is about to end has either seen the counts to write, or already counts as ended.
     pub(super) fn watched(&self, state: &mut State) {
         // The runtime of an earlier watch may have shut down.
         let has_own = state.own_watch.as_ref();

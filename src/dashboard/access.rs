@@ -25,7 +25,7 @@ pub struct Access {
     erasure: bool,
     adoption: bool,
     operator: Option<Arc<str>>,
-    /// `None` for all endpoints.
+    /// The names of the visible endpoints. `None` if all are visible.
     endpoints: Option<Arc<[String]>>,
     tenants: Option<Arc<[String]>>,
 }
@@ -183,7 +183,7 @@ impl Access {
 
 type Decision = Pin<Box<dyn Future<Output = Access> + Send>>;
 
-/// Decides for each request.
+/// The function of the application that decides what each request may do.
 #[derive(Clone)]
 pub(super) struct Authorizer(Arc<dyn Fn(&Parts) -> Decision + Send + Sync>);
 

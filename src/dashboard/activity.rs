@@ -39,11 +39,12 @@ pub(super) struct Counts {
     pub(super) rejected: i64,
     /// Failed attempts.
     pub(super) failed: i64,
-    /// Accepted, to be processed later. Not in the sum, because each is counted again when it is processed or fails.
+    /// Accepted, to be processed later. Not part of [`total`](Self::total), because each is counted again when it is
+    /// processed or fails.
     pub(super) accepted: i64,
-    /// Received by reconciliation, to be processed later. Not in the sum either.
+    /// Received by reconciliation, to be processed later. Not part of the total, for the same reason.
     pub(super) missed: i64,
-    /// Ignored, because their event type has no handler. Not in the sum.
+    /// Ignored, because their event type has no handler. Not part of the total.
     pub(super) ignored: i64,
 }
 
@@ -180,7 +181,7 @@ pub(super) async fn by_hour(
     Ok(all)
 }
 
-/// The largest bucket of the handler's time, in milliseconds.
+/// The highest finite upper bound of the buckets for handler durations, in milliseconds.
 pub(super) const LONGEST: u64 = 50_000;
 
 /// How long handlers took, by the upper bound of a bucket in milliseconds.
@@ -192,7 +193,7 @@ impl Times {
         self.0.is_empty()
     }
 
-    /// Adds handlers to the bucket with this bound. The bound of the last bucket is not a number.
+    /// Adds this many handler runs to the bucket with this upper bound. The last bucket has no number as its bound.
     fn add(&mut self, bound: &str, count: i64) {
         let bound = bound.parse().unwrap_or(u64::MAX);
         *self.0.entry(bound).or_default() += count;
@@ -274,7 +275,8 @@ impl History {
         Ok(history)
     }
 
-    /// The versions that started in an hour: they did nothing in the last hour before it in which anything was counted.
+    /// The versions that started in this hour. A version has started if it was counted in this hour, but not in the
+    /// latest earlier hour with any counts.
     pub(super) fn began(&self, at: i64) -> Vec<&str> {
         let Some((before, _)) = self.hours.range(..at).next_back() else {
             return Vec::new();

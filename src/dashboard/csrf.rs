@@ -34,7 +34,7 @@ pub(super) fn check(site: &Site, head: &Parts, format: &Format) -> Result<bool, 
 
 impl Site {
     /// Whether a page of the dashboard has sent this form or script request. Browsers themselves set `Sec-Fetch-Site`
-    /// and `Origin`. Over plain HTTP, except from the same machine, they leave out `Sec-Fetch-Site`.
+    /// and `Origin`. Over plain HTTP, they send `Sec-Fetch-Site` only to a server on the same machine.
     fn has_sent(&self, head: &Parts) -> bool {
         match fetch_site(&head.headers) {
             FetchSite::Is(site) => site == "same-origin",

@@ -1,4 +1,5 @@
-//! Keyset pagination: where a page of a list ends, and how far it has searched.
+//! Keyset pagination: where a page of a list ends, and how far it has searched. If no index covers the filters of a
+//! list, a page reads the list in *rounds*: each round reads a limited number of rows, and keeps those that match.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +20,19 @@ const SEARCHED: usize = 10_000;
 /// How long a page continues to search.
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// A search for a page, in rounds. Each round first asks where it ends, so that it does not read more than it should.
+/// A search for the rows of a page, in rounds. Before a round reads its rows, a query finds the position at which the
+/// round must end, so that the round does not read more rows than intended.
 pub(super) struct Search {
     began: Instant,
-    /// How many rows a round searches in each part of the list.
+    /// How many rows a round reads in each part of the list.
     pub(super) each: i64,
 }
 
 impl Search {
-    /// Starts a search in this many parts of the list, such as endpoints. A round ends at the latest of the ends of all
-    /// parts, so most of the search in one part may be wasted if another part has many more rows.
+    /// Starts a search in this many parts of the list, such as endpoints. A list goes back in time, and each part
+    /// reaches the limit of rows at a different time. The round ends at the most recent of these times, because only
+    /// down to there are all parts complete. If one part has many more rows than another, most of the search in the
+    /// other part may therefore be wasted.
     pub(super) fn new(parts: usize) -> Self {
         let each = SEARCHED / parts.max(1);
         Self {
@@ -37,7 +41,7 @@ impl Search {
         }
     }
 
-    /// Whether there is time for another round, which covers twice as many rows.
+    /// Whether there is time for another round. It covers twice as many rows as the last one.
     pub(super) fn goes_on(&mut self) -> bool {
         self.each = self.each.saturating_mul(2);
         self.began.elapsed() < SEARCH
@@ -103,12 +107,13 @@ pub(super) fn bind<'q>(
 pub(super) struct Listed<T> {
     pub(super) rows: Vec<T>,
     pub(super) next: Option<Cursor>,
-    /// Set if the page ends because it has searched enough, and not because it is full.
+    /// How far the page has searched, if its time was up before it was full.
     pub(super) searched_to: Option<Timestamp>,
 }
 
 impl<T> Listed<T> {
-    /// Creates a page from the end of the search and the rows, which include one row of the next page, if there is one.
+    /// Creates a page from the rows and the position at which the search ended. If there is a next page, the rows
+    /// include its first row.
     pub(super) fn new(
         mut rows: Vec<T>,
         searched_to: Option<Cursor>,

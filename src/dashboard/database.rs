@@ -14,7 +14,7 @@ use crate::transaction::{DatabaseError, ShortTx};
 /// How many connections pages and actions together use at the same time, however often pages are reloaded.
 const AT_ONCE: usize = 2;
 
-/// The longest wait for a connection, and the longest wait for a place (a permit to use one).
+/// The longest wait for a place (a permit to use a connection), and also the longest wait for the connection itself.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// A page whose statement takes longer than this fails.
@@ -22,10 +22,10 @@ const STATEMENT_TIMEOUT: &str = "5s";
 
 const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only not deferrable";
 
-/// Postgres plans each statement for its actual values, so that it can use an index even though the statement has
-/// filters that are absent. Each statement is meant to find its few rows through an index, in the order of that index.
-/// Without these settings, the planner would read a whole table if it expects many rows of an endpoint that has none.
-/// JIT is off, because compiling would take longer than everything else.
+/// Settings for each statement, which is meant to find its few rows through an index, in the order of that index. Other
+/// scans are off, because the planner would read a whole table if it expects many rows of an endpoint that has none.
+/// Postgres makes a plan for the actual values, because a plan for all values could not use an index if the values of
+/// some filters are absent. JIT is off, because compiling would take longer than everything else.
 const SET_UP: &str = "
     select
         set_config('statement_timeout', $1, true),
@@ -39,7 +39,7 @@ const SET_UP: &str = "
 pub(super) struct Database {
     pub(super) pool: PgPool,
     places: Arc<Semaphore>,
-    /// Allows one background action at a time, so that one place is left for pages.
+    /// Allows background actions to hold one place at a time, so that another place is left for pages.
     background: Arc<Semaphore>,
 }
 
@@ -53,8 +53,8 @@ impl Database {
     }
 
     /// Waits for a place: a permit to use one of the few connections. A request that is dropped while it waits costs
-    /// nothing. The place is held until the page is complete, because Postgres continues a statement even when nobody
-    /// waits for it any longer.
+    /// nothing. The page holds its place until it is complete, because Postgres continues a statement even if the
+    /// reader has left.
     pub(super) async fn place(&self) -> Result<Place, PageError> {
         let place = self.places.clone().acquire_owned();
         match tokio::time::timeout(WAIT, place).await {
@@ -64,7 +64,7 @@ impl Database {
         }
     }
 
-    /// Waits for a place for background work, which runs one transaction at a time.
+    /// Waits for a place for a transaction of a background action. Only one such transaction runs at a time.
     pub(super) async fn place_in_background(&self) -> Place {
         let turn = self.background.clone().acquire_owned().await.ok();
         Place(self.places.clone().acquire_owned().await.ok(), turn)

@@ -8,8 +8,8 @@ use sqlx::postgres::PgRow;
 
 use super::activity::{self, Recent};
 
-/// If a delivery has waited for its first attempt for longer than this, in seconds, something is
-/// wrong.
+/// An endpoint is `behind` if a delivery has waited longer than this for its first attempt, in
+/// seconds.
 const BEHIND_AFTER: f64 = 60.0;
 
 /// How many hours count as recent: the current hour, which may have just started, and the one
@@ -61,8 +61,8 @@ impl State {
         }
     }
 
-    /// Whether nobody needs to look at the endpoint. `Mixed` passes by itself, or turns into a
-    /// worse state.
+    /// Whether nobody needs to look at the endpoint. A `Mixed` state goes away without any action,
+    /// or turns into a worse state.
     pub(super) fn is_well(self) -> bool {
         matches!(self, Self::Mixed | Self::Quiet | Self::Fine)
     }

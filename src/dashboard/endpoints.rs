@@ -92,7 +92,8 @@ const ENDPOINTS: &str = concat!(
         order by hour desc, last_at desc
         limit 1
     ) as last on true
-    -- A delivery that has reached no layer is tried each minute, so it is among the first due deliveries.
+    -- Recovery retries a delivery each minute if its last attempt reached no layer, so such deliveries are among the
+    -- first due ones.
     cross join lateral (
         select count(*) as due, count(unreached_at) as unreached
         from (
@@ -121,7 +122,8 @@ const ENDPOINTS: &str = concat!(
 "
 );
 
-/// The last rejection of each endpoint, without the requests of browsers and scanners.
+/// The last rejection of each endpoint. Requests with a method that is not allowed do not count, because browsers and
+/// scanners send them.
 const REJECTED: &str = "
     select endpoint, extract(epoch from max(last_at))::float8 as at
     from idempotent_webhook.rejections
@@ -149,7 +151,7 @@ pub(super) struct Endpoint {
     #[serde(rename = "endpoint")]
     pub(super) name: String,
     pub(super) state: State,
-    /// Whether an operator has paused the endpoint, even if the state is another one.
+    /// Whether an operator has paused the endpoint, even if `state` shows another problem.
     #[serde(rename = "paused")]
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
@@ -165,8 +167,8 @@ pub(super) struct Endpoint {
     pub(super) has_new_type: bool,
     #[serde(rename = "other_version")]
     pub(super) has_other_version: bool,
-    /// Why one of the provider's event lists is not reconciled, for readers of a page. Programs get all lists of an
-    /// endpoint.
+    /// Why one of the provider's event lists is not reconciled. It is not serialized, because programs get all lists
+    /// from `api/endpoint`.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
     /// How the provider's subscription differs from what the layer expects.

@@ -1,4 +1,6 @@
-//! The environment of the database, and other environments whose processes use it. A banner on pages shows them.
+//! The environment of the database. An environment is a name such as `production`: only processes with the name that is
+//! stored in the database run its deliveries. If other processes use the database, a banner on pages shows their
+//! environments.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -24,8 +26,8 @@ const OWN: &str = "select name from idempotent_webhook.environment";
 pub(super) struct Environments {
     /// The environment of the database.
     name: Option<String>,
-    /// The environments of processes that do not run deliveries of this database. An empty string stands for a process
-    /// without an environment.
+    /// The environments of other processes that use this database. They do not run its deliveries. An empty string
+    /// stands for a process without an environment.
     others: Vec<String>,
 }
 
@@ -41,7 +43,7 @@ impl Environments {
         sqlx::query_scalar(OWN).fetch_optional(connection).await
     }
 
-    /// Empty, unless a process of another environment uses the database.
+    /// A warning on pages. It is empty unless a process of another environment uses the database.
     pub(super) fn banner(&self, viewer: &Access) -> Markup {
         let Some(name) = self.name.as_ref().filter(|_| !self.others.is_empty()) else {
             return html! {};

@@ -1,5 +1,5 @@
-//! Guards every page: checks the host, whether the viewer may see the dashboard at all, and which site sent the
-//! request, and adds the security headers. `routes.rs` checks the right to a single page.
+//! Guards every page. It checks the host, whether the viewer may see the dashboard at all, and which site sent the
+//! request. It also adds the security headers to the response. `routes.rs` checks the right to a single page.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -75,9 +75,9 @@
 //! - **Look up**: the state of the deliveries with the ids that you enter: processed, due, dead, in flight, discarded,
 //!   or not known.
 //! - **Actions**: what each operator did on these pages, and what became of the deliveries that an action made due. If
-//!   an action on one delivery changes nothing and is repeated within a minute, it is recorded once. An action on all
-//!   deliveries with a reason is recorded with the reason's group, and not with its text. The text is shown as long as
-//!   some delivery still has a reason in that group.
+//!   an action on one delivery changes nothing and is repeated within a minute, it is recorded once. If an action
+//!   applies to all deliveries with the same reason, its record contains an id for the group of equal reasons, and not
+//!   the text of a reason. The page shows the text as long as some delivery still has a reason of that group.
 //!
 //! Operators can retry and discard deliveries: a single one, a selection, all that match a filter, or all with the same
 //! reason. They can have a processed delivery processed again. If its request is kept
@@ -87,8 +87,8 @@
 //! the database another [environment](crate::Recovery::environment).
 //!
 //! Before an action on many deliveries starts, a page shows what it will do, and to how many deliveries. The action
-//! runs in the background and can be cancelled. It does not change deliveries that an attempt is running at that
-//! moment, but it counts them. Each batch is counted in the same transaction that changes it.
+//! runs in the background and can be cancelled. Deliveries for which an attempt is running at that moment are not
+//! changed, but counted. Each batch is counted in the same transaction that changes it.
 //!
 //! # States of an endpoint
 //!
@@ -168,11 +168,11 @@
 //! | `api/why` | `id`; for one delivery, also `endpoint` and `tenant` |
 //!
 //! `api/confirm` returns how many deliveries an action would change, and changes nothing. `api/act` returns the `id` of
-//! the action. `api/action` returns its result to readers who may see all tenants. `before` is the time when somebody
-//! saw the deliveries, such as the `now` of a list. Deliveries that arrived, or arrived again, after this time are left
-//! out. `from` is inclusive, and `until` is exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list gives the
-//! address of the `next` page. A number that was not counted to the end has `or_more`. An error is `{"error": ".."}`
-//! with an HTTP status.
+//! the action. With that `id`, `api/action` returns the result of the action, but only to readers who may see all
+//! tenants. `before` is the time when somebody saw the deliveries, such as the `now` of a list. An action leaves out
+//! deliveries that arrived, or arrived again, after this time. `from` is inclusive, and `until` is exclusive. Times are
+//! in UTC, as in `2026-11-23T05:00:00Z`. A list gives the address of the `next` page. If counting stopped at a limit,
+//! the number has `or_more`. An error is `{"error": ".."}` with an HTTP status.
 //!
 //! `environment` gives the `name` of the database's [environment](crate::Recovery::environment), and in `others` the
 //! environments of other processes that use the database. A process without an environment appears there as an empty
@@ -204,14 +204,14 @@
 //! # Where to put it
 //!
 //! Nest the dashboard under any prefix with [`Router::nest_service`](axum::Router::nest_service), or run it as the
-//! whole router of a separate server. The prefix redirects to `overview`, with or without a trailing slash. With
-//! `nest`, axum would answer the prefix with a trailing slash with 404. All links are relative, so a proxy may strip or
-//! add a prefix. A proxy that strips the prefix from an address without a trailing slash must send
+//! whole router of a separate server. The prefix redirects to `overview`, with or without a trailing slash. If you used
+//! `nest` instead, axum would answer 404 to the prefix with a trailing slash. All links are relative, so a proxy may
+//! strip or add a prefix. A proxy that strips the prefix from an address without a trailing slash must send
 //! `X-Forwarded-Prefix`, or redirect to the address with the slash.
 //!
 //! Over HTTPS, browsers report which site a form comes from (`Sec-Fetch-Site`), so a proxy may change the `Host`. Over
-//! plain HTTP, browsers report this only for the same machine. Without it, the dashboard compares the `Origin` with the
-//! `Host`; if a proxy changes the `Host`, name the origin that browsers see with
+//! plain HTTP, browsers report this only to a server on the same machine. If the report is missing, the dashboard
+//! compares the `Origin` with the `Host`. If a proxy changes the `Host`, name the origin that browsers see with
 //! [`trusted_origin`](Dashboard::trusted_origin). If the login page has another origin, name it with
 //! [`login_origin`](Dashboard::login_origin).
 //!

@@ -62,7 +62,7 @@ impl Site {
     }
 }
 
-/// `https://ops.example.com`, in lower case, if the text is an origin.
+/// The origin in lower case, such as `https://ops.example.com`, if the text is an origin.
 pub(super) fn origin(text: &str) -> Option<String> {
     let uri: Uri = text.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);

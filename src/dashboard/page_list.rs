@@ -26,7 +26,7 @@ pub(super) enum Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Get,
-    /// The page can also be posted to, because its parameters may be too long for an address. It changes nothing.
+    /// The parameters can also be posted, because they may be too long for an address. Posting them changes nothing.
     GetOrPost,
     /// The page changes something.
     Post,
@@ -56,7 +56,7 @@ pub(super) struct Entry {
     pub(super) is_for_programs: bool,
 }
 
-/// In the order of the menu.
+/// All pages, in the order of the menu.
 pub(super) const PAGES: [Entry; 15] = [
     Entry {
         menu: Some("Overview"),

@@ -30,8 +30,8 @@ use super::{Access, Shared, rows};
 /// The largest form, in bytes.
 const MAX_FORM: usize = 1024 * 1024;
 
-/// The longest time that a page may take. Each of its statements has its own limit, so a page that takes longer means
-/// that Postgres no longer responds.
+/// The longest time that a page may take. Each of its statements has its own limit, so if a page takes longer than
+/// this, Postgres no longer responds.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The header with the prefix that a proxy has stripped from the path.
@@ -76,8 +76,8 @@ async fn answer(
         Format::Json | Format::Page(_) => Params::parse(query, &form)?,
     };
     let place = shared.database.place().await?;
-    // In a task, so that a page continues when the browser closes the connection, and keeps its place until it is
-    // complete.
+    // The page is made in a task, so that it is completed even if the browser closes the connection. Until then, the
+    // task holds the place, which is the permit to use a database connection.
     let made = tokio::spawn(
         async move {
             let _place = place;
@@ -118,7 +118,7 @@ async fn route(
     entry.check(access)?;
     let page = page(shared, access, entry.page, format, &params);
     if entry.takes == Takes::Post {
-        // Each transaction of an action has its own limit.
+        // An action has no limit as a whole, because each of its transactions has one.
         return page.await;
     }
     let page = tokio::time::timeout(PAGE_TIMEOUT, page).await;
@@ -183,9 +183,10 @@ async fn page(
     })
 }
 
-/// Redirects to the first page. It has a name like every other page, so that the same relative links work on all of
-/// them. The redirect is relative as well, because browsers may see another prefix in front of a proxy. A proxy that
-/// strips a prefix without a trailing slash must send the prefix in `X-Forwarded-Prefix`.
+/// Redirects to the first page. The first page has a name like every other page, so that the same relative links work
+/// on all pages. The redirect is relative as well, because behind a proxy, the prefix may differ from the one that
+/// browsers see. If the requested address is the prefix without a trailing slash, and a proxy strips it, the proxy must
+/// send the prefix in `X-Forwarded-Prefix`.
 fn to_first_page(head: &Parts, access: &Access) -> Response {
     let mut menu = menu(access.tenants().is_none());
     let page = menu.next().map_or("deliveries", |(name, _)| name);
@@ -205,7 +206,7 @@ fn to_first_page(head: &Parts, access: &Access) -> Response {
     response
 }
 
-/// The prefix from `X-Forwarded-Prefix`, only if it is a path: it can never lead to another host.
+/// The prefix from `X-Forwarded-Prefix`. It is ignored unless it is a path, so it can never lead to another host.
 fn forwarded_prefix(head: &Parts) -> Option<&str> {
     let prefix = head.headers.get(X_FORWARDED_PREFIX)?.to_str().ok()?;
     let prefix = prefix.trim_end_matches('/');

@@ -31,7 +31,7 @@ impl Count {
         i64::try_from(share.clamp(100, 10_000)).unwrap_or(100)
     }
 
-    /// Creates a count from a query that stops counting at one more than the limit.
+    /// Creates a count from the result of a query that counts up to one more than the limit.
     pub(super) fn up_to(limit: i64, counted: i64) -> Self {
         Self {
             number: counted.min(limit),
@@ -93,8 +93,8 @@ macro_rules! count_kept {
 }
 pub(super) use count_kept;
 
-/// The names of endpoints, from all tables that contain them. In the large tables, the index finds one name after the
-/// other, so that the number of rows per name does not matter.
+/// The names of endpoints, from all tables that contain them. In the large tables, an index scan jumps from each name
+/// to the next, so that the number of rows per name does not matter.
 const ENDPOINTS: &str = "
     with recursive kept as (
         (
@@ -190,7 +190,8 @@ pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sq
         .await
 }
 
-/// The tenants of deliveries. For a kept delivery, this is the tenant's name, even if it is not part of the key.
+/// The tenants of deliveries. For a kept delivery, this is the tenant's name, even if the tenant is not part of the
+/// key.
 const TENANTS: &str = "
     select coalesce(kept.tenant_name, wanted.tenant)
     from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)
@@ -232,7 +233,7 @@ pub(super) fn columns<'a>(keys: impl IntoIterator<Item = &'a Key>) -> [Vec<&'a s
     columns
 }
 
-/// Refuses access to readers of only some tenants, because numbers are not counted by tenant.
+/// Refuses access to readers who may see only some tenants, because numbers are not counted by tenant.
 pub(super) fn not_by_tenant(access: &Access) -> Result<(), PageError> {
     const ALL_TENANTS: PageError =
         PageError::forbidden("This page is about all tenants, and you may see only some of them.");
@@ -312,7 +313,7 @@ pub(super) struct Delivery {
     pub(super) last_failed: Option<Timestamp>,
     pub(super) next_attempt: Option<Timestamp>,
     pub(super) processed: Option<Timestamp>,
-    /// For a processed delivery: whether its request is kept, so that it can run again.
+    /// For a processed delivery: whether its request is kept, so that the delivery can run again.
     pub(super) has_request: Option<bool>,
 }
 

@@ -1,4 +1,5 @@
-//! Selections: which deliveries a list shows, or an action changes.
+//! Selections: the filters that decide which deliveries a list shows or an action changes. Reasons that differ only in
+//! words with digits, such as ids, belong to the same *reason group*, which has a UUID.
 
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};
@@ -67,11 +68,11 @@ pub(super) struct Selection {
     /// The time when deliveries last failed or were processed: at or after `from`, and before `until`.
     pub(super) from: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
-    /// A UUID, as in the column `reason_group`.
+    /// The UUID of a reason group.
     pub(super) reason: Option<String>,
     /// The latest reason in the group, masked, after [`look_up_reason`](Self::look_up_reason) has found it.
     pub(super) reason_example: Option<String>,
-    /// For an action: the time when its deliveries were shown, in Unix seconds.
+    /// For an action: the time when the operator saw the list of its deliveries, in Unix seconds.
     pub(super) before: Option<f64>,
     /// The requested tenant, or otherwise the tenants that the reader may see. `None` for all tenants.
     #[serde(skip)]
@@ -81,7 +82,7 @@ pub(super) struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// Any state except processed, if an attempt has failed.
+    /// Dead and recorded deliveries, and due deliveries that have failed.
     Failing,
     Dead,
     Due,
@@ -175,7 +176,7 @@ impl Selection {
         ]
     }
 
-    /// The states as they are named in the table.
+    /// The states, as the table `kept_deliveries` names them.
     pub(super) fn states(&self) -> &'static [&'static str] {
         match self.state {
             State::Failing => &["dead", "due", "recorded"],
@@ -186,8 +187,9 @@ impl Selection {
         }
     }
 
-    /// Whether the list is in the order of the next attempts. It then contains all due deliveries, even those that have
-    /// not failed yet. With any further filter, it is a list of failures.
+    /// Whether the list shows all due deliveries in the order of their next attempts, including deliveries that have
+    /// not failed yet. With any further filter, the list of due deliveries contains only failed deliveries, latest
+    /// first.
     pub(super) fn is_by_next_attempt(&self) -> bool {
         self.state == State::Due
             && self.reason.is_none()
@@ -210,7 +212,7 @@ impl Selection {
     /// with a reason, so that an action does not apply to all endpoints because a parameter was lost.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
         match self.state {
-            // Filtered by tenant, the list contains only deliveries whose tenant is part of the key.
+            // If the list is filtered by tenant, it contains only deliveries whose tenant is part of the key.
             State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
             State::Failing | State::Dead | State::Due | State::Recorded => {
                 self.endpoint.is_some() || self.reason.is_some()
@@ -219,14 +221,14 @@ impl Selection {
     }
 
     /// The filter for the deliveries that a bulk action changes: deliveries that had failed, or were processed, when
-    /// they were shown. Like every operation on many deliveries, it leaves out deliveries that have arrived again
-    /// since.
+    /// they were shown. Like every operation on many deliveries, the action leaves out deliveries that have arrived
+    /// again since then.
     pub(super) fn filter(&self) -> Filter {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             SystemTime::UNIX_EPOCH + time
         };
-        // A list of failures contains only failed deliveries, so the filter always has a start time.
+        // The filter always has a start time, because it then leaves out deliveries that have not failed.
         let from = self.from.map_or(0.0, |Timestamp(from)| from);
         let until = match (self.until, self.before) {
             (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),
@@ -302,7 +304,7 @@ impl Selection {
         }
     }
 
-    /// Limits `before` to now, because nothing can have been shown later.
+    /// Limits `before` to now, because a list cannot have been shown in the future.
     pub(super) fn bound(&mut self, now: f64) {
         self.before = self.before.map(|before| before.min(now));
     }
@@ -349,7 +351,8 @@ impl Selection {
     }
 }
 
-/// Adds the reason to the description of a selection: a masked example from the group, if any delivery still has one.
+/// Adds the reason to the description of a selection: a masked example from the group, if any delivery still has a
+/// reason of the group.
 pub(super) fn with_reason(words: String, group: Option<&str>, example: Option<&str>) -> String {
     match (group, example) {
         (None, _) => words,

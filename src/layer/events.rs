@@ -74,19 +74,22 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 /// # }
 /// ```
 ///
-/// With [`VerifiedWebhook`] in place of the layer, the handlers get each authentic request, and claim it themselves.
+/// With [`VerifiedWebhook`] in place of [`IdempotentWebhook`](crate::IdempotentWebhook), the handlers get each
+/// authentic request, and claim the delivery themselves.
 ///
-/// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table, so
-/// recovery, [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) use it, too.
+/// Each handler has its own extractors; a state comes from `Router::with_state`. The layer itself contains the table of
+/// event types, so recovery, [`Reconcile`](crate::Reconcile) and
+/// [`assert_idempotent`](crate::testing::assert_idempotent) also follow it.
 ///
-/// `post` answers other methods itself. If a provider checks an endpoint by GET or HEAD, as Meta, Dropbox or Trello do,
-/// use `any(events.layer(webhook))`: the layer answers the check, and refuses other methods.
+/// `post` itself answers requests with other methods. If a provider checks an endpoint by GET or HEAD, as Meta, Dropbox
+/// or Trello do, use `any(events.layer(webhook))`: the layer then answers the check, and refuses other methods.
 ///
 /// # Matching
 ///
-/// The preset knows where the type is ([`Provider::event_type`](crate::Provider::event_type)). An exact name is matched
-/// before a group such as `invoice.*`, and a longer group before a shorter one, regardless of the order in which they
-/// are given. For GitHub, a name can include the action: `pull_request.opened` is matched before `pull_request`, which
+/// The preset knows where a request contains the type ([`Provider::event_type`](crate::Provider::event_type)). A *name*
+/// is what you give to [`on`](Self::on) or [`ignore`](Self::ignore): a type, or a group such as `invoice.*`. An exact
+/// type is matched before a group, and a longer group before a shorter one, regardless of the order in which they are
+/// given. For GitHub, a name can include the action: `pull_request.opened` is matched before `pull_request`, which
 /// matches all actions.
 ///
 /// `customer.subscription.*` matches `customer.subscription.trial.end`, but not `customer.subscription`. `issues.*`
@@ -95,22 +98,23 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 /// have](crate::Provider::event_names_like).
 ///
 /// **If the type is in a header that is not signed**, as with GitHub, Gitea, Bitbucket or Linear, anyone who has
-/// captured a signed body can send it as an event of another type. A handler must therefore rely only on the body: in
-/// its struct, do not make the fields that it needs optional.
+/// captured a signed body can send it as an event of another type. A handler must therefore rely only on the body. In
+/// the struct for the body, do not make the fields that the handler needs optional.
 ///
 /// # A type that is added later
 ///
-/// Ignored events were not kept. Once you add a type, its new events reach the handler.
-/// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches earlier ones, as far back as it looks, or the provider
-/// sends them again on request.
+/// Once you add a type, its new events reach the handler. Earlier events were ignored, and are not stored.
+/// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches them, as far back as it looks, or the provider sends
+/// them again on request.
 ///
 /// # A type that is removed
 ///
 /// A kept delivery (one that is stored for a retry) whose type is ignored after a deploy stays kept, because a process
-/// of another version may have accepted it. Its attempts fail, with a reason that names the type, and are repeated on
-/// the retry schedule until a process with a handler takes the delivery. After the last attempt, the delivery is dead.
-/// [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it once you have rolled back the deploy;
-/// [`Endpoint::discard_all`](crate::Endpoint::discard_all) discards it. These failures do not open the breaker.
+/// of another version may have accepted it. Its attempts fail, with a reason that names the type. They are repeated on
+/// the retry schedule until a process with a handler for the type takes the delivery. After the last attempt, the
+/// delivery is dead. Once you have rolled back the deploy, [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it;
+/// [`Endpoint::discard_all`](crate::Endpoint::discard_all) discards it. These failures do not open the
+/// [breaker](crate::Keep::breaker).
 #[must_use = "handlers get events once they have a layer"]
 pub struct Events<S = ()> {
     types: EventTypes,
@@ -122,7 +126,7 @@ impl<S> Events<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    /// An empty table.
+    /// A table without handlers.
     #[expect(clippy::new_without_default, reason = "an empty table is of no use")]
     pub fn new() -> Self {
         Self {
@@ -136,8 +140,8 @@ where
     ///
     /// # Panics
     ///
-    /// If the name already has a handler, or is not a valid name: it is empty, or has a `*` anywhere but at its end,
-    /// after a dot or another separator of words.
+    /// If the name was already given to `on` or `ignore`, or is not valid. A valid name is not empty, and contains a
+    /// `*` only at its end, after a dot or another separator of words.
     #[track_caller]
     pub fn on<H, T>(mut self, event_type: impl Into<String>, handler: H) -> Self
     where
@@ -161,10 +165,12 @@ where
     ///     .ignore_others();
     /// ```
     ///
-    /// They are answered in the same way as by [`ignore_others`](Self::ignore_others). The difference is in the
-    /// reports: an ignored type that no name matches, and that the endpoint never received before, is a
-    /// [problem](crate::documentation::operating#event-types), because it may be a renamed one. A name declares that
-    /// the type is known. Here, too, a name is matched before a group: the example handles all of `invoice.*` except
+    /// These events are answered in the same way as events that only [`ignore_others`](Self::ignore_others) ignores,
+    /// but they are not reported. If `ignore_others` ignores a type that the endpoint never received before, this is
+    /// reported as a [problem](crate::documentation::operating#event-types), because the provider may have renamed a
+    /// type. `ignore` declares that you know the type.
+    ///
+    /// An exact type is matched before a group here as well: the example handles all of `invoice.*` except
     /// `invoice.created`.
     ///
     /// # Panics
@@ -178,11 +184,14 @@ where
         self
     }
 
-    /// Answers events of other types with the provider's success, without touching Postgres or keeping them.
+    /// Ignores events of all other types.
+    ///
+    /// The layer answers them with the success that the provider expects. It does not touch Postgres, and does not keep
+    /// the events.
     ///
     /// An event whose type cannot be read is not ignored, but has no handler: it is answered with 422, and is dead if
-    /// it is kept. Some events of a provider may have no type, such as batches of CloudEvents.
-    /// [`otherwise`](Self::otherwise) handles them.
+    /// it is kept. Some events have no type, such as batches of CloudEvents. Use [`otherwise`](Self::otherwise) to
+    /// handle them.
     ///
     /// # Panics
     ///
@@ -235,7 +244,7 @@ fn named(method: &str, types: &mut EventTypes, others: &EventTypes, name: String
     }
 }
 
-/// A complete table of [`Events`].
+/// A complete table of handlers by event type, made by [`Events`].
 #[must_use = "handlers get events once they have a layer"]
 pub struct EventHandlers<S = ()> {
     wanted: WantedEvents,
@@ -252,10 +261,11 @@ where
     ///
     /// # Panics
     ///
-    /// If the provider has no event type. If no event of the provider can have one of the names, such as
-    /// `document.completed` where the preset's [names are like](crate::Provider::event_names_like)
-    /// `DOCUMENT_COMPLETED`. Or if the layer, or a clone of it, already has another table: from
-    /// [`only`](crate::IdempotentWebhook::only), or from other [`Events`].
+    /// - If the provider has no event type.
+    /// - If no event of the provider can have one of the names, such as `document.completed` for a preset whose [names
+    ///   are like](crate::Provider::event_names_like) `DOCUMENT_COMPLETED`.
+    /// - If the layer, or a clone of it, already has a table from [`only`](crate::IdempotentWebhook::only) or from
+    ///   other [`Events`].
     #[track_caller]
     pub fn layer(self, webhook: impl Into<EventsLayer>) -> impl Handler<((),), S> {
         let Self {
@@ -322,7 +332,7 @@ enum Served {
     Verified(Arc<Verification>),
 }
 
-/// The layer around the handlers. It is built once, while axum builds its own layers on handlers for each request.
+/// The layer around the handlers. It is built once. (A layer that axum puts on a handler is built for each request.)
 #[derive(Clone)]
 struct Layered<S> {
     served: Served,

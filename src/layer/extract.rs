@@ -30,7 +30,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     }
 }
 
-/// Logs that an extractor has failed. Without the layer, no span names the route, so the event does.
+/// Logs that an extractor has failed. The event contains the route, because without the layer, no span does.
 pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
     tracing::error!(
         method = method_of(head),
@@ -41,7 +41,7 @@ pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
     error
 }
 
-/// Answers 500. The sender learns nothing more; the extractor has logged what to do.
+/// Answers 500. The response gives no reason; the extractor has logged the reason and what to do.
 impl IntoResponse for ExtractError {
     fn into_response(self) -> Response {
         let mut response = (self.status(), self.body_text()).into_response();

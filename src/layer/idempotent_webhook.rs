@@ -54,20 +54,20 @@ const MAX_VERSION: usize = 64;
 /// Put it on the route itself, closest to the handler, as above. Middleware between the layer and the handler sees a
 /// response that is not committed yet. Middleware outside the layer must not change the body, or no signature matches.
 ///
-/// Around a whole router (`Router::layer`), it would also treat requests to unknown paths as deliveries, and it
-/// **covers only the routes that were added before it**: in `Router::new().layer(webhook).route("/", post(push))`, the
-/// handler answers unsigned requests. For a whole router, use `Router::route_layer`, which panics if no route was added
-/// before it, and only if all routes are one endpoint.
+/// Do not put it around a whole router with `Router::layer`. It would also treat requests to unknown paths as
+/// deliveries, and it **covers only the routes that were added before it**: in
+/// `Router::new().layer(webhook).route("/", post(push))`, the handler answers unsigned requests. If all routes of a
+/// router are one endpoint, use `Router::route_layer`, which panics if no route was added before it.
 ///
-/// It covers all methods of the method router that it is put on. Methods other than the
-/// [provider's](Provider::methods), which is usually only POST, are answered with 405. Add handlers of other methods
-/// after it: `post(push).layer(webhook).get(page)`.
+/// The layer covers all methods of the method router that it is put on. It answers every method that the [provider does
+/// not use](Provider::methods) with 405. Most providers use only POST. Add handlers of other methods after the layer:
+/// `post(push).layer(webhook).get(page)`.
 ///
-/// In a `tower::ServiceBuilder`, layers that change the type of a body need a conversion before
-/// this one: `.map_request(|request: Request<_>| request.map(Body::new))`.
+/// In a `tower::ServiceBuilder`, if an earlier layer changes the type of the body, convert it before this layer:
+/// `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
-/// A clone shares the pool, the connection limit, and the record of deliveries in flight and of kept deliveries. Two
-/// layers that are not clones of each other need different endpoints: if both have the same endpoint, this is logged at
+/// Clones share the pool, the connection limit, and the record of deliveries in flight and of kept deliveries. Two
+/// layers that are not clones of each other need different endpoints. If they have the same endpoint, this is logged at
 /// WARN.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
@@ -81,16 +81,16 @@ impl IdempotentWebhook {
     /// A layer that claims the deliveries of `provider` under the name `endpoint`.
     ///
     /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep the name for as long as
-    /// the route exists. Two routes with the same name mistake each other's deliveries for duplicates. After a change
-    /// of the name, deliveries that were processed under the former name are unknown.
+    /// the route exists. Two routes with the same name mistake each other's deliveries for duplicates. If you change
+    /// the name, the layer does not recognize duplicates of deliveries that were processed under the former name.
     ///
     /// The tables must exist: call [`migrate`](crate::migrate) first.
     ///
-    /// The layer takes an idle connection from the pool without the pool's ping: its own `BEGIN` detects a lost
-    /// connection, and the layer then takes another one. This also skips the pool's
-    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire). **A pool whose hook sets a role or a tenant, or
-    /// resets the connection, needs [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire)**:
-    /// with this setting, the hook runs before each claim, and can ping if it wants to. The hooks `after_connect` and
+    /// The layer takes an idle connection from the pool without the pool's ping. If the connection is lost, the layer's
+    /// own `BEGIN` detects that, and the layer takes another one. This also skips the pool's hook
+    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire). **If your hook sets a role or a tenant, or resets
+    /// the connection, the pool needs [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire)**:
+    /// with this setting, the hook runs before each claim, and can itself send a ping. The hooks `after_connect` and
     /// `after_release` always run.
     ///
     /// # Panics
@@ -105,8 +105,8 @@ impl IdempotentWebhook {
 
     /// Ignores events of all other types.
     ///
-    /// They are answered with the provider's success and the outcome `ignored`, without touching Postgres, and nothing
-    /// of them is kept. `Events` does the same with a handler for each type.
+    /// The layer answers them with the success that the provider expects and the outcome `ignored`. It does not touch
+    /// Postgres, and does not keep the events. `Events` does the same with a handler for each type.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Provider};
@@ -117,8 +117,8 @@ impl IdempotentWebhook {
     ///
     /// A name is a type, or a group such as `invoice.*`. An event whose type cannot be read is not ignored. An ignored
     /// type that the endpoint never received before is [reported once](crate::documentation::operating#event-types).
-    /// Ignored events are counted, but not stored: once you add a type, its new events reach the handler.
-    /// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches earlier ones, as far back as it looks, or the
+    /// Ignored events are counted, but not stored. Once you add a type, its new events reach the handler.
+    /// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches earlier events, as far back as it looks, or the
     /// provider sends them again on request.
     ///
     /// # Panics
@@ -148,7 +148,7 @@ impl IdempotentWebhook {
 
     /// Lets the handler claim the delivery itself, with [`LateClaim`](crate::LateClaim).
     ///
-    /// Until then, the handler holds no connection, for example while it calls the provider's API.
+    /// Until it does, the handler holds no connection, for example while it calls the provider's API.
     ///
     /// ```no_run
     /// use axum::{Router, http::StatusCode, routing::post};
@@ -171,9 +171,10 @@ impl IdempotentWebhook {
     /// }
     /// ```
     ///
-    /// A duplicate of a processed delivery does not reach the handler: the layer looks it up first. Duplicates in this
-    /// process wait for the delivery in flight. Another process may run the handler for the same delivery at the same
-    /// time, up to [`LateClaim::begin`](crate::LateClaim::begin), which succeeds in only one of them.
+    /// Before the handler runs, the layer looks up whether the delivery was already processed, so a duplicate of a
+    /// processed delivery does not reach the handler. Duplicates in this process wait for the delivery in flight.
+    /// Another process may run the handler for the same delivery at the same time, up to
+    /// [`LateClaim::begin`](crate::LateClaim::begin). That call succeeds in only one of the processes.
     ///
     /// A handler of this route that takes [`DedupeTx`](crate::DedupeTx) is not called: the sender gets a 500, and the
     /// log gives the reason.
@@ -209,11 +210,11 @@ impl IdempotentWebhook {
     /// [`late_claim`](Self::late_claim), handlers in several processes run at the same time up to
     /// [`LateClaim::begin`](crate::LateClaim::begin).
     ///
-    /// A delivery without the value does not wait. All deliveries whose value cannot be read, because it is longer than
-    /// 255 bytes or is neither a string nor an integer, count as one object. Two endpoints do not share objects, and
-    /// neither do two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees everything that
-    /// was committed while it waited, at any isolation level. If the value is in a header, that header is kept with the
-    /// request.
+    /// A delivery that does not contain the value does not wait. A value cannot be read if it is longer than 255 bytes,
+    /// or is neither a string nor an integer. All deliveries with such a value count as one object. Two endpoints do
+    /// not share objects, and neither do two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A
+    /// handler sees everything that was committed while it waited, at any isolation level. If the value is in a header,
+    /// that header is kept with the request.
     ///
     /// Default: off.
     ///
@@ -249,13 +250,13 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How long after its arrival a duplicate waits for the delivery in flight. After that, the sender gets a 503 with
-    /// `Retry-After`.
+    /// How long a duplicate waits for the delivery in flight, counted from the duplicate's arrival. After that, the
+    /// sender gets a 503 with `Retry-After`.
     ///
     /// Keep it below the provider's own deadline. It limits the total wait, even if several attempts fail meanwhile. If
     /// these attempts run in another process, the duplicate waits for a transaction-level advisory lock, limited by
-    /// Postgres' `lock_timeout`. Before the handler's statements, `lock_timeout` is restored to the value that the
-    /// pool's connections have, which the process reads once an hour.
+    /// Postgres' `lock_timeout`. Before the handler's statements, the layer restores `lock_timeout` to the value of the
+    /// pool's connections. The process reads this value once an hour.
     ///
     /// Default: three fifths of the provider's
     /// [`response_deadline`](Provider::response_deadline). At most a day.
@@ -268,8 +269,8 @@ impl IdempotentWebhook {
     ///
     /// The steps are: to get a connection and begin a transaction, to claim (in addition to the wait for a delivery in
     /// flight), to commit, and to roll back. If a step takes longer, the sender gets a 503. The timeout also limits the
-    /// lookup of a tenant's secrets. For a row that another session has locked, the layer waits in Postgres for at most
-    /// half of this timeout, so that none of its sessions goes on waiting while it holds a claim.
+    /// lookup of a tenant's secrets. If another session has locked a row, the layer's statement waits for at most half
+    /// of this timeout. This way, no session of the layer goes on waiting while it holds a claim.
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
@@ -285,8 +286,8 @@ impl IdempotentWebhook {
     /// another handler to finish, until one of them gives up.
     ///
     /// The limit applies to this layer together with its clones. Layers of several endpoints on one pool can together
-    /// hold the whole pool, unless they [share](Self::share_connections) a limit, or each is limited to a part of the
-    /// pool.
+    /// hold the whole pool. To prevent this, let them [share](Self::share_connections) a limit, or limit each of them
+    /// to a part of the pool.
     ///
     /// Default: the size of the pool less a fifth of it, but at least one less than the size.
     pub fn max_connections(mut self, connections: usize) -> Self {
@@ -296,7 +297,7 @@ impl IdempotentWebhook {
 
     /// Counts the connections of this layer and of `other` against one limit.
     ///
-    /// It is the limit of `other`. Use this for several endpoints on one pool.
+    /// The shared limit is the limit of `other`. Use this for several endpoints on one pool.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
@@ -320,19 +321,22 @@ impl IdempotentWebhook {
     ///
     /// This is for providers that do not sign the delivery id ([`Provider::signs_delivery_id`]): a captured request can
     /// be replayed under a fresh id. The guard claims the SHA-256 of event type and body in the same transaction as the
-    /// id, with one more round trip, and logs a replay at WARN as suspicious. If the event type is not signed either,
-    /// as with GitHub, a replay under another type still reaches the handler. A rewritten form also does, if the
-    /// signature covers only the form's fields
-    /// ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)): Twilio, Mandrill,
-    /// Braintree.
+    /// id, with one more round trip, and logs a replay at WARN as suspicious. Two kinds of replay still reach the
+    /// handler:
     ///
-    /// **It drops a body that a provider sends twice on purpose.** The guard cannot tell apart two events with
-    /// identical bodies, such as two pings, or a star that is given, withdrawn and given again, until
-    /// [`prune`](crate::prune) deletes the first. Use the guard if each body contains a time or a number that makes it
-    /// unique.
+    /// - If the event type is not signed either, as with GitHub: a replay under another type.
+    /// - If the signature covers only the fields of an HTML form, not the bytes of the body
+    ///   ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)), as with Twilio,
+    ///   Mandrill and Braintree: a replay with the same fields in other bytes.
     ///
-    /// With [`keep`](Self::keep), the guard also ends the kept row of such a duplicate. If the endpoint is reconciled
-    /// ([`Reconcile`](crate::Reconcile)), the duplicate is discarded, because the provider may list it.
+    /// **It drops a body that a provider sends twice on purpose.** The guard takes the second of two events with
+    /// identical bodies for a replay, until [`prune`](crate::prune) deletes the record of the first. Examples are two
+    /// pings, or a star that is given, withdrawn and given again. Use the guard if each body contains a time or a
+    /// number that makes it unique.
+    ///
+    /// With [`keep`](Self::keep), if such a duplicate was kept, its row is deleted. If [`Reconcile`](crate::Reconcile)
+    /// checks the endpoint, the duplicate is recorded as discarded. Otherwise, reconciliation would find it missing for
+    /// as long as the provider lists it.
     ///
     /// Default: off.
     pub fn replay_guard(mut self) -> Self {
@@ -346,11 +350,12 @@ impl IdempotentWebhook {
     /// ([`Keep::all`]).
     ///
     /// Until a failed delivery is processed, the view `idempotent_webhook.failing_deliveries` shows it with the number
-    /// of attempts, the times of the first and the last attempt, the status and the reason. [`Keep::body_limit`] says
-    /// how to record only that. A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise, the
-    /// reason is the first 200 characters of the response's body, if the body is text in axum's `Body` or in
-    /// `Full<Bytes>`. Reasons are cut at 1000 characters. They may quote a value of the request, as serde's errors do.
-    /// The log gives the same reasons.
+    /// of attempts, the times of the first and the last attempt, the status and the reason. [`Keep::body_limit`]
+    /// explains how to record these facts without the request.
+    ///
+    /// A handler gives the reason with [`HandlerError`](crate::HandlerError). If it gives none, the reason is the first
+    /// 200 characters of the response's body, if the body is text in axum's `Body` or in `Full<Bytes>`. Reasons are cut
+    /// at 1000 characters. They may quote a value of the request, as serde's errors do. The log gives the same reasons.
     ///
     /// Default: nothing is kept.
     ///
@@ -374,7 +379,7 @@ impl IdempotentWebhook {
 
     /// Makes a layer that keeps nothing join this process's [`Recovery`].
     ///
-    /// The [`Recovery`] writes the counts of all layers that have joined it, and waits for these layers when it
+    /// The [`Recovery`] writes the request counts of all layers that have joined it, and waits for these layers when it
     /// [stops](crate::recovery::RecoveryTask::stop_with). A layer that [keeps](Self::keep) deliveries has already
     /// joined.
     ///
@@ -390,18 +395,19 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Declares that the provider sends at least one request in this time.
+    /// Declares the longest time that should pass between two requests of the provider.
     ///
-    /// A longer silence is a sign that the provider has switched the webhook off, or that nothing gets through.
+    /// A longer silence is a sign that the provider has switched the webhook off, or that its requests do not get
+    /// through.
     ///
-    /// No error shows such a silence. The metric `idempotent_webhook_expected_every_seconds` reports this time, and
-    /// `idempotent_webhook_last_authentic_timestamp_seconds` the time of the last authentic request. An
+    /// No error shows such a silence. The metric `idempotent_webhook_expected_every_seconds` reports the declared time,
+    /// and `idempotent_webhook_last_authentic_timestamp_seconds` the time of the last authentic request. An
     /// [alert](crate::documentation::operating#metrics-and-alerts) compares the two, and the dashboard shows the
     /// endpoint as `silent`.
     ///
-    /// The time of the last request to any process is read from the table `activity` every 30 seconds. The table is
-    /// written unless it is [switched off](Self::without_activity). Call this method within a tokio runtime. For an
-    /// endpoint that has never had an authentic request, the silence counts from the start of the process.
+    /// The time of the last request to any process is read from the table `activity` every 30 seconds. The layer writes
+    /// this table unless that is [switched off](Self::without_activity). Call this method within a tokio runtime. For
+    /// an endpoint that has never had an authentic request, the silence counts from the start of the process.
     ///
     /// Use twice the longest time between two requests that you have seen, including nights and weekends.
     ///
@@ -415,18 +421,20 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Does not count the activity by hour, which the dashboard plots.
+    /// Switches off the counts by hour that the dashboard plots.
     ///
     /// The table `idempotent_webhook.activity` contains requests and attempts by outcome, and handler calls by
     /// duration. `idempotent_webhook.rejections` contains rejected requests by cause.
     ///
-    /// A request only adds to a number in memory. Every 5 seconds, the numbers are written in one short transaction, if
-    /// there are any: together for all layers that have [joined](Self::join) a spawned [`Recovery`], or for this layer
-    /// alone. A process that is killed loses the numbers of its last 5 seconds; [`drained`](Self::drained) writes them.
-    /// With its first numbers, and hourly after that, a process also writes the settings of the layer, without secrets,
-    /// to `idempotent_webhook.endpoint_settings`. With a table of event types, `idempotent_webhook.event_types` records
-    /// when each type was received: without this record, no type is reported as new or as stopped.
-    /// [`Retention`](crate::Retention) deletes old rows.
+    /// A request only increases counts in memory. Every 5 seconds, new counts are written in one short transaction. If
+    /// layers have [joined](Self::join) a spawned [`Recovery`], it writes the counts of all of them together. A process
+    /// that is killed loses the counts of its last 5 seconds; a process that calls [`drained`](Self::drained) writes
+    /// them.
+    ///
+    /// With its first counts, and hourly after that, a process also writes the settings of the layer, without secrets,
+    /// to `idempotent_webhook.endpoint_settings`. If the layer has a list of event types (from [`only`](Self::only) or
+    /// `Events`), `idempotent_webhook.event_types` records when each type was received. Without this record, no type is
+    /// reported as new, or as no longer received. [`Retention`](crate::Retention) deletes old rows.
     ///
     /// For each cause of rejection, the last reason is stored, up to 300 characters. It contains nothing that the
     /// sender of a forged request can choose.
@@ -439,9 +447,9 @@ impl IdempotentWebhook {
 
     /// The version of the application, such as the version of its package or a commit.
     ///
-    /// The dashboard shows numbers by version, so that you see what a deploy has changed. If two versions run side by
-    /// side, the newer one decides which [event types](crate::documentation::operating#event-types), which versions of
-    /// payloads and which [subscription](crate::documentation::subscriptions) are expected.
+    /// The dashboard shows counts by version, so that you see what a deploy has changed. If two versions run side by
+    /// side, the newer version decides which [event types](crate::documentation::operating#event-types), which payload
+    /// versions and which [subscription](crate::documentation::subscriptions) are expected.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
@@ -471,10 +479,10 @@ impl IdempotentWebhook {
 
     /// Allows handlers of this route that do not take [`DedupeTx`](crate::DedupeTx).
     ///
-    /// Without this setting, a success is logged at WARN if the handler has not taken it. Such a handler writes
-    /// nothing, or it writes on other connections. Writes on other connections are not part of the transaction: they
-    /// happen twice if the commit fails or the process is killed before it. Use this setting for handlers that write
-    /// nothing, or whose writes are idempotent themselves.
+    /// Without this setting, the layer logs at WARN if a handler answers success and has not taken its `DedupeTx`. Such
+    /// a handler writes nothing, or it writes on other connections. Writes on other connections are not part of the
+    /// transaction: they happen twice if the commit fails, or if the process is killed before the commit. Use this
+    /// setting for handlers that write nothing, or whose writes are themselves idempotent.
     ///
     /// Default: off.
     pub fn allow_unused_transaction(mut self) -> Self {
@@ -484,10 +492,11 @@ impl IdempotentWebhook {
 
     /// Allows kept deliveries of this endpoint to be [rehearsed](crate::Recovery::rehearse).
     ///
-    /// A rehearsed delivery runs through the router of a new version, and is rolled back.
+    /// A rehearsal runs kept deliveries through the router of a new version of the application, and rolls back what
+    /// they do.
     ///
     /// **You declare that a rollback undoes what the handler does in a rehearsal.** That is true if the handler writes
-    /// only through [`DedupeTx`](crate::DedupeTx), and skips effects outside the database if
+    /// only through [`DedupeTx`](crate::DedupeTx), and has no effects outside the database while
     /// [`Delivery::is_rehearsal`](crate::Delivery::is_rehearsal) is set. Work [after the
     /// commit](crate::DedupeTx::after_commit) is skipped automatically. With [`late_claim`](Self::late_claim), the part
     /// before [`begin`](crate::LateClaim::begin) runs, so it should only read.
@@ -514,8 +523,9 @@ impl IdempotentWebhook {
 
     /// Resolves when this layer and its clones have nothing left to do.
     ///
-    /// No delivery is in flight, all work after commits is done, and the activity is written. If deliveries are kept,
-    /// this process has also signed off, so that no other process takes it for dead.
+    /// By then, no delivery is in flight, all [work after commits](crate::DedupeTx::after_commit) is done, and the
+    /// activity is written. If deliveries are kept, this process has also recorded its end in Postgres, so that no
+    /// other process takes it for dead.
     ///
     /// Handlers outlive their senders, so a server that has closed its last connection may still have work to finish.
     /// Wait for this future before the process ends. A sender that falls silent in the middle of its request holds up
@@ -541,11 +551,11 @@ impl IdempotentWebhook {
     /// ```
     ///
     /// If nothing new arrives, this takes at most a little more than [`handler_timeout`](Self::handler_timeout), and as
-    /// much again for each [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not
-    /// answer, the layer keeps trying for another minute to write the result of an attempt at a kept delivery.
-    /// Everything else takes at most 5 seconds plus twice [`database_timeout`](Self::database_timeout). A result that
-    /// cannot be written in this time is logged at WARN. An attempt that is still running when the process ends is
-    /// rolled back.
+    /// much again for each piece of work that a handler has registered with
+    /// [`after_commit`](crate::DedupeTx::after_commit). While Postgres does not answer, the layer keeps trying for
+    /// another minute to write the result of an attempt at a kept delivery. Everything else takes at most 5 seconds
+    /// plus twice [`database_timeout`](Self::database_timeout). A result that cannot be written in this time is logged
+    /// at WARN. An attempt that is still running when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (joined, keeper) = (self.0.joined(), self.0.keeper.clone());
         async move {
@@ -567,7 +577,7 @@ impl fmt::Debug for IdempotentWebhook {
 }
 
 impl IdempotentWebhook {
-    /// The settings for a service. From now on, recovery and the dashboard know them.
+    /// The settings for a service. This also makes them known to recovery and the dashboard.
     pub(crate) fn serve(&self) -> Arc<Settings> {
         if let Some(keeper) = &self.0.keeper {
             keeper.served.set(self.0.served_settings(&keeper.settings));

@@ -1,6 +1,6 @@
-//! The layer: its settings, what they do to a request, and the response. `idempotent_webhook.rs` is the builder. A
-//! request enters in `request/service.rs`, is authenticated by `verification/`, and is then attempted by `request/`.
-//! `events.rs` contains handlers by event type.
+//! The layer: its settings, how it handles a request, and the response. `idempotent_webhook.rs` is the builder. A
+//! request enters in `request/service.rs`. `verification/` authenticates it, and `request/` makes the attempt at its
+//! delivery. `events.rs` contains handlers by event type.
 
 #[cfg(feature = "axum")]
 pub(crate) mod events;

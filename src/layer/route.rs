@@ -2,12 +2,12 @@
 
 use http::request::Parts;
 
-/// Longer than any registered method.
+/// The longest method that is logged, in bytes. Every registered method is shorter.
 #[cfg(feature = "axum")]
 const MAX_METHOD: usize = 20;
 
-/// The path of the route as the application has written it, such as `/webhooks/{tenant}`. What the sender puts in place
-/// of `{tenant}` may be a token, and its length has no limit.
+/// The path of the route as the application has written it, such as `/webhooks/{tenant}`. The path of the request is
+/// not safe to log: the part in place of `{tenant}` may be a token, and its length has no limit.
 #[cfg(feature = "axum")]
 pub(crate) fn route_of(head: &Parts) -> Option<&str> {
     let route = head.extensions.get::<axum::extract::MatchedPath>();

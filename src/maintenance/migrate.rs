@@ -25,13 +25,13 @@ const MIGRATIONS: [(&str, &str); 4] = [
     ("claim", include_str!("../../migrations/0004_claim.sql")),
 ];
 
-/// What is a problem of an endpoint, which a release may change.
+/// The SQL functions that decide which problems an endpoint has. A new release may change them.
 const FUNCTIONS: &str = include_str!("../../migrations/functions.sql");
 
-/// That of `FUNCTIONS`, at its end.
+/// The version of `FUNCTIONS`, as the comment at their end gives it.
 const FUNCTIONS_VERSION: i32 = 1;
 
-/// The version of the functions in the database.
+/// Reads the version of the functions in the database, or 0 if there are none.
 const FUNCTIONS_THERE: &str = "
     select coalesce(
         substring(
@@ -51,50 +51,51 @@ const APPLIED: &str = "
 
 const SESSION: &str = "select pg_backend_pid()";
 
-/// The sessions that hold what a session waits for. For another role's session, only the state may be hidden.
+/// Reads which sessions block the session `$1`. If such a session belongs to another role, Postgres may hide its state,
+/// but nothing else.
 const HOLDERS: &str = "
     select holder.pid, activity.application_name, activity.state
     from unnest(pg_blocking_pids($1)) as holder (pid)
     left join pg_stat_activity as activity on activity.pid = holder.pid
 ";
 
-/// How often it is reported that it waits for another session.
+/// How often a wait for another session is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest time of all migrations, and of the wait for another process that runs them.
+/// The maximum time for all migrations, including the wait for another process that runs migrations.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// The longest time of a graceful end.
+/// How long closing the connection gracefully may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates or updates the crate's tables.
 ///
-/// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they
-/// do not interfere with an application's own `sqlx::migrate!()` on the same database, in either
-/// order. Calling it again changes nothing. Several processes may call it at once: sqlx runs one migration of a
-/// database at a time, including the application's own, so this may wait, for an hour at most. Every ten seconds it
-/// logs at WARN for which session it waits.
+/// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they do not interfere with
+/// an application's own `sqlx::migrate!()` on the same database, in either order. Calling it again changes nothing.
+/// Several processes may call it at once. In each database, sqlx runs one migration at a time, and the application's
+/// own migrations count as well. So this call may wait, for an hour at most. While it waits, it logs every ten seconds,
+/// at WARN, which session it waits for.
 ///
-/// A database that a later version has migrated is left as it is: within a major version, later tables and functions are also
-/// right for the versions before. So an old process starts during a deploy, and after a rollback.
+/// A database that a later version has migrated is left as it is: within a major version, older versions also work with
+/// later tables and functions. So an old process can start during a deploy, and after a rollback.
 ///
-/// The role needs the right to create a schema, unless the tables and functions are up to date. If the
-/// application's role has fewer rights, call this with the owner's role first, and grant these:
+/// The role needs the right to create a schema, unless the tables and functions are up to date. If the application's
+/// role lacks this right, call this with the owner's role first, and grant these rights:
 ///
 /// ```sql
 /// grant usage on schema idempotent_webhook to app;
 /// grant select, insert, update, delete on all tables in schema idempotent_webhook to app;
 /// ```
 ///
-/// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an
-/// advisory lock of the session.
+/// If your application uses PgBouncer in transaction mode, run this on a direct connection to Postgres, because sqlx
+/// takes a session-level advisory lock.
 ///
 /// # Errors
 ///
-/// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding is
-/// not UTF-8 and so cannot store every delivery id. [`MigrateError::VersionMismatch`] for tables of an unreleased
-/// version, and for a migration that was changed by hand. Otherwise any error of sqlx's migrator. Each error is also
-/// logged at ERROR, with its causes, and what to do about it if that is known.
+/// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding cannot store every
+/// delivery id, because it is not UTF-8. [`MigrateError::VersionMismatch`] for tables of an unreleased version, and for
+/// a migration that was changed by hand. Any other error comes from sqlx's migrator. Each error is also logged at
+/// ERROR, with its causes and, if it is known, what to do about it.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     let migrated = run(pool).await;
     if let Err(error) = &migrated {
@@ -110,16 +111,17 @@ async fn run(pool: &PgPool) -> Result<(), MigrateError> {
         Migration::new(version, name.into(), MigrationType::Simple, sql, false)
     });
     let mut migrator = Migrator::with_migrations(migrations.collect());
-    // The migrations of a later version.
+    // A later version may have applied migrations that this version does not know.
     migrator.set_ignore_missing(true);
     if is_up_to_date(pool, &migrator).await {
         return Ok(());
     }
-    // The lock is held for longer: until the functions are there.
+    // sqlx would release its lock before the functions are created, so the lock is taken and released below.
     migrator.set_locking(false);
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
-    // Detached from the pool, so a peer that falls silent does not keep a place. Dropped, it is closed.
+    // Dropping a detached connection closes it. So if Postgres stops responding, the connection does not stay occupied
+    // in the pool.
     let mut connection = pool.acquire().await?.detach();
     let timed_out = || sqlx::Error::from(DatabaseError::TimedOut);
     let session = sqlx::query_scalar(SESSION).fetch_one(&mut connection);
@@ -127,7 +129,8 @@ async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     let limit = async {
         let _ = timeout(LIMIT, report_holders(pool, session)).await;
     };
-    // The lock of every sqlx migration of the database. After an error, the session ends, and so does its lock.
+    // `lock` takes the advisory lock that sqlx uses for all migrations of this database. After an error, the session
+    // ends, which releases the lock.
     let migrate = async {
         connection.lock().await?;
         migrator.run_direct(None, &mut connection, false).await?;
@@ -139,16 +142,16 @@ async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// Replaces the functions if those in the database are of an earlier version.
+/// Creates the functions, or replaces functions of an earlier version.
 async fn replace_functions(connection: &mut PgConnection) -> sqlx::Result<()> {
     if !have_functions(connection).await? {
-        // Its statements are one message, and so one transaction.
+        // `raw_sql` sends all statements of `FUNCTIONS` in one message, so Postgres runs them in one transaction.
         sqlx::raw_sql(FUNCTIONS).execute(connection).await?;
     }
     Ok(())
 }
 
-/// Whether the functions are there, of this version or of a later one.
+/// Whether the database has the functions, in this version or a later one.
 async fn have_functions(connection: &mut PgConnection) -> sqlx::Result<bool> {
     let there: i32 = sqlx::query_scalar(FUNCTIONS_THERE)
         .fetch_one(connection)
@@ -156,7 +159,7 @@ async fn have_functions(connection: &mut PgConnection) -> sqlx::Result<bool> {
     Ok(there >= FUNCTIONS_VERSION)
 }
 
-/// What to do about an error, to be written behind it. Empty if that is not known.
+/// What to do about an error, as the end of the log message. Empty if that is not known.
 fn advice(error: &MigrateError) -> &'static str {
     match error {
         MigrateError::VersionMismatch(_) => {
@@ -173,7 +176,7 @@ fn advice(error: &MigrateError) -> &'static str {
     }
 }
 
-/// Logs for which other sessions a session waits, again and again.
+/// While a session waits for other sessions, logs them every ten seconds.
 async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
     loop {
         tokio::time::sleep(PATIENCE).await;
@@ -186,15 +189,15 @@ async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
                 pid,
                 application,
                 state,
-                "`migrate` waits for this session of Postgres: sqlx runs one migration at a time in a database, also \
-                 the application's own"
+                "`migrate` waits for this session of Postgres: sqlx runs one migration at a time in a database, \
+                 including the application's own"
             );
         }
     }
 }
 
-/// Whether there is nothing to do. A role needs no right to create a schema to find that out.
-/// Any doubt is left to sqlx.
+/// Whether the tables and the functions are up to date. This check works without the right to create a schema. If it
+/// fails, it returns `false`, and sqlx's migrator decides.
 async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
     let applied = ShortTx::run(pool, async |tx| match have_functions(tx).await? {
         true => sqlx::query_as(APPLIED).fetch_all(tx).await,
@@ -207,11 +210,11 @@ async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
     let known = migrator
         .iter()
         .map(|migration| (migration.version, migration.checksum.to_vec()));
-    // Later ones may follow.
+    // The migrations of a later version may follow.
     known.len() <= applied.len() && known.eq(applied.into_iter().take(MIGRATIONS.len()))
 }
 
-/// Every attempt at a delivery would fail if the database could not store its id.
+/// Checks that the database can store every delivery id. If it could not, every attempt at such a delivery would fail.
 async fn check_encoding(pool: &PgPool) -> sqlx::Result<()> {
     let shown = sqlx::raw_sql("show server_encoding");
     let row = ShortTx::run(pool, async |tx| shown.fetch_one(tx).await).await?;
@@ -232,7 +235,7 @@ mod tests {
     use super::*;
     use crate::provider::digest::sha256_hex;
 
-    /// `migrate` replaces the functions of a database only if its own have a higher version.
+    /// `migrate` replaces the functions in a database only if `FUNCTIONS_VERSION` is higher than their version.
     #[test]
     fn functions_that_have_changed_have_the_next_version() {
         assert_eq!(

@@ -1,9 +1,9 @@
 //! Counters, gauges and histograms on the facade of the crate `metrics`. Without the feature
 //! `metrics` they do nothing.
 //!
-//! The labels are bounded: endpoints and providers as the application has configured them, names of this crate, and at
-//! most a hundred tenants that the application's lookup knows. No label contains anything else that a sender chooses.
-//! The front page of the documentation lists the metrics and their labels.
+//! The labels are bounded: endpoints and providers as the application has configured them, names that this crate
+//! defines, and at most a hundred tenants, all of which the application's lookup knows. Apart from the tenant, no label
+//! contains anything that a sender chooses. The front page of the documentation lists the metrics and their labels.
 
 pub(crate) mod outcome;
 
@@ -38,8 +38,8 @@ pub(crate) enum Stage {
     Commit,
 }
 
-/// Measures how long a sender waits, from the time at which it signed until this is dropped: when the answer is sent,
-/// or because the sender has hung up.
+/// Measures how long a sender waits: from the time at which the sender signed the request until this value is dropped.
+/// That happens when the answer is sent, or when the sender hangs up.
 #[must_use = "it measures until it is dropped"]
 pub(crate) struct SenderWait<'a> {
     pub(crate) metrics: &'a Metrics,
@@ -379,13 +379,13 @@ mod facade {
             gauge!(EXPECTED_EVERY, self.labels([])).set(time.as_secs_f64());
         }
 
-        /// How many event types are new or have stopped.
+        /// Sets how many event types are in a state: `new` or `stopped`.
         pub(crate) fn event_types(&self, state: &'static str, count: i64) {
             let labels = self.labels([Label::new("state", state)]);
             gauge!(EVENT_TYPES, labels).set(count as f64);
         }
 
-        /// Why a request was rejected.
+        /// Counts a rejected request by its reason.
         pub(crate) fn rejection(&self, reason: &'static str) {
             debug_assert!(REASONS.contains(&reason), "{reason} is not listed");
             let counter = self.counter(REJECTIONS, [Label::new("reason", reason)]);
@@ -419,13 +419,13 @@ mod facade {
             gauge!(RESPONSE_DEADLINE, self.labels([])).set(deadline.as_secs_f64());
         }
 
-        /// The outcome of an attempt at a kept delivery.
+        /// Counts an attempt at a kept delivery by its outcome.
         pub(crate) fn attempt(&self, outcome: Outcome) {
             debug_assert!(outcome.is_of_attempts(), "{outcome} is not listed");
             self.outcomes(RECOVERY, outcome.as_str()).increment(1);
         }
 
-        /// An attempt has reached no layer.
+        /// Counts an attempt that has reached no layer.
         pub(crate) fn unreached(&self) {
             self.outcomes(RECOVERY, UNREACHED).increment(1);
         }
@@ -442,12 +442,12 @@ mod facade {
             self.counter(RECONCILIATION_FAILURES, []).increment(1);
         }
 
-        /// How many differences the last comparison found, whichever process made it.
+        /// Sets how many differences the last comparison found. Any process may have made that comparison.
         pub(crate) fn subscription_differences(&self, count: i64) {
             gauge!(SUBSCRIPTION_DIFFERENCES, self.labels([])).set(count as f64);
         }
 
-        /// Counts a waiting duplicate until the guard is dropped.
+        /// Counts a waiting duplicate until the returned value is dropped.
         pub(crate) fn waiting(&self) -> Waiting {
             let waiters = gauge!(WAITERS, self.labels([]));
             waiters.increment(1.0);
@@ -463,22 +463,22 @@ mod facade {
         }
     }
 
-    /// The age of the oldest due delivery, or zero if none is due.
+    /// Sets for how long the oldest due delivery has been due, or zero if none is due.
     pub(crate) fn oldest_due(endpoint: &Arc<str>, overdue: Duration) {
         gauge!(OLDEST_DUE, "endpoint" => endpoint.clone()).set(overdue.as_secs_f64());
     }
 
-    /// How many deliveries of an endpoint have failed and wait in a state.
+    /// Sets the number of an endpoint's deliveries that have failed and wait in one state.
     pub(crate) fn failing(endpoint: String, state: String, count: i64) {
         gauge!(FAILING, "endpoint" => endpoint, "state" => state).set(count as f64);
     }
 
-    /// How many due deliveries of an endpoint no process recovers.
+    /// Sets the number of an endpoint's due deliveries that no process recovers.
     pub(crate) fn unserved(endpoint: &str, due: i64) {
         gauge!(UNSERVED, "endpoint" => endpoint.to_owned()).set(due as f64);
     }
 
-    /// Whether the database belongs to another environment than this process.
+    /// Sets whether the database belongs to another environment than this process.
     pub(crate) fn other_environment(database: &str, is_other: bool) {
         gauge!(OTHER_ENVIRONMENT, "database" => database.to_owned())
             .set(f64::from(u8::from(is_other)));

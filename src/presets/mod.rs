@@ -533,7 +533,8 @@ presets! {
     zoom = "zoom";
 }
 
-/// This is not a test, because tests run with all features on.
+/// Checks that `all-presets` turns on every feature that a preset needs. This is not a test, because tests run with all
+/// features on.
 #[cfg(feature = "all-presets")]
 const _: () = assert!(
     ALL.len() == FEATURES.len(),

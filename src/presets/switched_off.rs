@@ -1,6 +1,6 @@
 //! Written by `tests/provider/facts` from `src/presets/facts`.
 
-/// What makes a provider stop sending, in Markdown, if it says so.
+/// What makes a provider stop sending, in Markdown. `None` if the provider does not say.
 #[rustfmt::skip]
 pub(crate) fn switched_off(provider: &str) -> Option<&'static str> {
     Some(match provider {

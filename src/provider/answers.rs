@@ -9,7 +9,7 @@ use super::Provider;
 pub(crate) struct Answers {
     /// The status of every success.
     pub(crate) success: Option<StatusCode>,
-    /// The status of a success that no handler answered.
+    /// The status of a success that the layer answers by itself, without a response of the handler.
     pub(crate) acknowledgement: Option<StatusCode>,
     /// The status of every answer after which the provider should deliver again.
     pub(crate) failure: Option<StatusCode>,
@@ -22,16 +22,16 @@ pub(crate) struct Answers {
 impl Provider {
     /// The status of every success, for providers that accept no other 2xx.
     ///
-    /// It answers a duplicate, an ignored event, and a delivery that is kept or accepted (stored, to be processed
-    /// later). It also replaces another 2xx of a committed response of the handler. With 204, the body is dropped.
-    /// Default: the handler's status, and 200 if no handler answered.
+    /// The layer uses this status for a duplicate, for an ignored event, and for a delivery that is kept or accepted
+    /// (stored, to be processed later). It also replaces any other 2xx of a committed handler response. With 204, the
+    /// body is dropped. Default: the handler's status, or 200 if the layer answers by itself.
     #[must_use]
     pub fn success_status(mut self, status: StatusCode) -> Self {
         self.answers.success = Some(status);
         self
     }
 
-    /// The status of a success that the handler did not answer: a duplicate, an ignored event, or a delivery that
+    /// The status of a success that the layer answers by itself: for a duplicate, an ignored event, or a delivery that
     /// is kept or accepted. Default: the [status of every success](Self::success_status), or 200 if none is set.
     #[must_use]
     pub fn acknowledgement_status(mut self, status: StatusCode) -> Self {
@@ -42,10 +42,11 @@ impl Provider {
     /// The status of every answer after which the provider should deliver again, for providers that retry only
     /// after certain statuses.
     ///
-    /// It is used for failures of the layer, for a delivery that is still in flight, for answers of the handler
-    /// that are not a success, and for rejections. Even a rejected delivery can still be processed later: once the
-    /// provider's new secret is set here, or the body limit is higher. Default: the handler's status, but 500 in
-    /// place of its 410; 500 or 503 for a failure; and 400, 401, 408 or 413 for a rejection.
+    /// It is used for failures of the layer, for a delivery that is still in flight, for answers of the handler that
+    /// are not a success, and for rejections. Even a rejected delivery can still be processed later, once the
+    /// application has the provider's new secret or a higher body limit. By default, an answer of the handler keeps its
+    /// status, except that 500 replaces a 410. A failure of the layer is answered with 500 or 503, and a rejection with
+    /// 400, 401, 408 or 413.
     ///
     /// With 503 and 429, the answer carries `Retry-After`: the handler's value, or else
     /// [`retry_after`](crate::IdempotentWebhook::retry_after). With any other status, the answer carries it only if

@@ -8,8 +8,8 @@
 /// The body is always the same. A replay has as little effect as the canary itself.
 pub(crate) const BODY: &[u8] = b"\"idempotent-webhook-canary\"";
 
-/// Whether a request is a canary, provided that its signature is valid. A signature that does not cover the body
-/// does not count.
+/// Whether a request is a canary, provided that its signature is valid. If the signature does not cover the body, no
+/// request is a canary.
 pub(crate) fn is_canary(body: &[u8], signs_body: bool) -> bool {
     signs_body && body == BODY
 }

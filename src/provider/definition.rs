@@ -112,8 +112,8 @@ impl Provider {
     /// # Panics
     ///
     /// If the source is a [signed time](Source::signed_time), a [signed value](Source::signed_value) or a
-    /// [receipt](Source::receipt). The qualifier must also be found in a kept request (one that the layer has
-    /// stored, to run the delivery later), and a kept request has none of the three.
+    /// [receipt](Source::receipt). The layer must also find the qualifier in a kept request, which it has stored to
+    /// process the delivery later. A kept request contains none of these three values.
     #[must_use]
     #[track_caller]
     pub fn event_action(mut self, source: Source) -> Self {
@@ -144,10 +144,10 @@ impl Provider {
     /// ```
     ///
     /// A name matches an example if its letters have the same case and its words have the same separators. It may
-    /// contain more dots than the example, or no dot if it is a single word such as `ping`. Any other separator,
-    /// such as the `/` of `orders/create`, must occur as often as in the example. A group ends with `*` after a
-    /// separator. The forms apply to the name with its [action](Self::event_action), if there is one: to
-    /// `pull_request.opened` as well as to `pull_request`.
+    /// contain more dots than the example, or no dot if it is a single word such as `ping`. Any other separator, such
+    /// as the `/` of `orders/create`, must occur as often as in the example. A group ends with `*` after a separator.
+    /// The forms apply to names with and without an [action](Self::event_action): to `pull_request.opened` as well as
+    /// to `pull_request`.
     ///
     /// Without examples, every name is accepted. Default: the examples of the preset, or none if the sender chooses
     /// the names.
@@ -160,7 +160,7 @@ impl Provider {
         self
     }
 
-    /// Allows further names. Each is an exception: it does not allow other names of the same form.
+    /// Allows further names, but no other names of the same form.
     #[must_use]
     pub(crate) fn and_event_names(mut self, names: &[&str]) -> Self {
         self.name_forms = self.name_forms.and(names);
@@ -175,8 +175,8 @@ impl Provider {
         self
     }
 
-    /// Sets the payload version that the handler is written for. Call it once for each version if there are
-    /// several.
+    /// Sets the payload version that the handler is written for. If there are several versions, call this method once
+    /// for each.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -191,10 +191,11 @@ impl Provider {
     /// [reported](crate::documentation::providers#the-version-of-the-payload). A delivery without a version counts
     /// as expected. A version that cannot be read is reported as `(unreadable)`. The version is read together with
     /// the delivery id, in one pass over the body.
+    ///
     /// # Panics
     ///
-    /// If the provider sends no version in its requests, or if [`payload_version`](Self::payload_version) is not
-    /// set; or if the text is blank, longer than 255 bytes or contains control characters.
+    /// If the provider sends no version in its requests, or if [`payload_version`](Self::payload_version) is not set;
+    /// or if the version is blank, is longer than 255 bytes or contains control characters.
     #[must_use]
     #[track_caller]
     #[expect(clippy::panic, reason = "documented, and only at start")]
@@ -280,8 +281,8 @@ impl Provider {
         self
     }
 
-    /// Where the provider's public keys come from, for schemes whose keys rotate and are published at an address:
-    /// see [`keys`](super::keys). Those schemes need this setting. It has no effect on others.
+    /// Where the provider's public keys come from, for schemes whose keys rotate and are published at an address: see
+    /// [`keys`](super::keys). Those schemes need this setting. It has no effect on other schemes.
     ///
     /// ```
     /// use idempotent_webhook::provider::keys::KeySource;
@@ -381,8 +382,8 @@ impl Provider {
         self.scheme.signs_time()
     }
 
-    /// Whether the signed time is the time of this attempt, rather than of the first attempt. This is judged by the
-    /// tolerance.
+    /// Whether the signed time is the time of this attempt, rather than of the first attempt. A tolerance of at most 15
+    /// minutes implies this.
     pub(crate) fn signs_each_attempt(&self) -> bool {
         let past = self.tolerance.past();
         past.is_some_and(|past| past <= LONGEST_TOLERANCE_OF_ATTEMPTS)
@@ -393,8 +394,8 @@ impl Provider {
         self.scheme.signs_url()
     }
 
-    /// Whether every request is refused because the scheme needs [`public_url`](Self::public_url) and it is not
-    /// set.
+    /// Whether every request is refused because [`public_url`](Self::public_url) is not set, although the scheme needs
+    /// it.
     pub(crate) fn lacks_public_url(&self) -> bool {
         self.public_url.is_none() && self.scheme.needs_public_url()
     }
@@ -435,8 +436,8 @@ impl Provider {
         self.identity.event_action().is_some()
     }
 
-    /// Why no event of the provider can have this name of `Events` or [`only`](crate::IdempotentWebhook::only).
-    /// `None` if an event can.
+    /// Why no event of the provider can have this name, which `Events` or [`only`](crate::IdempotentWebhook::only)
+    /// lists. `None` if an event can have it.
     pub(crate) fn never_matches(&self, name: &str) -> Option<String> {
         if self.name_forms.allow(name) {
             return None;
@@ -460,7 +461,7 @@ impl Provider {
     pub(crate) fn signs_payload_version(&self) -> bool {
         let source = self.identity.version();
         match self.identity.expects_livemode() {
-            // The mode is in the body.
+            // The mode (live or test) counts as the version, and is in the body.
             true => self.signs_body(),
             false => source.is_some_and(|source| source.is_signed(&*self.scheme)),
         }
@@ -511,7 +512,7 @@ impl Provider {
         sources.into_iter().flatten().flat_map(Source::headers)
     }
 
-    /// The header with the signature. If several headers are missing, its absence is reported first.
+    /// The header with the signature: the first header that the scheme misses in a request without headers.
     pub(crate) fn signature_header(&self) -> Option<HeaderName> {
         let (head, ()) = http::Request::new(()).into_parts();
         match self.scheme.check_head(&head) {
@@ -589,7 +590,7 @@ impl Provider {
         &*self.scheme
     }
 
-    /// The first secret. `None` if the secrets belong to tenants. If only public keys are needed, any text.
+    /// The first secret. `None` if the secrets belong to tenants. Any text if the provider needs only public keys.
     pub(crate) fn first_secret(&self) -> Option<Secret> {
         let secrets = self.secrets.fixed()?;
         let first = secrets.iter().next().cloned();

@@ -16,7 +16,7 @@ const MAX_LEN: usize = 255;
 pub(crate) enum UnusableText {
     Blank,
     TooLong,
-    /// NUL is one of them. Postgres cannot store it in a text.
+    /// For example NUL, which Postgres cannot store in a text.
     ControlCharacter,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
 pub struct DeliveryId(Arc<str>);
 
 impl DeliveryId {
-    /// For a text that has been checked, or that is only compared with such a text.
+    /// Creates an id from a text that has been checked, or that is only compared with other ids.
     pub(crate) fn new(text: String) -> Self {
         Self(text.into())
     }
@@ -285,8 +285,8 @@ impl Delivery {
 
     /// The number of this attempt.
     ///
-    /// It is 1 for a request from the provider, and for the run that starts when a delivery is accepted. Recovery
-    /// attempts ([`Recovery`](crate::Recovery)) continue the count of all earlier attempts.
+    /// It is 1 for a request from the provider, and for the attempt that starts when the layer accepts a delivery.
+    /// Recovery attempts ([`Recovery`](crate::Recovery)) continue the count of all earlier attempts.
     pub fn attempt(&self) -> u32 {
         self.0.past.attempt
     }
@@ -300,11 +300,11 @@ impl Delivery {
         self.0.past.first_received_at
     }
 
-    /// Whether the delivery was processed before and an operator is having it processed again, with
+    /// Whether the delivery was processed before, and is now processed again because an operator called
     /// [`Endpoint::reprocess`](crate::Endpoint::reprocess).
     ///
-    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. If they are unique in one of
-    /// your tables, insert with `on conflict do nothing`.
+    /// Its [idempotency keys](Self::idempotency_key) are the same as when it was first processed. If these keys are
+    /// unique in one of your tables, insert with `on conflict do nothing`.
     pub fn is_reprocessed(&self) -> bool {
         self.0.past.reprocessed
     }
@@ -312,7 +312,7 @@ impl Delivery {
     /// Whether [`Reconcile`](crate::Reconcile) found the delivery in the provider's list of events, so that it did
     /// not arrive as a request.
     ///
-    /// Its body comes from the list, and it has only the headers that the list gives.
+    /// Its body comes from the list, and its only headers are those that the list gives.
     pub fn is_reconciled(&self) -> bool {
         self.0.past.reconciled
     }
@@ -381,7 +381,7 @@ impl fmt::Debug for Delivery {
     }
 }
 
-/// Separates these keys from other digests of the same parts.
+/// Separates idempotency keys from other digests of the same parts.
 const IDEMPOTENCY_KEY: &str = "idempotent-webhook idempotency key";
 
 #[cfg(test)]
@@ -403,7 +403,8 @@ mod tests {
         Delivery::new(endpoint.into(), "acme".into(), tenant, verified)
     }
 
-    /// If a release changed these keys, every step in flight would take effect again.
+    /// If a release changed the keys, a call that another API has already carried out would take effect again on the
+    /// next attempt.
     #[test]
     fn idempotency_keys_stay_what_they_are() {
         assert_eq!(

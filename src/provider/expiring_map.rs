@@ -53,7 +53,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ExpiringMap<K, V> {
         }
     }
 
-    /// Inserts an entry. If the key is present, it gets the new value and keeps its expiry.
+    /// Inserts an entry. If the key is present, its entry gets the new value but keeps its expiry.
     pub(crate) fn insert(&self, key: K, value: V) {
         self.with(|entries| entries.insert(key, value, self.capacity));
     }

@@ -12,7 +12,7 @@ use super::json_path::{JsonPath, Match, ReadError, Reader};
 use super::signature::Signed;
 use super::source::{Fault, Source, Spaces, Unreadable};
 
-/// Reported in place of a version that cannot be used: it is neither a text nor an integer, or occurs twice.
+/// Reported in place of a version that is not a usable text or integer, or that occurs twice.
 const UNREADABLE_VERSION: &str = "(unreadable)";
 
 /// Where the delivery id, the event type and the challenge are found in a provider's requests.
@@ -111,7 +111,7 @@ impl Identity {
         self.with_reader()
     }
 
-    /// The identity without the values that are read only for a comparison.
+    /// The identity without the values that are only compared with expected ones.
     fn without_version(mut self) -> Self {
         self.version = None;
         self.livemode = None;
@@ -294,7 +294,7 @@ fn mode(is_live: bool) -> &'static str {
 #[derive(Debug)]
 pub struct IdentityError {
     text: String,
-    /// The event type, because an event may be ignored by its type.
+    /// The event type: an event may be ignored by its type, even without a usable id.
     event_type: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -635,7 +635,7 @@ mod tests {
             (r#"{"id":"a","version":""}"#, "a - (unreadable)"),
             (r#"{"id":"a","version":2.5}"#, "a - (unreadable)"),
             (r#"{"id":"a","version":true}"#, "a - (unreadable)"),
-            // It is not known which of the two counts.
+            // It is not known which of the two versions counts.
             (
                 r#"{"id":"a","type":"t","version":"1","version":"3"}"#,
                 "a t (unreadable)",

@@ -1,5 +1,6 @@
 //! Signing secrets: never blank, never printed. A scheme tries all of them, newest first, and `verify.rs` finds out
-//! which one matched.
+//! which one matched. Other values that presets take in place of a secret, such as a pair of keys, are passed on as a
+//! secret that contains their text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -68,12 +69,12 @@ impl Secret {
         Ok(Self(value.into()))
     }
 
-    /// The text form of a value of another type, which that type has already checked.
+    /// A secret that contains the text form of a value of another type. That type has already checked it.
     pub(crate) fn of_text_form(text: impl Into<Vec<u8>>) -> Self {
         Self(text.into().into())
     }
 
-    /// The text form of a pair, such as a name and a secret.
+    /// A secret that contains the text form of a pair, such as a name and a secret.
     pub(crate) fn of_pair(first: &str, second: &Secret) -> Self {
         Self::of_text_form([first.as_bytes(), b":", &second.0].concat())
     }
@@ -84,7 +85,7 @@ impl Secret {
         Some((first, Self::exact(second).ok()?))
     }
 
-    /// The value that has this text form, such as an [`SnsTopic`](crate::presets::SnsTopic).
+    /// The value whose text form this secret contains, such as an [`SnsTopic`](crate::presets::SnsTopic).
     pub(crate) fn parse<T: FromStr<Err = SecretError>>(&self) -> Result<T, SecretError> {
         self.as_text()?.parse()
     }

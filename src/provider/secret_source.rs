@@ -15,11 +15,10 @@ use crate::tasks_and_errors::error_chain::BoxError;
 /// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or [`TenantSecrets`]; or only a
 /// [`KeySource`], if the provider's public keys are all that is needed.
 ///
-/// Presets take `impl Into<SecretSource>`. If verification needs something other than a signing secret, or more
-/// than one, the preset takes values of its own type in the same ways:
-/// [`presets::livekit`](crate::presets::livekit) takes `impl Into<SecretSource<LiveKitKey>>`. Each such type has a
-/// text form, which converts into a [`Secret`]. Schemes and [`presets::by_name`](crate::presets::by_name) work with
-/// the text form.
+/// Presets take `impl Into<SecretSource>`. If verification needs something other than one signing secret, the preset
+/// takes values of its own type in the same ways. For example, [`presets::livekit`](crate::presets::livekit) takes
+/// `impl Into<SecretSource<LiveKitKey>>`. Each such type has a text form, which converts into a [`Secret`]. Schemes and
+/// [`presets::by_name`](crate::presets::by_name) work with the text form.
 #[derive(Clone, Debug)]
 pub struct SecretSource<S = Secret> {
     /// The secrets, as text forms.
@@ -77,8 +76,8 @@ impl SecretSource {
 }
 
 impl<S> SecretSource<S> {
-    /// The same text forms under another type: either from the type of a preset to plain secrets for its scheme, or
-    /// from plain text to the type of a preset that is chosen by name.
+    /// Changes the type of the values, whose text forms stay the same: from a preset's own type to plain secrets for
+    /// its scheme, or from plain secrets to the type of a preset that is chosen by name.
     pub(crate) fn cast<T>(self) -> SecretSource<T> {
         SecretSource {
             kind: self.kind,

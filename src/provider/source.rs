@@ -134,8 +134,8 @@ impl Source {
         }
     }
 
-    /// The header that holds the value, if it is in a header. If there are several sources, the header of the
-    /// first.
+    /// The header that holds the value, if the value is in a header. If there are several sources, the first one
+    /// decides.
     ///
     /// ```
     /// use http::HeaderName;
@@ -153,8 +153,7 @@ impl Source {
         }
     }
 
-    /// The place of the value in the JSON body, if it is there. If there are several sources, the place of the
-    /// first.
+    /// The path of the value, if the value is in the JSON body. If there are several sources, the first one decides.
     pub fn json_path(&self) -> Option<&JsonPath> {
         match self.first() {
             Kind::Json(path) => Some(path),
@@ -187,7 +186,7 @@ impl Source {
         }
     }
 
-    /// Whether a value can consist of several parts.
+    /// Whether a value can be a composite: a value of several parts, made by `and`.
     fn is_composite(&self) -> bool {
         match &self.0 {
             Kind::All(_) => true,
@@ -202,8 +201,9 @@ impl Source {
         }
     }
 
-    /// Why a provider's list of events does not contain the value that the webhook has. `None` if it does. The list
-    /// gives only these headers, and it may give bodies: the same JSON as in the webhooks, but not the same bytes.
+    /// Why a provider's list of events does not contain the value that the webhook contains. `None` if the list
+    /// contains it. The list gives only these headers. With `has_bodies`, it also gives bodies, whose JSON is the same
+    /// as in the webhooks, but whose bytes are not.
     pub(super) fn missing_from(&self, headers: &[HeaderName], has_bodies: bool) -> Option<String> {
         match &self.0 {
             Kind::Header(name) if headers.contains(name) => None,
@@ -217,7 +217,7 @@ impl Source {
             Kind::SignedTime | Kind::SignedValue(_) => {
                 Some("the list does not give the signed value".to_owned())
             }
-            // It is not known which of the sources a webhook uses.
+            // It is not known which of the sources a webhook uses, so the list must contain all of them.
             Kind::First(sources) | Kind::All(sources) => sources
                 .iter()
                 .find_map(|source| source.missing_from(headers, has_bodies)),
@@ -274,7 +274,7 @@ impl Source {
         }
     }
 
-    /// Reads the value of a request on its own. A value in a header may contain spaces.
+    /// Reads only this value from a request. If it is in a header, it may contain spaces.
     pub(crate) fn read_alone(
         &self,
         head: &Parts,

@@ -26,17 +26,16 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// second one looks up the secrets that are currently valid for a tenant. It returns `None` for an unknown tenant.
 ///
 /// A request that names an unknown tenant, or none, is answered like one with a wrong signature: with 401. If the
-/// provider's [keys are fetched](crate::provider::keys), these requests and those with a wrong signature are
-/// answered with 503, or with the status that the provider takes for a failure. The reason is that a request whose
-/// key cannot be fetched at the moment must be delivered again, while a different answer to an unknown tenant would
-/// reveal which tenants exist. The answer does not reveal that, but the response time may: the lookup, the number
-/// of a tenant's secrets and a fetch all take time. If all customers of a provider share its keys, as with
-/// Fireblocks, anyone who has a request signed with those keys can send it to a tenant's URL, and see that it is
-/// accepted.
+/// provider's [keys are fetched](crate::provider::keys), these requests and those with a wrong signature are answered
+/// with 503, or with the status that the provider takes for a failure. A request whose key cannot be fetched at the
+/// moment must be delivered again, and a different answer for an unknown tenant would reveal which tenants exist. The
+/// response time may still reveal it, because it depends on the lookup, on the number of a tenant's secrets and on
+/// fetches. If all customers of a provider share its keys, as with Fireblocks, anyone who has a request signed with
+/// those keys can send it to a tenant's URL, and see whether it is accepted.
 ///
-/// If the lookup fails, if it takes longer than [`database_timeout`](crate::IdempotentWebhook::database_timeout),
-/// or if one of the two functions panics, the sender gets a 503 with `Retry-After`. The lookup is the only step
-/// before the signature is verified.
+/// If the lookup fails, if it takes longer than [`database_timeout`](crate::IdempotentWebhook::database_timeout), or if
+/// one of the two functions panics, the sender gets a 503 with `Retry-After`. The lookup is all that a request causes
+/// before its signature is verified.
 ///
 /// ```no_run
 /// use http::request::Parts;
@@ -65,17 +64,17 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// ```
 ///
 /// Lookups are [cached](Self::cache), so a rotated secret is used only once the cached one has expired. During a
-/// rotation, let the lookup return both secrets for at least the time to live of the cache before the provider
-/// signs with the new one. Unknown tenants are not cached: a new tenant is known at once, and made-up names do not
-/// evict real ones, but each request for an unknown tenant costs a lookup.
+/// rotation, let the lookup return both secrets for at least the time to live of the cache before the provider signs
+/// with the new one. Unknown tenants are not cached. So a new tenant is known at once, and made-up names do not evict
+/// real ones, but each request for an unknown tenant costs a lookup.
 #[derive(Clone)]
 pub struct TenantSecrets<S = Secret> {
     tenant: TenantOf,
     look_up: LookUp,
-    /// By the tenant's own name.
+    /// The secrets by the tenant's own name.
     by_name: ExpiringMap<Arc<str>, Secrets>,
-    /// By another name that a request used. These entries are separate, so that made-up spellings do not evict
-    /// tenants that are requested by their own name.
+    /// The tenant's own name and secrets, by another name that a request used. They are cached separately, so that
+    /// made-up spellings do not evict tenants that are requested by their own name.
     by_alias: ExpiringMap<Arc<str>, (Arc<str>, Secrets)>,
     separate_ids: bool,
     /// The type that the lookup returns. Its results are cached as text forms.
@@ -131,9 +130,9 @@ impl<S> TenantSecrets<S> {
     /// Switch it on unless the provider's ids are unique across accounts. Otherwise, anyone who knows one tenant's
     /// secret can use up delivery ids of the others.
     ///
-    /// The name comes from the request, and no provider signs it. If the lookup accepts several names for one
-    /// tenant, because it ignores case or knows former names, a captured request can be replayed under each of
-    /// those names. Such a lookup must return a [`ResolvedTenant`] with the same name for all of them.
+    /// The tenant's name comes from the request, and no provider signs it. If the lookup accepts several names for one
+    /// tenant, because it ignores case or knows former names, a captured request can be replayed under each of those
+    /// names. Such a lookup must return a [`ResolvedTenant`] with the same name for all of them.
     ///
     /// Default: off.
     #[must_use]
@@ -142,7 +141,7 @@ impl<S> TenantSecrets<S> {
         self
     }
 
-    /// The same text forms under another type.
+    /// Changes the type of the values, whose text forms stay the same.
     pub(super) fn cast<T>(self) -> TenantSecrets<T> {
         TenantSecrets {
             tenant: self.tenant,

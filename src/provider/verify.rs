@@ -14,8 +14,8 @@ use super::identity::{Identified, IdentityError};
 use super::secret::{Secret, Secrets};
 use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
 
-/// How many addresses of keys are asked for one request, unless there are more secrets. Each secret may have its
-/// own address.
+/// How many key addresses are asked for one request. If there are more secrets than this, the limit is the number of
+/// secrets, because each of them may have its own address.
 const MAX_FETCHES: usize = 10;
 
 /// An authentic request.
@@ -88,7 +88,7 @@ impl Provider {
     /// # Errors
     ///
     /// [`VerifyError::Signature`] if the request is not authentic or not recent, [`VerifyError::Identity`] if it is
-    /// both, but has no usable delivery id.
+    /// authentic and recent, but has no usable delivery id.
     pub fn verify(
         &self,
         head: &Parts,
@@ -217,8 +217,8 @@ impl Provider {
         }
     }
 
-    /// If there are no secrets, the request is rejected, after about the same work as for a wrong signature. Keys
-    /// that were `tried` for this request are not asked for again.
+    /// Verifies a request once. If there are no secrets, the request is rejected after about the same work as for a
+    /// wrong signature. Keys that were `tried` for this request are not asked for again.
     fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
@@ -269,8 +269,8 @@ impl Provider {
         })
     }
 
-    /// What a valid signature says, and, if there are several secrets, the position of the first one that verifies
-    /// it alone.
+    /// Verifies the signature. Returns what the signature says and, if there are several secrets, the position of the
+    /// first secret that verifies it alone.
     ///
     /// All secrets together decide whether the signature is valid, because a scheme may require signatures with two
     /// secrets.
@@ -366,7 +366,7 @@ impl Provider {
             .key_source(self.keys.as_ref(), tried)
     }
 
-    /// A handshake that does not have to be signed.
+    /// The handshake, if the request is one that does not have to be signed.
     pub(crate) fn recognize_unsigned(
         &self,
         secrets: Option<&Secrets>,

@@ -1,6 +1,6 @@
-//! Compares what a provider's API lists with this side: its events with the deliveries in the database (`reconcile/`),
-//! and its subscriptions with the event types that the layer handles (`subscriptions/`). `clients/` calls the APIs of
-//! the built-in providers; each has a folder or a file.
+//! Compares what a provider's API lists with what this application has: the listed events with the deliveries in the
+//! database (`reconcile/`), and the listed subscriptions with the event types that the layer handles
+//! (`subscriptions/`). `clients/` calls the APIs of the built-in providers. Each provider has a folder or a file.
 
 #[cfg(feature = "reqwest")]
 mod clients;

@@ -1,4 +1,4 @@
-//! The error of a source: why a provider's list could not be read.
+//! The error of a source, which reads a provider's list of events or of subscriptions: why the list could not be read.
 
 use std::fmt;
 use std::time::Duration;
@@ -36,16 +36,17 @@ impl SourceError {
         }
     }
 
-    /// The round repeats the request after this time, as after a rate limit or a temporary failure. It waits for an
-    /// hour at most.
+    /// Asks to repeat the request after this time, for example because of a rate limit or a temporary failure. A round
+    /// of reconciliation waits for an hour at most.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// The provider would refuse the same request again. If the request was for a page, the round fails, and the next
-    /// try starts over with the first page. If it was for a redelivery, the round leaves that delivery out.
+    /// The provider would refuse the same request again. If the request was for a page, the round of reconciliation
+    /// fails, and the next round starts over with the first page. If it was for a redelivery, the round leaves that
+    /// delivery out.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.is_permanent = true;

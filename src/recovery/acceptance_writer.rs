@@ -1,7 +1,7 @@
-//! Writes *acceptances*: requests that are kept before their handlers run. With `Keep::accepted`, they are written
-//! in batches. Requests that arrive during the statement of one batch share the next transaction, whose statement
-//! runs while the transaction before commits. If Postgres is behind a network or a disk that syncs, that is several
-//! times as fast.
+//! Writes *acceptances*: requests that are kept before their handlers run. With `Keep::accepted`, they are written in
+//! batches. Requests that arrive while the statement of one batch runs share the next transaction. The statement of
+//! that transaction runs while the batch before it commits. If Postgres is reached over a network, or its disk syncs
+//! each commit, batches are several times as fast as single requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,8 +33,8 @@ type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 pub(super) struct Acceptances(Mutex<Option<mpsc::UnboundedSender<Waiting>>>);
 
 impl Acceptances {
-    /// Writes a request with the next batch. It does not wait for a transaction that changes a row, but only for
-    /// one that inserts a row with the same key.
+    /// Writes a request with the next batch. The write does not wait for a transaction that changes a row. It waits
+    /// only for a transaction that inserts a row with the same key.
     pub(super) async fn write(
         &self,
         store: &Store,
@@ -82,9 +82,10 @@ struct Writer {
 
 /// The permits with which a batch is written.
 struct Turn {
-    /// Released before the commit, so that the next batch follows, with all requests that have come meanwhile.
+    /// The permit to run a statement. Released before the commit, so that the next batch follows, with all requests
+    /// that have come meanwhile.
     statement: Option<OwnedSemaphorePermit>,
-    /// Held to the end.
+    /// One of [`BATCHES`] permits. Held until the batch is committed.
     _batch: OwnedSemaphorePermit,
 }
 
@@ -188,10 +189,12 @@ async fn write_one(
         .ok_or(sqlx::Error::RowNotFound)?)
 }
 
-/// Writes requests, with a second try if the connection may have failed, or if the wait for a row has timed out:
-/// another process may have kept a delivery of the group after the statement started, and may be about to end it.
-/// If the first try was committed although its answer was lost, the second try finds the requests as known. They
-/// are free for recovery once the other attempts under their number have ended.
+/// Writes requests. It tries a second time if the connection may have failed, or if the wait for a row has timed out.
+/// Such a wait can be over soon: another process may have kept a delivery of the group after the statement started, and
+/// may be about to delete or archive its row.
+///
+/// If the first try was committed although its answer was lost, the second try finds that the deliveries are known.
+/// Recovery can run them once this process gives up the number under which they were taken (`liveness/mod.rs`).
 async fn write(
     store: &Store,
     requests: &[&Acceptance],
@@ -224,8 +227,8 @@ async fn try_write(
         )
         .await?;
         drop(statement.take());
-        // On a connection that listens, notifications arrive right after a commit, and sqlx takes them for an
-        // error. In the next transaction, none arrive.
+        // A connection that listens receives notifications right after a commit, and sqlx takes them for an error.
+        // While the next transaction is open, none arrive.
         store.commit_and_begin_short(tx).await?.end();
         Ok(accepted)
     })

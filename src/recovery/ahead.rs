@@ -1,5 +1,5 @@
-//! Deliveries of an endpoint that are *taken ahead*, before there are slots to run them. A take marks a batch of
-//! due deliveries as taken by this process. It costs four round trips and a commit, for one delivery as for many.
+//! Deliveries of an endpoint that are *taken ahead*, before there are slots to run them. A take marks a batch of due
+//! deliveries as taken by this process. It costs four round trips and a commit, no matter how many deliveries it takes.
 //!
 //! A delivery that is taken ahead starts soon or is given back, so that no operator, no other process and no
 //! breaker waits for it.
@@ -12,8 +12,9 @@ use super::kept::MOST_TAKEN;
 use super::served_endpoints::Served;
 use super::taken::Taken;
 
-/// The longest wait for a slot. If the last take was longer ago, the handlers are slow, and nothing is taken ahead:
-/// next to slow handlers, a take costs little, and deliveries that it took ahead would wait longer than this.
+/// The longest time that a delivery which was taken ahead waits for a slot. If the last take was longer ago, the
+/// handlers are slow, and nothing is taken ahead. A take costs little compared with slow handlers, and deliveries that
+/// were taken ahead would wait longer than this.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// The deliveries of an endpoint that are taken ahead.
@@ -31,9 +32,9 @@ struct LastTake {
 }
 
 impl Ahead {
-    /// How many deliveries to take for this many slots. In addition to one for each slot, it takes as many as
-    /// attempts have ended since the last take, so each take is larger than the one before. While attempts fail,
-    /// nothing is taken ahead, because the breaker may open.
+    /// How many deliveries to take for this many slots: one for each slot, and one for each attempt that has ended
+    /// since the last take. So each take is larger than the one before. While attempts fail, nothing is taken ahead,
+    /// because the breaker may open.
     pub(super) fn limit(&self, slots: usize, served: &Served) -> usize {
         let ended = match &self.last_take {
             Some(last) if last.at.elapsed() <= LONGEST_WAIT && !served.has_failures() => {
@@ -44,8 +45,7 @@ impl Ahead {
         (slots + ended).min(MOST_TAKEN)
     }
 
-    /// Keeps the deliveries of a take for which there was no slot. `ended` is how many attempts had ended before
-    /// the take.
+    /// Stores the deliveries for which a take found no slot. `ended` is how many attempts had ended before the take.
     pub(super) fn put(&mut self, taken: impl Iterator<Item = Taken>, ended: usize) {
         let at = Instant::now();
         self.last_take = Some(LastTake { at, ended });

@@ -38,7 +38,7 @@ pub(crate) struct DeadReport {
 }
 
 impl DeadReport {
-    /// Reports a dead delivery. `takes` is the number of its last take.
+    /// Reports a dead delivery. `takes` is the take number of its row when it died.
     pub(crate) async fn send(&self, delivery: &Delivery, reason: &str, takes: i64) {
         self.note(delivery, reason);
         self.call_hook(delivery, reason, takes).await;

@@ -38,7 +38,8 @@ impl FailedAttempt {
         }
     }
 
-    /// The handler is not the cause, so the other deliveries of the endpoint go on.
+    /// Marks a failure that the handler has not caused. It does not open the breaker, so the other deliveries of the
+    /// endpoint go on.
     pub(crate) fn without_breaker(self) -> Self {
         Self {
             opens_breaker: false,
@@ -46,8 +47,8 @@ impl FailedAttempt {
         }
     }
 
-    /// The handler was not called, so the failure uses up no attempt of the schedule. A delivery that is not kept
-    /// yet is kept, so that it is not lost.
+    /// Marks a failure before the handler was called. It uses up no attempt of the schedule. A delivery that is not
+    /// kept yet is kept, so that it is not lost.
     pub(crate) fn not_begun(self) -> Self {
         Self {
             has_begun: false,
@@ -76,7 +77,7 @@ impl FailedAttempt {
         &self.reason
     }
 
-    // At most 999.
+    // A status is at most 999, so it fits.
     pub(super) fn status(&self) -> i16 {
         self.status.as_u16().cast_signed()
     }

@@ -10,16 +10,17 @@ use tokio::time::Instant;
 use crate::tasks_and_errors::panic;
 use crate::tasks_and_errors::stop_signal::Stop;
 
-/// The longest wait for a call, and the time for calls after a request to stop.
+/// The longest wait for a call. It is also how long calls may go on after a request to stop.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Longer than a call takes, together with the read before it and the write after it.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
 
-/// How long no other process makes the same report. This is longer than the wait for a call.
+/// How long a process reserves a report: until then, no other process makes it. This is longer than the wait for a
+/// call.
 pub(super) const TELLING: Duration = Duration::from_secs(60);
 
-/// Time for hook calls. After a request to stop, pending calls run for 10 s more.
+/// A series of hook calls. After a request to stop, no further call is made once the series is older than [`LIMIT`].
 pub(super) struct Telling<'a> {
     began: Instant,
     stop: &'a Stop,

@@ -1,12 +1,13 @@
-//! The layers that have joined a [`Recovery`](super::Recovery). The watch of the recovery covers them, and the
-//! recovery waits for them when it stops.
+//! The layers that have joined a [`Recovery`](super::Recovery). The *watch* of the recovery, a background task
+//! (`process_watch.rs`), covers them, and the recovery waits for them when it stops.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::activity::{Activity, IsWatched};
 use crate::transaction::in_flight::InFlight;
 
-/// A layer, with what the watch and the wait at a stop need.
+/// A layer that has joined a recovery: its in-flight deliveries, for which a stop waits, and its counts, which the
+/// watch writes.
 #[derive(Clone)]
 pub(crate) struct JoinedLayer {
     pub(crate) endpoint: Arc<str>,
@@ -36,8 +37,8 @@ pub(super) struct JoinedLayers {
 }
 
 impl JoinedLayers {
-    /// Adds a layer. A layer that has joined before, or a clone of it, is not added again: the watch would wait for
-    /// itself.
+    /// Adds a layer. If the layer or a clone of it has joined before, it is not added again, because the watch would
+    /// wait for itself.
     pub(super) fn add(&self, layer: JoinedLayer) {
         layer.activity.join(self.is_watched.clone());
         let mut layers = self.lock();
@@ -63,7 +64,7 @@ impl JoinedLayers {
         self.lock().retain(|layer| !layer.activity.is_over());
     }
 
-    /// The watch of the recovery covers all layers until the result is dropped. After that, each layer has a watch
+    /// Makes the watch of the recovery cover all layers until the result is dropped. After that, each layer has a watch
     /// of its own again.
     pub(super) fn watch(&self) -> Watch<'_> {
         self.is_watched.set(true);
@@ -76,7 +77,7 @@ impl JoinedLayers {
     }
 }
 
-/// The watch of a recovery, while it runs.
+/// While this exists, the watch of the recovery covers all its layers.
 pub(super) struct Watch<'a>(&'a JoinedLayers);
 
 impl Drop for Watch<'_> {

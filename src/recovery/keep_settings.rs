@@ -116,8 +116,7 @@ impl Keep {
     /// Keeps all deliveries, and answers before their handlers run.
     ///
     /// Once a delivery is kept, the answer is a 200 with the outcome `accepted`, and the handler runs in the
-    /// background. It runs at once and in this process, if one of the attempts that [`Recovery::concurrency`]
-    /// allows is free.
+    /// background. It runs at once and in this process, if [`Recovery::concurrency`] allows another attempt.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as usual. If the
     /// delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
@@ -217,8 +216,8 @@ impl Keep {
     /// most 1,000). While the breaker is open, recovery tries one delivery in each `probe_interval`, until one
     /// succeeds. The other deliveries wait without using up attempts.
     ///
-    /// Failed recovery attempts count and, with [`all`](Self::all), failed requests. A request from the provider
-    /// calls the handler even while the breaker is open. Default: 10 failures, 30 seconds.
+    /// Failed recovery attempts count. With [`all`](Self::all), failed provider requests count as well. A request from
+    /// the provider calls the handler even while the breaker is open. Default: 10 failures, 30 seconds.
     pub fn breaker(mut self, failures: u32, probe_interval: Duration) -> Self {
         self.breaker = Breaker {
             failures: i32::try_from(failures.max(1)).unwrap_or(i32::MAX),

@@ -10,7 +10,7 @@ use super::quota::Quota;
 use super::served_endpoints::Served;
 use crate::transaction::{DatabaseError, Store};
 
-/// A layer that keeps deliveries. Clones of the layer share it.
+/// The part of a layer that keeps deliveries. Clones of the layer share it.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) settings: Keep,
@@ -47,8 +47,8 @@ impl Keeper {
         }
         let accepted = store.resend(&again).await?;
         if matches!(accepted, Accepted::Known) {
-            // The delivery may have been processed since then. In that case, its row had ended, and the resend has
-            // created it again.
+            // The delivery may have been processed, and its row deleted, before the resend. In that case, the resend
+            // has created the row again.
             store.resolve(&again.delivery).await?;
         }
         self.settings.recovery.notify();
@@ -64,7 +64,7 @@ impl Keeper {
         acceptance_writer::write_group(store, group).await
     }
 
-    /// Notes that a request has been kept. Its attempt starts now, or waits.
+    /// Notes that a request has been kept. `begins` says whether its attempt starts now. If not, recovery is notified.
     pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>, begins: bool) {
         self.quota.note_kept(store, endpoint);
         self.settings.recovery.note_kept(endpoint);

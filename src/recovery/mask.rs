@@ -1,5 +1,5 @@
-//! Masks the words of a reason that may come from a payload, wherever reasons are shown. The tables have the
-//! reasons unmasked. `kept_request.rs` decides which headers of a request are stored at all.
+//! Masks the words of a reason that may come from a payload, wherever reasons are shown. The tables store the reasons
+//! unmasked. `kept_request.rs` decides which headers of a request are stored at all.
 
 /// The replacement for a quoted text.
 const TEXT: char = '…';
@@ -13,9 +13,9 @@ const DIGITS: char = '#';
 /// Masks quoted texts, mail addresses and digits in a reason. Parser errors quote what they did not expect, and
 /// messages quote the values that they are about.
 ///
-/// A quoted text may have quotes in it. So it reaches to the last quote of its kind, or to the end of a reason that
-/// may be cut off: it is better to mask too much. An apostrophe within a word does not start a quoted text, but one
-/// after a prefix does, as in `b'..'`.
+/// A quoted text may itself contain quotes, and it is better to mask too much. So a quoted text reaches to the last
+/// quote of its kind, or to the end if the reason may be cut off. An apostrophe within a word does not start a quoted
+/// text, but an apostrophe after a prefix does, as in `b'..'`.
 pub(crate) fn masked(reason: &str) -> String {
     let mut masked = String::with_capacity(reason.len());
     let is_whole = reason.chars().count() < CUT;

@@ -1,6 +1,6 @@
-//! Checks at startup whether requests to each path reach a layer. (The probes of an open breaker are in
-//! `breaker.rs`.) If a layer was added before the routes, or a login is in front of it, there is no error at
-//! startup, and the provider and the operator notice it late.
+//! Checks at startup whether requests to each path reach a layer. (The probes of an open breaker are in `breaker.rs`.)
+//! If a layer was added before the routes, or a login is in front of it, nothing fails at startup, and the provider and
+//! the operator notice the mistake late.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::pg_time::{from_unix_time, interval};
 use crate::transaction::{DatabaseError, Store, Turn};
 
-/// How long a look by one process counts for all processes. Each process looks every half a minute.
+/// A look by one process counts for all processes for this long. Each process tries to look every half a minute.
 const TURN: Duration = Duration::from_secs(25);
 
 /// Called with each change of a problem.
@@ -68,7 +68,7 @@ impl EndpointChange {
 pub(super) struct Look {
     /// Whether it looks even if another process has looked a moment ago.
     pub(super) is_forced: bool,
-    /// Whether it judges which endpoints no process recovers.
+    /// Whether it may report that no process recovers an endpoint.
     pub(super) judges_absence: bool,
 }
 
@@ -98,8 +98,9 @@ async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
     Ok(tx.commit().await?)
 }
 
-/// Reports to the hook each change that was not reported to any hook, one after the other. A change is taken just
-/// before it is reported, so that a process which was frozen in between does not report what was true earlier.
+/// Reports to the hook each change that was not reported to any hook, one after the other. A change is read and
+/// reserved just before it is reported, so that a process which was frozen in between does not report an outdated
+/// state.
 pub(super) async fn tell_changes(
     store: &Store,
     on_change: &OnChange,

@@ -25,8 +25,8 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The first look of a process does not judge which endpoints no process recovers: a rolling deploy may start the
-/// first process of an endpoint later. The second look, soon after, does.
+/// The first look of a process does not report endpoints that no process recovers, because a rolling deploy may start
+/// the first process of an endpoint later. The second look, soon after, does report them.
 const FIRST_LOOK: Look = Look {
     is_forced: true,
     judges_absence: false,
@@ -65,8 +65,8 @@ pub(super) async fn watch(
     let (mut overdue, mut stalled) = (BTreeSet::new(), BTreeSet::new());
     loop {
         let overdue_before = std::mem::replace(&mut overdue, overdue_of(&tasks));
-        // A task has stalled if it is overdue in two rounds: a process that was frozen finds all its tasks overdue
-        // at first.
+        // A task has stalled if it is overdue in two rounds of this loop. One round is not enough, because a process
+        // that was frozen finds all its tasks overdue at first.
         let stalled_now = &overdue & &overdue_before;
         if stalled_now != stalled {
             log_stalled(&stalled, &stalled_now);
@@ -155,8 +155,8 @@ pub(super) async fn tell(
     }
 }
 
-/// Looks for problems and calls the hooks once, for a process that runs only from time to time. It does not judge
-/// which endpoints no process recovers.
+/// Looks for problems and calls the hooks once, for a process that runs only from time to time. It does not report
+/// endpoints that no process recovers.
 pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_forced: bool) {
     let look = Look {
         is_forced,
@@ -201,8 +201,8 @@ async fn tell_hooks(shared: &Shared, on_change: Option<&OnChange>, stop: &Stop) 
     }
 }
 
-/// Counts for the metrics the deliveries that have failed and wait, and the due deliveries that no process
-/// recovers. `unserved` holds the endpoints whose metric of the second kind was set before.
+/// Counts, for the metrics, the deliveries that have failed and wait, and the due deliveries that no process recovers.
+/// `unserved` holds the endpoints for which the metric of unserved deliveries was set before.
 async fn count(shared: &Shared, unserved: &mut HashSet<String>) -> Result<(), DatabaseError> {
     let endpoints = shared.endpoints.all();
     let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
@@ -226,8 +226,8 @@ async fn count(shared: &Shared, unserved: &mut HashSet<String>) -> Result<(), Da
     Ok(())
 }
 
-/// Warns if no process recovers an endpoint for which a delivery was kept. While it waits, it keeps nothing alive
-/// that a process or a test drops at its end, above all no connection.
+/// Warns if no process recovers an endpoint for which a delivery was kept. The reference is weak, so that the wait
+/// keeps nothing alive that a process or a test drops at its end, above all no connection.
 pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
     tokio::time::sleep(PATIENCE).await;
     let Some(shared) = shared.upgrade() else {

@@ -78,7 +78,7 @@ impl Quota {
         Ok(!self.is_full.load(Ordering::Relaxed) || store.is_known(delivery).await?)
     }
 
-    /// Notes that a delivery was kept. Counts in the background, if it is time to.
+    /// Notes that a delivery was kept. Counts in the background, if the last count is old enough.
     pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>) {
         let Ok(mut counted_at) = self.counted_at.clone().try_lock_owned() else {
             return;

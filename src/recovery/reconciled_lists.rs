@@ -18,9 +18,8 @@ pub(crate) struct ReconciledList {
 pub(super) struct ReconciledLists(Mutex<Vec<Weak<ReconciledList>>>);
 
 impl Recovery {
-    /// Reserves a list, for as long as the result is held. `None` if it is reserved already: two lists with the
-    /// same name would each take the other's position for their own, and each would skip events that only the other
-    /// one has looked at.
+    /// Reserves a list, for as long as the result is held. `None` if it is reserved already: two lists with the same
+    /// name would share one position, and each would skip events that only the other one has looked at.
     pub(crate) fn reconcile(&self, list: ReconciledList) -> Option<Arc<ReconciledList>> {
         // Nothing panics while it holds the lock.
         let lists = &self.shared.reconciled_lists.0;

@@ -1,4 +1,4 @@
-//! The application's router, which serves kept deliveries.
+//! The application's router, to which kept deliveries are sent.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

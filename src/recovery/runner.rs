@@ -43,8 +43,8 @@ const LONGEST_TAKE: Duration = Duration::from_secs(40);
 /// already have taken deliveries, and these would count as attempts that did not end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A take counts one attempt for each delivery. If this file itself records a failure, that attempt was not made,
-/// and is subtracted.
+/// A take counts one attempt for each delivery. If this file itself records a failure, the handler was not called, and
+/// the attempt is subtracted.
 const COUNTED_BY_TAKE: i32 = 1;
 
 pub(super) struct Runner {
@@ -159,8 +159,8 @@ impl Runner {
         }
     }
 
-    /// Takes deliveries of an endpoint, for this slot and for other free slots. Deliveries that are taken ahead
-    /// wait (`ahead.rs`).
+    /// Takes deliveries of an endpoint, for this slot and for other free slots. If it takes more deliveries than there
+    /// are slots, the rest waits (`ahead.rs`).
     async fn take_for(
         &self,
         endpoint: &mut DueEndpoint,
@@ -194,7 +194,7 @@ impl Runner {
         });
     }
 
-    /// Gives back deliveries that were taken ahead and have not started.
+    /// Gives back deliveries that were taken ahead, before there were slots for them, and have not started.
     fn give_back_ahead(self: &Arc<Self>, endpoint: &mut DueEndpoint) {
         let taken = endpoint.ahead.take_all();
         if taken.is_empty() {
@@ -236,7 +236,7 @@ impl Runner {
         stop: &mut Stop,
     ) {
         if let Some(slot) = self.slot_or_all_slots(&taken, slot, stop).await {
-            // If attempts run alone, the loop may wait for one after the other.
+            // Some attempts run alone, so the loop may have to wait for several of them in a row.
             stop.takes_longer(served.longest_attempt() + LONGEST_LOOK);
             taken.attempt.hold(Place {
                 _running: running,
@@ -451,7 +451,7 @@ impl Runner {
         self.shared.news.notify_waiters();
     }
 
-    /// Records a failure for an attempt that was counted by its take and then not made.
+    /// Records a failure for an attempt that was counted when the delivery was taken, and then not made.
     async fn fail(&self, failed: &FailedAttempt, attempt: &RecoveryAttempt, served: &Arc<Served>) {
         let delivery = served.delivery_of(attempt);
         let written = self
@@ -538,7 +538,8 @@ fn could_not_take(error: &DatabaseError) {
     tracing::warn!(%error, "webhook recovery could not look for due deliveries");
 }
 
-/// Logs a failed give-back. The delivery is free once the number under which it was taken is given up.
+/// Logs a failed give-back. The delivery becomes free later, once this process gives up the number under which it took
+/// the delivery.
 fn note_given_back<T>(written: Result<Result<T, DatabaseError>, Elapsed>) {
     match written {
         Ok(Ok(_)) => {}
@@ -552,8 +553,8 @@ fn not_written(error: &DatabaseError) {
 }
 
 impl Agenda {
-    /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep another
-    /// one waiting. Among equals, the endpoint whose last turn is longest ago.
+    /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep another one
+    /// waiting. Among equals, the endpoint that this function has not returned for the longest time.
     fn least_busy(&mut self) -> Option<&mut DueEndpoint> {
         let due = self.due.iter_mut();
         due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))
@@ -565,7 +566,7 @@ impl Agenda {
         due.filter_map(|endpoint| endpoint.ahead.until()).min()
     }
 
-    /// Whether it is time for another look, or nothing more is due. Deliveries that are taken ahead come first.
+    /// Whether it is time for another look, or nothing more is due. Deliveries that were taken ahead are handled first.
     fn is_over(&mut self) -> bool {
         let is_late = self.looked_at.elapsed() > LOOK_INTERVAL;
         self.due

@@ -24,7 +24,7 @@ const DEFAULT: [Duration; 10] = [
     HOUR.saturating_mul(24),
 ];
 
-/// The longest delay, which Postgres can add to every time.
+/// The longest delay, short enough that Postgres can add it to any time.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The delays between the attempts at a delivery.

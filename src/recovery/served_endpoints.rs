@@ -25,7 +25,8 @@ pub(crate) struct Served {
     running: AtomicUsize,
     /// How many recovery attempts have ended.
     ended: AtomicUsize,
-    /// The number of the endpoint's last turn.
+    /// The number of the endpoint's last turn. The loop in `runner.rs` numbers the turns in which it takes or starts
+    /// deliveries of an endpoint.
     turn: AtomicU64,
     /// Whether attempts have failed since the last success, as far as this process knows.
     has_failures: AtomicBool,
@@ -97,7 +98,7 @@ impl Served {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an attempt as running until the guard is dropped.
+    /// Counts an attempt as running until the result is dropped.
     pub(super) fn run(self: &Arc<Self>) -> Running {
         self.running.fetch_add(1, Ordering::Relaxed);
         Running(self.clone())
@@ -116,7 +117,7 @@ impl Served {
         self.unreached.is_first(())
     }
 
-    /// Notes that it is the endpoint's turn.
+    /// Notes that the endpoint has this turn.
     pub(super) fn set_turn(&self, turn: u64) {
         self.turn.store(turn, Ordering::Relaxed);
     }
@@ -135,7 +136,7 @@ impl Served {
         self.has_failures.load(Ordering::Relaxed)
     }
 
-    /// Whether attempts have failed since the last success. Only the first caller gets `true`, and closes the
+    /// Whether attempts have failed since the last success. Only the first caller gets `true`, and must close the
     /// breaker.
     pub(crate) fn take_failures(&self) -> bool {
         self.has_failures() && self.has_failures.swap(false, Ordering::Relaxed)
@@ -167,7 +168,7 @@ impl Endpoints {
         served
     }
 
-    /// All endpoints, each one once, in the order of their names.
+    /// All endpoints in the order of their names, without duplicates.
     pub(super) fn all(&self) -> Vec<Arc<Served>> {
         let mut served: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         served.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));

@@ -15,10 +15,10 @@ use crate::tasks_and_errors::background::Background;
 /// How long a server may wait for its connections. A sender that falls silent would hold up the server forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// The part of the limit that is left for the process to sign off in the database (`leave` in `liveness/mod.rs`).
+/// The part of the limit that is reserved for the process to sign off in the database (`leave` in `liveness/mod.rs`).
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// How long a call of a hook, or a round of the watch, may go on.
+/// How long a call of a hook, or a round of the watch (`process_watch.rs`), may go on.
 const HOOK_LIMIT: Duration = Duration::from_secs(10);
 
 const SERVER: &str = "the server";
@@ -105,7 +105,8 @@ impl RecoveryTask {
             stopping.add(name, async move { layer.drained().await });
         }
         let mut left = stopping.until(deadline - goodbye).await;
-        // Attempts that a layer has taken itself have numbers of this recovery, so it leaves after them.
+        // Layers also take deliveries under numbers of this recovery, so the numbers are given up after the layers have
+        // stopped.
         if timeout_at(deadline, self.shared.liveness.leave())
             .await
             .is_err()
@@ -131,7 +132,7 @@ impl fmt::Debug for RecoveryTask {
     }
 }
 
-/// The parts that are stopping, each in a task.
+/// The tasks and layers that are stopping. A task of its own waits for each of them.
 #[derive(Default)]
 struct Stopping {
     names: Vec<String>,
@@ -148,7 +149,7 @@ impl Stopping {
         });
     }
 
-    /// Waits until all parts have ended, at most until the deadline.
+    /// Waits until all of them have ended, at most until the deadline.
     async fn until(mut self, deadline: Instant) -> Unfinished {
         let mut left: BTreeSet<usize> = (0..self.names.len()).collect();
         while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next()).await {

@@ -23,13 +23,13 @@ use crate::transaction::{DatabaseError, Explained, RowKeys, Store};
 /// attempt has taken the delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    /// The number of the take. It is not a count: it starts at the time when the row was created, and whatever ends
-    /// an attempt increases it.
+    /// The take number: the value of the column `takes` after this take. It is not a count: it starts at the time when
+    /// the row was created, and everything that ends an attempt increases it.
     pub(crate) takes: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
-    /// The number under which the delivery was taken. It is held until the result is recorded. If it is lost before
-    /// that, the delivery is free for another attempt.
+    /// The number of this process under which the delivery was taken (`liveness/mod.rs`). It is held until the result
+    /// is recorded. If it is dropped before that, the delivery becomes free for another attempt.
     pub(super) _taker: Taker,
 }
 
@@ -184,7 +184,8 @@ impl Taken {
         self.found_unfinished && self.unfinished_in_a_row > 1
     }
 
-    /// Whether this is the attempt after such a failure. It may kill its process, and other attempts with it.
+    /// Whether this is an attempt after a [failure](Self::has_failed_unfinished) because attempts did not end. The
+    /// attempt may kill its process, and other attempts with it.
     pub(super) fn runs_alone(&self) -> bool {
         !self.found_unfinished && self.unfinished_in_a_row > 1
     }

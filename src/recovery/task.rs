@@ -74,12 +74,12 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 ///
 /// The guide has [a whole `main`](crate::documentation::operating#shutdown).
 ///
-/// Spawn a recovery in every process that serves the routes. Each handle takes only deliveries of the layers that
-/// hold it, so several routers, or several databases, in one process need a handle each. A process that leaves its
-/// deliveries to another process uses [`elsewhere`](Self::elsewhere).
+/// Spawn a recovery in every process that serves the routes. Each handle *takes*, that is, marks as its own and runs,
+/// only deliveries of the layers that hold it. So several routers, or several databases, in one process need a handle
+/// each. A process that leaves its deliveries to another process uses [`elsewhere`](Self::elsewhere).
 ///
-/// A recovery attempt and a retry by the provider queue for the same claim, so only one of them commits. An attempt
-/// is counted before it runs, so a handler that kills its process uses up its attempts. An attempt that did not
+/// A recovery attempt and a retry by the provider queue for the same claim, so only one of them commits. An attempt is
+/// counted before it runs, so a delivery whose handler kills the process uses up its attempts. An attempt that did not
 /// reach the handler, because Postgres was unreachable or no route handles the delivery, is not counted.
 ///
 /// If a process is killed, another process runs its deliveries within about ten seconds, regardless of
@@ -198,8 +198,8 @@ impl Recovery {
         self
     }
 
-    /// The handle that a layer holds. It leaves out the tasks that start with recovery: these hold layers, which
-    /// would keep themselves and their pool alive forever.
+    /// The handle that a layer holds. It leaves out the tasks that start with recovery, because these tasks hold
+    /// layers: a layer would keep itself and its pool alive forever.
     pub(super) fn of_layer(&self) -> Self {
         Self {
             others: Arc::default(),
@@ -302,14 +302,14 @@ impl Recovery {
     /// How often recovery looks for deliveries that other processes have kept, or have left behind when they were
     /// killed.
     ///
-    /// It knows at once of deliveries that this process has kept. Default: 5 seconds.
+    /// Deliveries that this process has kept are noticed at once. Default: 5 seconds.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.max(Duration::from_millis(10));
         self
     }
 
     /// Adds to each request what the server would have added, such as `ConnectInfo`. Without it, a handler that
-    /// extracts such a value fails, and uses up its attempts.
+    /// extracts such a value fails, and its deliveries use up their attempts.
     ///
     /// ```
     /// use std::net::{Ipv4Addr, SocketAddr};
@@ -347,12 +347,12 @@ impl Recovery {
     /// # }
     /// ```
     ///
-    /// Each change is reported by one of the processes that have such a function, within a minute. The change stays
-    /// a row in the table `problems` until the function has returned, so it is reported at least once, no matter
-    /// which process is killed. The last report about a problem is the true one: the function is not called for the
-    /// start of a problem after its end. A problem that is over before any process has called its function is not
-    /// reported. If the process is killed during that call, the end may be reported alone. If no process has
-    /// recovered an endpoint for ten minutes, the endpoint counts as removed: its problems are over, except for
+    /// Each change is reported by one of the processes that have such a function, within a minute. The change stays a
+    /// row in the table `problems` until the function has returned, so it is reported at least once, no matter which
+    /// process is killed. The last report about a problem is the true one: the function is not called for the start of
+    /// a problem after its end. A problem that is over before any process has called its function is not reported. If a
+    /// process is killed while it reports the start, the end may be reported alone. If no process has recovered an
+    /// endpoint for ten minutes, the endpoint counts as removed: its problems are over, except for
     /// [`Unserved`](crate::recovery::Problem::Unserved).
     ///
     /// The function may block: it is called on a thread of its own, within the runtime, for one change after the
@@ -472,7 +472,7 @@ impl Recovery {
         self.shared.endpoints.add(layer)
     }
 
-    /// Adds a layer that a stop waits for.
+    /// Adds a layer. [`RecoveryTask::stop`] waits for its deliveries.
     pub(crate) fn join(&self, layer: JoinedLayer) {
         self.shared.joined_layers.add(layer);
     }
@@ -544,8 +544,8 @@ mod tests {
         }
     }
 
-    /// A test run creates many applications. If they were not dropped, each would leave its pool and its connection
-    /// for heartbeats.
+    /// A test run creates many applications. If they were not dropped, each would leave its pool and its connection for
+    /// heartbeats open.
     #[tokio::test]
     async fn an_application_that_is_not_spawned_is_dropped()
     -> Result<(), Box<dyn std::error::Error>> {

@@ -12,8 +12,8 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// An error with its causes, on one line.
 ///
 /// A cause is left out if the error above it already contains its text, as errors of sqlx do. The line number that sqlx
-/// adds to an error of Postgres is left out as well: it is a line of Postgres' own source, but reads like a line of the
-/// statement.
+/// adds to an error of Postgres is left out as well: it refers to Postgres' own source code, but looks like a line of
+/// the statement.
 pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
@@ -41,7 +41,7 @@ impl<'a> ErrorChain<'a> {
         std::iter::successors(Some(self.0), |error| Error::source(*error))
     }
 
-    /// Whether the pool had no free connection in time.
+    /// Whether waiting for a free connection of the pool timed out.
     #[cfg(feature = "postgres")]
     pub(crate) fn waited_for_the_pool(&self) -> bool {
         let mut errors = self.errors().filter_map(sqlx_error);
@@ -66,7 +66,7 @@ impl<'a> ErrorChain<'a> {
         false
     }
 
-    /// The message of Postgres with the line number, as sqlx writes it, and without.
+    /// The message of Postgres, first with the line number that sqlx adds to it, and then without.
     #[cfg(feature = "postgres")]
     fn of_postgres(&self) -> Option<(String, String)> {
         let error = self.errors().find_map(|error| {

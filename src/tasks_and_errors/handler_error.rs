@@ -1,5 +1,5 @@
-//! `HandlerError`: the error of a handler, with a reason for the operator, and with what happens next: a retry, the
-//! time of the retry, or none.
+//! `HandlerError`: the error of a handler. It contains a reason for the operator, and says what happens next: a retry,
+//! by the schedule or at a given time, or none.
 
 use std::fmt;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub(crate) struct FailureReason {
     pub(crate) text: String,
     /// What happens next to the delivery.
     pub(crate) next: Next,
-    /// Whether the handler is not the cause, but a lost connection, or other transactions that were in the way.
+    /// Whether the cause is not the handler, but a lost connection or a conflict with other transactions.
     pub(crate) is_of_the_moment: bool,
 }
 
@@ -125,7 +125,7 @@ impl HandlerError {
         self
     }
 
-    /// The reason, for a response with a status and a body of its own.
+    /// The reason, to add to a response that has its own status and body.
     #[cfg(feature = "axum")]
     pub(crate) fn into_reason(self) -> FailureReason {
         self.reason

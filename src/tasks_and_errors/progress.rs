@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time by which a loop will have finished its current work, as the loop itself has announced. That its task is
-/// alive proves nothing: the task may wait for something that never happens, or a thread may be blocked.
+/// The time by which a loop will have finished its current work, as the loop itself has announced. It is not enough
+/// that the loop's task is alive: the task may wait for something that never happens, or its thread may be blocked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress(Arc<Mutex<Option<Instant>>>);
 
 impl Progress {
-    /// The loop reports progress, and will do so again within this time.
+    /// Records that the loop has made progress, and will report progress again within this time.
     pub(crate) fn within(&self, time: Duration) {
         // There is no limit if the time is too late for an `Instant`.
         self.set(Instant::now().checked_add(time));

@@ -52,13 +52,14 @@ pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
 }
 
-/// Whether the error says nothing about the statement: a conflict, a lock that another transaction holds, or a lost
+/// Whether the cause is not the statement itself, but a conflict, a lock that another transaction holds, or a lost
 /// connection.
 pub(crate) fn is_of_the_moment(error: &sqlx::Error) -> bool {
     is_conflict(error) || is_lock_timeout(error) || is_connection_lost(error)
 }
 
-/// Whether it is worth starting over on another connection: this one is lost, or was left with an open transaction.
+/// Whether it is worth starting over on another connection, because this connection is lost, or was left with an open
+/// transaction.
 pub(crate) fn is_unusable(error: &sqlx::Error) -> bool {
     is_connection_lost(error)
         || has_code(error, &[ACTIVE_TRANSACTION, IN_FAILED_TRANSACTION])

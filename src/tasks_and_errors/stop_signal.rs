@@ -44,8 +44,8 @@ impl Stop {
         self.progress.within(limit.saturating_add(LATE));
     }
 
-    /// Announces that something that the loop waits for makes progress, and takes at most this long. The loop never has
-    /// less time than before.
+    /// Announces that the work that the loop waits for makes progress, and will take at most this long. The loop never
+    /// has less time than before.
     pub(crate) fn takes_longer(&self, limit: Duration) {
         self.progress.at_least_within(limit.saturating_add(LATE));
     }
@@ -62,7 +62,7 @@ impl Stop {
 
     pub(crate) async fn asked(&mut self) {
         if self.asked.wait_for(|asked| *asked).await.is_err() {
-            // The sender was dropped, so it will never be asked.
+            // The sender was dropped, so nobody will ask the task to stop.
             std::future::pending().await
         }
     }

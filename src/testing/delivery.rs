@@ -130,8 +130,8 @@ impl TestDelivery {
 
     /// Creates a delivery from a capture file of this provider. It has the URI, the headers and the body of
     /// [`Capture::into_request`](super::Capture::into_request), and is signed again: the signature, its times and the
-    /// other values of the scheme are as if the provider sent the request now. A line break that an editor has added
-    /// after a form is dropped.
+    /// other values of the scheme are as if the provider sent the request now. If the body is a form, a line break that
+    /// an editor has added at its end is dropped.
     ///
     /// ```no_run
     /// use idempotent_webhook::testing::TestDelivery;
@@ -317,7 +317,7 @@ impl TestDelivery {
         }
         match &self.id {
             Some(id) => draft.write(identity.id(), id)?,
-            // A handshake has no id.
+            // A handshake request has no id.
             None if draft.is_handshake(identity) => {}
             None => draft.fill(identity.id(), ID)?,
         }
@@ -338,7 +338,7 @@ impl TestDelivery {
         let signed = sign(&self.provider, secret, request, time);
         let (head, mut body) = signed.map_err(|error| error.to_string())?.into_parts();
         if self.fault == Fault::Tampered {
-            // White space, so that the body is still valid JSON.
+            // The added byte is white space, so that the body is still valid JSON.
             body = [&*body, b" "].concat().into();
         }
         Ok((head, body))

@@ -1,4 +1,5 @@
-//! A draft of a request. The id and the event type are written where the provider puts them.
+//! A draft of a request. The id and the event type are written where the provider puts them. A *source* of the preset
+//! says where a value is, for example in a header or at a path in the JSON body.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -35,8 +36,8 @@ impl Draft {
         )
     }
 
-    /// Writes a value to the first place where the source reads it. In a composite id, the value goes into the first
-    /// part, and the other parts are filled if they are missing.
+    /// Writes a value to the first place where the source reads it. If an id is composed of several parts, the value is
+    /// written to the first part, and missing parts are filled.
     pub(super) fn write(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::Header(name) => set_header(&mut self.head.headers, name, value),
@@ -80,7 +81,7 @@ impl Draft {
         }
     }
 
-    /// Writes a value if the source would not find one. A body that is not a JSON object is not changed.
+    /// Writes a value if the source would find none in the request. A body that is not a JSON object is not changed.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::BodyDigest
@@ -122,7 +123,7 @@ impl Draft {
         }
     }
 
-    /// Whether the source would find a value.
+    /// Whether the source would find a value in the request.
     fn has(&self, source: &Source) -> bool {
         match source.kind() {
             Kind::Header(name) => self.head.headers.contains_key(name),

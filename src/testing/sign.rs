@@ -31,7 +31,7 @@ use crate::provider::{Provider, Secret};
 ///
 /// # Errors
 ///
-/// [`SignError`] if the scheme cannot sign at all, or not with this secret.
+/// [`SignError`] if the scheme cannot sign, or cannot sign with this secret.
 pub fn sign(
     provider: &Provider,
     secret: &Secret,

@@ -1,4 +1,4 @@
-//! Work that a handler wants done after the commit.
+//! Work that a handler has registered with `DedupeTx::after_commit`.
 
 use std::any::Any;
 use std::fmt;
@@ -80,7 +80,7 @@ impl Drop for AfterCommit {
     }
 }
 
-/// Drops work, whose destructor may panic.
+/// Drops a piece of work. Its destructor may panic: the panic is caught and logged.
 fn drop_work(work: Work) {
     if let Err(payload) = catch_drop(work) {
         warn_of_panic(&*payload);

@@ -1,8 +1,9 @@
--- Whether a kept delivery is still as it was read, now that a rehearsal holds its lock: it may have been processed,
--- discarded, erased or run again meanwhile. This is a separate statement, so it sees what was committed during the wait
--- for the lock.
+-- Whether a kept delivery is unchanged since a rehearsal read it. After reading it, the rehearsal has waited for the
+-- delivery's lock. During this wait, the delivery may have been processed, discarded, erased or run again. This is a
+-- separate statement, so it sees what was committed during the wait.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 state, $5 the number of its last take, $6 the handler's `enable_seqscan`.
+-- $1 endpoint, $2 tenant, $3 id, $4 state, $5 its take number, which changes whenever an attempt takes it, $6 the
+-- handler's `enable_seqscan`.
 select exists (
     select
     from idempotent_webhook.kept_deliveries as kept

@@ -1,4 +1,8 @@
-//! The claim of a delivery: one atomic insert, or for a rehearsal, only its lock.
+//! The claim of a delivery: one atomic insert. A rehearsal takes the lock of the claim, but inserts nothing.
+//!
+//! A delivery that is kept for a retry has a row in `kept_deliveries`. An attempt *takes* the delivery before it runs,
+//! which changes the *take number* in that row: an attempt with an older number can no longer change the row. The claim
+//! *ends* the kept row: the row is deleted or, if processed deliveries are archived, marked as processed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,18 +39,18 @@ const MAX_CONFLICTS: usize = 10;
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimRequest {
     pub(crate) delivery: Delivery,
-    /// The digest of its event type and body, if the replay guard is on. Another delivery with this digest is a
-    /// duplicate.
+    /// The digest of the delivery's event type and body, if the replay guard is on. Another delivery with this digest
+    /// is a duplicate.
     pub(crate) fingerprint: Option<Sha256Digest>,
-    /// The object that it belongs to, if deliveries of one object are processed one at a time.
+    /// The object that the delivery belongs to, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
     /// The longest wait in Postgres for other deliveries of the object. If it is `None`, only the claim's deadline
     /// applies.
     pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
-    /// The number of its take, if the delivery is kept and this attempt has taken it. The claim is refused if another
-    /// attempt has taken it since.
+    /// The take number, if the delivery is kept and this attempt has taken it. The claim is refused if another attempt
+    /// has taken the delivery since.
     pub(crate) take: Option<i64>,
     /// For a rehearsal, which is always rolled back: the state of the kept delivery when it was read. A rehearsal takes
     /// the lock of the claim and writes nothing, so it also runs for a delivery that was already processed.
@@ -59,29 +63,32 @@ pub(crate) struct ClaimRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct AsRead {
     pub(crate) state: String,
-    /// The number of its last take.
+    /// The take number.
     pub(crate) takes: i64,
 }
 
 /// Why a delivery is not claimed.
 #[derive(Debug)]
 pub(crate) enum NotClaimed {
-    /// It was processed before, or another delivery with its body was.
+    /// The delivery was processed before, or another delivery with the same body was.
     Duplicate(DuplicateOf),
-    /// Another attempt was still working on it at the deadline, or a transaction held a lock on one of its rows.
+    /// At the deadline, another attempt was still working on the delivery, or a transaction held a lock on one of its
+    /// rows.
     InFlight,
-    /// Another delivery of its object was still in flight at the deadline.
+    /// Another delivery of the same object was still in flight at the deadline.
     ObjectInFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since (for a rehearsal: since it was
-    /// read). Or, with a late claim, the handler was called with an outdated `is_reprocessed`: an operator has since
-    /// asked to have the delivery processed again, or the other way round.
+    /// The delivery was kept. Since this attempt took it (or since a rehearsal read it), it was discarded, forgotten or
+    /// taken by another attempt.
+    ///
+    /// With a late claim, this is also the result if the handler was called with an outdated `is_reprocessed`: since
+    /// the call, an operator has asked to reprocess the delivery, or such a request is no longer open.
     Superseded,
     Failed(DatabaseError),
 }
 
 impl NotClaimed {
-    /// For the error of a statement that waits for other transactions: `InFlight` if the wait was over, otherwise
-    /// `Failed`.
+    /// The result for the error of a statement that waits for other transactions: `InFlight` if the wait was over,
+    /// otherwise `Failed`.
     fn after_wait(error: DatabaseError) -> Self {
         match error.is_wait_over() {
             true => Self::InFlight,
@@ -100,7 +107,7 @@ impl From<DatabaseError> for NotClaimed {
 #[derive(Debug)]
 pub(crate) enum DuplicateOf {
     Id,
-    /// The same event type and body, under another id. `first` is that id, or `None` if it is unknown.
+    /// The same event type and body. `first` is the id of the processed delivery, or `None` if that id is unknown.
     Body {
         first: Option<String>,
     },
@@ -122,9 +129,10 @@ struct Limits<'a> {
 /// The transaction of a claim.
 struct Begun {
     id: TransactionId,
-    /// Whether an operator has asked to have the delivery processed again.
+    /// Whether an operator has asked to reprocess the delivery.
     is_reprocessed: bool,
-    /// For a rehearsal: what its session had written before. `None` if Postgres does not count rows.
+    /// For a rehearsal: the rows that the session had written before the handler. `None` if Postgres does not count
+    /// rows.
     written_before: Option<RowsByTable>,
 }
 
@@ -143,12 +151,12 @@ impl Store {
                 ended => return ended,
             };
             if error.is_conflict() && conflicts < MAX_CONFLICTS {
-                // In `repeatable read` and `serializable`, a claim fails if the claim that it waited for was committed.
-                // With a new snapshot, it is recognized as a duplicate.
+                // In `repeatable read` and `serializable`, a claim fails if another claim of the delivery is committed
+                // while it waits. The next try has a new snapshot, and recognizes the duplicate.
                 conflicts += 1;
             } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
-                // Any error of Postgres may be due to the connection, on which a role or setting was left behind.
-                // Nothing is committed yet, so another try is safe.
+                // Any error of Postgres may be due to the connection: an earlier user may have left another role or
+                // setting on it. Nothing is committed yet, so another try is safe.
                 connections_tried += 1;
             } else {
                 return Err(NotClaimed::Failed(error));
@@ -178,9 +186,9 @@ impl Store {
             Err(not_claimed) => not_claimed,
         };
         match &not_claimed {
-            // The rollback releases the lock of the claim and, if another delivery had the same body, undoes the row of
-            // the claim. It is sent while the connection returns to the pool. Nobody needs to wait for it: the copies
-            // in the queue for the lock are duplicates, too.
+            // The rollback releases the lock of the claim. If another delivery had the same body, the rollback also
+            // undoes the row of the claim. It is sent while the connection returns to the pool. Nothing needs to wait
+            // for the rollback, because the copies that queue for the lock are duplicates as well.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
@@ -191,7 +199,7 @@ impl Store {
                 drop(connection);
                 return Err(self.why_not_locked(request).await);
             }
-            // A statement is unfinished, or the next delivery could not use the connection either. Dropping the
+            // A statement is still unfinished, or the connection is of no use for the next delivery. Dropping the
             // connection closes it.
             NotClaimed::Failed(error) if !error.is_conflict() => drop(connection),
             NotClaimed::InFlight | NotClaimed::Superseded | NotClaimed::Failed(_) => {
@@ -201,7 +209,8 @@ impl Store {
         Err(not_claimed)
     }
 
-    /// Why the delivery did not get the lock of its object in time. If it was processed meanwhile, it is a duplicate.
+    /// Why an attempt did not get the lock of its object in time. If another attempt has processed the delivery
+    /// meanwhile, this one is a duplicate.
     pub(crate) async fn why_not_locked(&self, request: &ClaimRequest) -> NotClaimed {
         match self.look_up(request).await {
             Ok(Known {
@@ -213,8 +222,8 @@ impl Store {
         }
     }
 
-    /// Claims the delivery in a transaction, which may not be the one that `connection` came with: registering the
-    /// window and waiting for an object both begin a new transaction.
+    /// Claims the delivery on `connection`. This may replace the transaction that `connection` came with: registering
+    /// the redelivery window and waiting for an object both begin a new one.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,
@@ -257,7 +266,7 @@ impl Store {
         }
     }
 
-    /// Takes the lock of the claim, and writes nothing. After that, every commit fails.
+    /// Takes the lock of the claim, writes nothing, and makes every later commit of the transaction fail.
     async fn rehearse(
         &self,
         connection: &mut TxConnection,
@@ -336,8 +345,8 @@ impl Store {
             };
             let inserted = self.insert_body(connection, delivery, digest, limits.deadline, after);
             if !inserted.await.map_err(NotClaimed::after_wait)? {
-                // For the same reason as in `BEGIN_CLAIM`. The setting ends with this transaction, which is rolled
-                // back.
+                // Switched off for the same reason as in `BEGIN_CLAIM`. The setting ends with this transaction, which
+                // is rolled back.
                 let setting = sqlx::raw_sql("set local enable_seqscan = off");
                 with_timeout(self.timeout, setting.execute(&mut **connection)).await?;
                 let first = self.first_with_body(connection, delivery, digest).await?;
@@ -351,8 +360,8 @@ impl Store {
                 .map_err(NotClaimed::after_wait)?,
             false => None,
         };
-        // Without this check: an attempt takes the delivery, an operator discards it, and the attempt still claims and
-        // commits.
+        // If this check were missing, an attempt could commit a delivery that an operator has discarded since the
+        // attempt took it.
         if request.take.is_some() && ended.is_none() {
             return Err(NotClaimed::Superseded);
         }
@@ -363,7 +372,7 @@ impl Store {
         })
     }
 
-    /// Ends the kept row of the delivery. Returns whether an operator has asked to have it processed again. `None` if
+    /// Ends the kept row of the delivery. Returns whether an operator has asked to reprocess the delivery. `None` if
     /// there is no row to end, for example because another attempt has taken the delivery since.
     async fn end_kept(
         &self,
@@ -382,7 +391,7 @@ impl Store {
         Ok(ended.await?.try_get(0)?)
     }
 
-    /// Claims the fingerprint, in the transaction of the claim. Returns `false` if it was claimed before.
+    /// Inserts the fingerprint, in the transaction of the claim. Returns `false` if it was inserted before.
     async fn insert_body(
         &self,
         connection: &mut TxConnection,

@@ -14,16 +14,22 @@
 -- The insert also waits for a transaction that deletes or inserts the row without taking the lock. The handler's
 -- statements get `lock_timeout` $8. It is set here, or by `end_with_claim.sql` if there is more to do.
 --
--- All attempts at a delivery queue for the lock, which is held until the end of the transaction. Most attempts find it
--- free. Without the queue, an attempt would wait for the transaction that has inserted the row, then for the next one
--- that inserts it after a failure, with a new `lock_timeout` each time. Each wait has a limit: otherwise, a session
--- whose client has given up could go on waiting while it holds the lock. Separate statements for the lock and the
--- settings would cost more. The outer `select` is for Citus, where the `insert` runs on a worker, in another
--- transaction.
+-- All attempts at a delivery queue for its lock, which is held until the end of the transaction. Most attempts find the
+-- lock free. If there were no queue, an attempt would wait for the transaction that has inserted the row. If that
+-- transaction failed, the attempt would wait for the next one that inserts the row, with a new `lock_timeout` each
+-- time. Each wait has a limit: otherwise, a session whose client has given up could go on waiting while it holds the
+-- lock.
 --
--- What each guard prevents. Without `on conflict do nothing` on the key: A commits, then B claims and commits, and the
--- delivery takes effect twice. Without the lock: A claims, the delivery is kept meanwhile, an operator discards the
--- kept row, and A still commits. Without the idle limit: a lost host blocks the delivery.
+-- Separate statements for the lock and the settings would cost more. The outer `select` is for Citus, where the
+-- `insert` runs on a worker, in another transaction.
+--
+-- What would happen without each of these guards, for two attempts A and B:
+--
+-- - Without `on conflict do nothing` on the key, B could claim and commit after A has committed, and the delivery would
+--   take effect twice.
+-- - Without the lock, the delivery could be kept after A has claimed it. An operator could then discard the kept row,
+--   and A would still commit.
+-- - Without the idle limit, a lost host would block the delivery.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 event type, $5 digest, $6 `lock_timeout` for the queue, $7 for other waits, and $8
 -- for the handler, $9 how long the transaction may be without a statement, $10 the handler's `enable_seqscan`.

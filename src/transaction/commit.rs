@@ -28,8 +28,9 @@ const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text
 /// Checks the constraints that are deferred to the commit.
 const CHECK_CONSTRAINTS: &str = "set constraints all immediate";
 
-/// Ends whichever transaction a rehearsal is in, and resets what the session would keep behind PgBouncer. Returns
-/// whether the transaction of the claim was committed.
+/// Rolls back the transaction that a rehearsal is in, even if the handler has begun another one. Resets the setting and
+/// releases the locks that the session would otherwise keep behind PgBouncer. Returns whether the transaction of the
+/// claim was committed.
 fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "rollback; reset default_transaction_read_only;
@@ -41,7 +42,7 @@ fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
 /// Rolls back to the savepoint of `refuse_commits.sql`, which exists only in the transaction of the claim.
 const ROLL_BACK_TO_BEGIN: &str = "rollback to savepoint idempotent_webhook_rehearsal";
 
-/// Rolls back and returns the nonce. Begins an empty transaction, because sqlx still counts one.
+/// Rolls back and returns the nonce. Begins an empty transaction, because sqlx still counts one transaction as open.
 fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
 }
@@ -70,7 +71,7 @@ pub(crate) enum CommitError {
 pub(crate) enum RehearsalError {
     /// A commit would have failed.
     NotCommitted(CommitError),
-    /// The handler has ended the transaction of the claim. What it wrote afterwards may be committed.
+    /// The handler has ended the transaction of the claim. What the handler wrote afterwards may be committed.
     Left,
 }
 
@@ -128,9 +129,9 @@ impl ClaimedTx {
         }
     }
 
-    /// Does everything that precedes a commit, and rolls back. It finds what a commit would refuse, except what
-    /// Postgres detects only at the commit itself, such as a conflict of serializable transactions. Returns what the
-    /// handler has written, unless Postgres does not count rows.
+    /// Does everything that precedes a commit, and rolls back. This finds everything that would make the commit fail,
+    /// except problems that Postgres detects only at the commit itself, such as a conflict of serializable
+    /// transactions. Returns the rows that the handler has written, or `None` if Postgres does not count rows.
     pub(crate) async fn rehearse_commit(mut self) -> Result<Option<RowsByTable>, RehearsalError> {
         let timeout = self.timeout;
         let before = self.written_before.take();
@@ -152,7 +153,7 @@ impl ClaimedTx {
     /// Rolls back a rehearsal whose handler has failed.
     pub(crate) async fn rehearse_rollback(self) -> Result<(), RehearsalError> {
         match self.end_rehearsal(async |_| Ok(())).await {
-            // The handler's response already says that it has failed.
+            // The handler's response already reports the failure.
             Err(RehearsalError::NotCommitted(CommitError::Aborted)) => Ok(()),
             ended => ended,
         }
@@ -218,8 +219,8 @@ impl TxConnection {
         Ok(current == Some(format!("{}{}", claim.0, nonce.0)))
     }
 
-    /// Rolls back, waits for it, and closes the connection, whose session is read-only. Returns whether the transaction
-    /// of the claim was committed.
+    /// Rolls back, waits for the rollback, and closes the connection, because its session is read-only. Returns whether
+    /// the transaction of the claim was committed.
     async fn end_rehearsal(mut self, claim: &TransactionId, timeout: Duration) -> bool {
         let ended = with_timeout(timeout, async {
             self.read_answers().await?;
@@ -239,11 +240,11 @@ impl TxConnection {
 
     /// Rolls back, and waits until that is done.
     ///
-    /// If the rollback fails, the connection is closed, which has the same effect a little later. The connection is
-    /// also closed if sqlx is out of step with Postgres, or does not count the claim's transaction depth.
+    /// If the rollback fails, the connection is closed: Postgres then rolls back a little later. The connection is also
+    /// closed if sqlx is out of step with Postgres, or if sqlx's transaction depth is not the claim's.
     pub(super) async fn roll_back(mut self, timeout: Duration) {
         if self.is_of_rehearsal {
-            // No transaction has this id, so no commit is found.
+            // The caller does not ask whether the claim was committed, so this id is one that no transaction has.
             let none = TransactionId("0".into());
             self.end_rehearsal(&none, timeout).await;
             return;

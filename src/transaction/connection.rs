@@ -21,17 +21,17 @@ use crate::tasks_and_errors::sqlx_error::is_unusable;
 pub(super) struct TxConnection {
     connection: Option<PoolConnection<Postgres>>,
     pool: PgPool,
-    /// Held for as long as the connection.
+    /// The permit of the connection limit, held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
-    /// The transaction, while a handler has it. If the handler is given up, statements that still run in the
+    /// The transaction, while a handler uses it. If the layer gives up the handler, statements that still run in the
     /// transaction may be cancelled.
     of_handler: Option<TransactionId>,
     /// Whether the session belongs to a rehearsal. Nothing else may use such a session.
     pub(super) is_of_rehearsal: bool,
 }
 
-/// Postgres' id of the transaction of a claim. It is kept as text, because sqlx would look up the type `xid8` on every
-/// new connection.
+/// Postgres' id of the transaction of a claim. This is a text, because sqlx would look up the type `xid8` on every new
+/// connection.
 #[derive(Clone, Debug)]
 pub(super) struct TransactionId(pub(super) Arc<str>);
 
@@ -42,7 +42,8 @@ const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
 const UNTIL_RELEASE: &str = "the connection is present until it is released or dropped";
 
 impl TxConnection {
-    /// Begins a transaction on a connection that has none yet. The statement must fail within an open transaction.
+    /// Begins a transaction on a connection without one. The statement must be one that fails within an open
+    /// transaction.
     pub(super) async fn begin(
         pool: &PgPool,
         begin: SqlStr,
@@ -102,8 +103,8 @@ impl TxConnection {
 
     /// Returns the connection to the pool. Its transaction must have ended.
     ///
-    /// The pool pings a connection that returns, and sqlx 0.9.0 waits for the answer without a limit. If the peer fell
-    /// silent after the commit, the connection would keep its place in the pool forever.
+    /// The pool pings a connection that returns, and sqlx 0.9.0 waits for the answer without a limit. If the server or
+    /// the network fell silent after the commit, the connection would count as one of the pool's connections forever.
     pub(super) fn release(mut self) {
         let Some(mut connection) = self.connection.take() else {
             return;
@@ -112,7 +113,7 @@ impl TxConnection {
         // the limit.
         let returned = connection.return_to_pool();
         tokio::spawn(async move {
-            // If this is dropped unfinished, it closes the connection and frees the place.
+            // Dropping the unfinished future closes the connection, so that the pool can open another one.
             if tokio::time::timeout(RETURN_TIMEOUT, returned)
                 .await
                 .is_err()
@@ -125,16 +126,16 @@ impl TxConnection {
     }
 }
 
-/// Takes a connection from the pool. If there is none in time, the error says whether all connections are in use, or
-/// Postgres does not answer. sqlx's own timeout, which may be shorter, does not say that.
+/// Takes a connection from the pool. If it gets none in time, the error says whether all connections are in use or
+/// Postgres does not answer. sqlx's own timeout, which may be shorter than `deadline`, gives no reason.
 async fn acquire(
     pool: &PgPool,
     deadline: Instant,
 ) -> Result<PoolConnection<Postgres>, DatabaseError> {
     // An idle connection is taken without the pool's ping, because the `begin` that follows tests it. This skips the
-    // pool's `before_acquire`: sqlx does not say whether there is one. A pool that does not ping may have its own test
-    // there, which only its `acquire` runs. No waiting task is overtaken, because the pool's semaphore hands a place
-    // that becomes free to the first task in its queue.
+    // hook `before_acquire`, and sqlx does not say whether the pool has one. A pool that does not ping may test
+    // connections in this hook, so it needs `acquire`. This overtakes no waiting task, because the pool's semaphore
+    // hands a free permit to the first task in its queue.
     if pool.options().get_test_before_acquire()
         && let Some(connection) = pool.try_acquire()
     {
@@ -144,11 +145,11 @@ async fn acquire(
     if is_in_use(pool) && fills(given_up, pool) {
         return Err(DatabaseError::GivenUp(given_up));
     }
-    // Otherwise, `acquire` opens or tests a connection, which then counts as in use.
+    // This is read before `acquire` opens or tests a connection, because that connection counts as in use.
     let waits_for_others = is_in_use(pool);
     // Boxed because it is by far the largest future of a request.
     let mut acquiring = Box::pin(pool.acquire());
-    // At half of the shorter limit, the search for the cause starts, so that the cause is known when the time is over.
+    // The search for the cause starts at half of the shorter limit, so that the cause is known when the time is over.
     let now = Instant::now();
     let limit = deadline.saturating_duration_since(now);
     let half = now + limit.min(pool.options().get_acquire_timeout()) / 2;
@@ -167,7 +168,8 @@ async fn acquire(
                 let connections = pool.options().get_max_connections();
                 return Err(DatabaseError::PoolInUse(connections));
             }
-            // This is for the next deliveries, if all connections were in use until now.
+            // If all connections were in use until now, nothing has looked for the cause yet. The result helps the next
+            // deliveries.
             reachability::look(pool);
             Err(reachability::is_away(pool).unwrap_or(DatabaseError::TimedOut))
         }
@@ -179,7 +181,7 @@ async fn acquire(
     }
 }
 
-/// Whether no connection of a pool becomes free until Postgres has answered on one that was given up.
+/// Whether given-up connections fill the pool, so that none becomes free until Postgres has answered on one of them.
 fn fills(given_up: usize, pool: &PgPool) -> bool {
     u32::try_from(given_up).is_ok_and(|given_up| given_up >= pool.options().get_max_connections())
 }

@@ -45,34 +45,35 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// A handler does not commit or roll back: the status of its response decides. If the handler ignores the error of a
 /// statement, or keeps the `DedupeTx` beyond its response (in a task, or in the body of the response), the layer
 /// answers 500, and the provider delivers again. The layer also answers 500 if the handler ends the transaction with
-/// its own SQL. However, a `commit` has also committed the claim. The delivery is then processed, regardless of the
-/// answer.
+/// its own SQL. However, if that SQL was a `commit`, it has also committed the claim: the delivery counts as processed,
+/// regardless of the answer.
 ///
 /// Functions that handlers call should take `&mut PgConnection`, or `&mut DedupeTx` if they need its methods. There is
 /// no `sqlx::Transaction` to pass to functions that require one.
 ///
-/// With the feature `axum`, it is an extractor. `Option<DedupeTx>` is one, too: it is `None` on a route without the
-/// layer. Without the feature, [`DedupeTx::take`] takes it out of the request.
+/// With the feature `axum`, `DedupeTx` is an extractor. So is `Option<DedupeTx>`, which is `None` on a route without
+/// the layer. Without the feature, [`DedupeTx::take`] takes it out of the request.
 ///
 /// # What is refused
 ///
-/// The transaction is lost if the future of [`begin`](Self::begin) is dropped, by a timeout or by `select!`, after it
-/// has requested the savepoint and before the answer arrives. It is also lost if sqlx's own
+/// The transaction is lost if a timeout or `select!` drops the future of [`begin`](Self::begin) after it has requested
+/// the savepoint and before the answer arrives. The transaction is also lost if sqlx's own
 /// `Connection::begin(&mut *tx)` fails or is dropped. From then on, each use of `&mut *tx` panics before anything is
-/// sent. Otherwise, the statement would be committed on its own, without the claim, and again at the next attempt. The
-/// layer answers 500, and nothing that the attempt has written is committed.
+/// sent. If it did not panic, the statement would be committed on its own, without the claim, and again at the next
+/// attempt. The layer answers 500, and nothing that the attempt has written is committed.
 ///
-/// The same applies to a lost [`Savepoint`]. If its `commit` or `rollback` is cancelled, the
-/// transaction is not committed either.
+/// The same applies to a lost [`Savepoint`]. If the `commit` or `rollback` of a savepoint is cancelled, the transaction
+/// is not committed either.
 ///
-/// Some uses cannot be detected. After the first two of the following, writes may be committed although the delivery
-/// fails. After the third, a success may lack earlier writes:
+/// The layer cannot detect the following uses. After the first two, writes may be committed although the delivery
+/// fails. After the third, a delivery may succeed although some of its writes were rolled back:
 ///
 /// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare transaction`): a `commit` in
 ///   any case, the others if further statements follow.
-/// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or `transaction` on it, ignores that
-///   this call failed or was cancelled, and continues with the very same reference. The same goes for a function that
-///   makes a savepoint in this way within one of sqlx's own savepoints. Such a function must return the error.
+/// - A function that takes `&mut PgConnection` and calls sqlx's `begin`, `begin_with` or `transaction` on it. If this
+///   call fails or is cancelled, and the function continues with the very same reference, the layer does not see it.
+///   The same goes for a function that makes a savepoint in this way within one of sqlx's own savepoints. Such a
+///   function must return the error.
 /// - One of sqlx's own savepoints whose `commit` is cancelled after another savepoint of the same depth was rolled
 ///   back: sqlx then rolls back to the other savepoint.
 ///
@@ -104,7 +105,7 @@ impl DedupeTx {
         Ok(Self::of(slot.take()?, slot.clone()))
     }
 
-    /// Wraps a transaction, which returns to the slot when the handler drops it.
+    /// Wraps a transaction. When the handler drops the wrapper, the transaction returns to the slot.
     pub(super) fn of(tx: ClaimedTx, slot: Slot) -> Self {
         Self { tx: Some(tx), slot }
     }
@@ -118,9 +119,9 @@ impl DedupeTx {
 
     /// Runs `work` after the commit, in a background task and in the order of these calls.
     ///
-    /// It runs **at most once**: only if the commit was confirmed, and not at all if the process ends before the work
-    /// runs, or if the confirmation is lost. If that is not enough, write a job in the transaction and do the work from
-    /// there.
+    /// The work runs **at most once**, and only if the commit was confirmed. The work does not run if the confirmation
+    /// is lost, or if the process ends first. If that is not enough, write a job to a table in the transaction, and do
+    /// the work from that job.
     ///
     /// Each piece of work may take as long as [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). An error,
     /// a panic or a timeout is logged and changes nothing. The future returns `()` or a `Result<(), E>`.

@@ -1,11 +1,11 @@
-//! The environment of a process, such as `production`, and the environment of a database, which is stored in one of its
-//! rows. A database that was restored or copied contains the deliveries of the database that it comes from. A process
-//! of another environment therefore runs none of the deliveries that are kept in it.
+//! The environment of a process, such as `production`, and the environment of a database, which is stored in a row of
+//! the database. A restored or copied database contains the deliveries of the original. A process runs none of the
+//! deliveries that are kept in a database of another environment.
 //!
-//! The statements that take something check the environment themselves, because what this process has read before does
-//! not say what it may do now. These statements are `take.sql`, `take_turn.sql`, `tell_change.sql` and
-//! `tell_death.sql`. `accept.sql` and `resend.sql` check it, too, so that no delivery is acknowledged that no process
-//! runs. What the code here reads is only for reports.
+//! The statements that take a delivery, a task or a report check the environment themselves, because the environment
+//! may have changed since this process last read it. These statements are `take.sql`, `take_turn.sql`,
+//! `tell_change.sql` and `tell_death.sql`. `accept.sql` and `resend.sql` check the environment as well. Without that
+//! check, the layer could acknowledge a delivery that no process runs. What the code here reads is only for reports.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ const LONGEST: usize = 63;
 /// How often the same problem is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// How often requests can cause a look at the environment of the database.
+/// The shortest time between two reads of the database's environment that requests cause.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 const NAME_DATABASE: &str = "
@@ -58,7 +58,7 @@ const IS_HOME: &str = "
     select $1::text is not distinct from (select name from idempotent_webhook.environment)
 ";
 
-/// The environment of a process. Clones share it: a recovery, its layers, and whatever else the recovery runs.
+/// The environment of a process. A recovery, its layers, and everything else that the recovery runs share it.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(Arc<Inner>);
 
@@ -194,8 +194,8 @@ impl Store {
         Ok(is_home)
     }
 
-    /// Does the same in the background, after something has met a database of another environment: there may be no
-    /// watch that looks at it.
+    /// Calls [`look_at_environment`](Self::look_at_environment) in the background, after a statement has found a
+    /// database of another environment. This process may run no task that checks the environment regularly.
     pub(crate) fn look_soon(&self) {
         let mut looked_at = lock(&self.environment.0.looked_at);
         if looked_at.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {

@@ -2,9 +2,9 @@
 //!
 //! Postgres does not look at its client while a statement runs or waits for a lock, or while a commit waits for a
 //! standby. A session therefore goes on even after its connection was closed. If each timeout closed a connection, the
-//! pool would open another one instead, until no application could connect to that server. Such a connection therefore
-//! stays open until Postgres has answered. Until then, it also keeps its *place* in the pool: it counts as one of the
-//! pool's connections.
+//! pool would replace it, and unfinished sessions would pile up until no application could connect to that server. A
+//! given-up connection therefore stays open until Postgres has answered. Until then, it also keeps its *place* in the
+//! pool: it counts as one of the pool's connections.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,12 +23,12 @@ use super::connection::TransactionId;
 use super::database_name::DatabaseName;
 use super::pg_error::{DatabaseError, read_pending, with_timeout};
 
-/// How long a statement may go on after it was given up. After that, the place of its connection counts as lost, and a
-/// handler's statement is cancelled.
+/// How long a statement may go on after it was given up. After that, the place of its connection counts as lost. If the
+/// statement belongs to a handler, it is cancelled.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long a connection may be without an answer before the crate asks Postgres whether anything still runs, and how
-/// often the crate asks.
+/// How long a connection may be without an answer before the crate asks Postgres whether anything still runs. The crate
+/// repeats the question at this interval.
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a connection keeps its place if Postgres does not answer that question either. In this case, the network
@@ -41,8 +41,8 @@ const ANSWER_IS_FRESH: Duration = Duration::from_secs(1);
 /// The time limit for all the work on a connection outside the pool.
 const BESIDE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Cancels what runs in these transactions, but never a commit that waits for a standby: the commit would become
-/// visible without being replicated.
+/// Cancels what runs in these transactions, but never a commit that waits for a standby. If such a commit were
+/// cancelled, it would become visible without being replicated.
 const CANCEL: &str = "
     select pg_cancel_backend(pid)
     from pg_stat_activity
@@ -50,8 +50,8 @@ const CANCEL: &str = "
 ";
 
 /// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. A statement that waits for its client
-/// does not count, because part of the client's message is lost. Without `track_activities`, Postgres does not know,
-/// and the answer is yes.
+/// does not count: a part of the client's message was lost. If `track_activities` is off, Postgres does not know what
+/// runs, and the answer is yes.
 const ANYTHING_RUNS: &str = "
     select exists (
         select
@@ -66,22 +66,22 @@ const ANYTHING_RUNS: &str = "
     )
 ";
 
-/// Every database and role for which a connection was ever given up. It is a static because the pools of a process may
-/// have nothing else in common.
+/// Every database and role for which a connection was ever given up. This is a static because the pools of a process
+/// may share nothing else.
 static DATABASES: Mutex<Vec<Arc<Database>>> = Mutex::new(Vec::new());
 
-/// The total number of places that count as lost. While it is 0, a delivery takes no lock.
+/// The total number of places that count as lost. While it is 0, a delivery does not lock `DATABASES`.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
 
-/// The given-up connections of one database and role. A single connection outside the pools asks for all of them
-/// whether anything still runs, and cancels statements.
+/// The given-up connections of one database and role. For all of them, a single connection outside the pools cancels
+/// statements and asks Postgres whether anything still runs.
 struct Database {
     name: DatabaseName,
-    /// A role may not cancel what another role runs.
+    /// Stored because a role may not cancel what another role runs.
     role: String,
     places: Mutex<Vec<Place>>,
     to_cancel: Mutex<Vec<TransactionId>>,
-    /// When Postgres was last asked whether anything runs, and its answer. The caller that uses the connection outside
+    /// When Postgres was last asked whether anything runs, and the answer. The task that uses the connection outside
     /// the pools holds this lock.
     beside: tokio::sync::Mutex<Option<(Instant, Runs)>>,
 }
@@ -165,7 +165,7 @@ pub(super) fn keep_place(
         of_handler,
         permit,
     };
-    // Without a runtime, nobody could read the answer, and the connection is closed.
+    // Without a runtime, no task could read the answer. Dropping `given_up` then closes the connection.
     if let Ok(runtime) = Handle::try_current() {
         runtime.spawn(given_up.let_go());
     }
@@ -225,8 +225,8 @@ impl GivenUp {
         }
     }
 
-    /// Waits until Postgres has answered, the connection is lost, or nothing runs for it: in that case, its peer is
-    /// silent.
+    /// Waits until Postgres has answered, the connection is lost, or nothing runs for the connection. In the last case,
+    /// no answer will come.
     async fn answered(&mut self) {
         let Some(connection) = &mut self.connection else {
             return;
@@ -234,8 +234,8 @@ impl GivenUp {
         if timeout(GRACE, read_pending(connection)).await.is_ok() {
             return;
         }
-        // A connection that gets its answer within a moment does not count: a caller that needs a place may wait for
-        // this one.
+        // A connection that gets its answer within a moment does not count as lost, because a caller that needs a place
+        // can wait for this one.
         let database = Database::of(&self.pool);
         let place = Place {
             of_pool: self.pool.connect_options(),
@@ -292,15 +292,15 @@ impl Database {
         database
     }
 
-    /// Makes Postgres cancel what runs in this transaction and in those that other callers want to cancel. The
-    /// transaction is found by its own id, not by the id of its session, which may be running another transaction by
-    /// now.
+    /// Makes Postgres cancel what runs in this transaction, and in the transactions that other callers want to cancel.
+    /// Each transaction is found by its own id. The id of its session would not do, because the session may be running
+    /// another transaction by now.
     async fn cancel(&self, pool: &PgPool, id: TransactionId) {
         lock(&self.to_cancel).push(id);
         let _beside = self.beside.lock().await;
         let ids = std::mem::take(&mut *lock(&self.to_cancel));
         if ids.is_empty() {
-            // Another caller has cancelled it.
+            // Another caller has cancelled the statement.
             return;
         }
         let cancelled = beside(pool, async |connection| {
@@ -340,7 +340,7 @@ impl Database {
     }
 }
 
-/// Does something on a connection outside the pool, because the pool may have no free place.
+/// Runs `work` on a connection outside the pool, because the pool may have no free connection.
 async fn beside<T>(
     pool: &PgPool,
     work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,

@@ -44,9 +44,12 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// }
 /// ```
 ///
-/// With the feature `axum`, it is an extractor. Without the feature, [`LateClaim::take`] takes it out of the request.
+/// With the feature `axum`, `LateClaim` is an extractor. Without the feature, [`LateClaim::take`] takes it out of the
+/// request. Like a [`DedupeTx`], it must not outlive the handler: if the handler moves it into a task, the layer
+/// answers 500.
+///
 /// If a handler answers 2xx without calling `begin`, the layer claims the delivery afterwards, and commits only the
-/// claim. Like a [`DedupeTx`], it must not outlive the handler: if it is moved into a task, the layer answers 500.
+/// claim.
 #[must_use = "`begin` claims the delivery"]
 pub struct LateClaim {
     slot: Slot,
@@ -72,8 +75,8 @@ impl LateClaim {
     /// Begins the transaction and claims the delivery in it.
     ///
     /// Of all attempts in all processes, at most one gets the transaction and commits. If another process is working on
-    /// the delivery, this method waits for it, for up to
-    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) from the call, and within
+    /// the delivery, this method waits for that process. The wait ends at the latest after
+    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout), counted from the call, and within
     /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout).
     ///
     /// # Errors
@@ -87,7 +90,7 @@ impl LateClaim {
     /// If the future is dropped, the delivery is not claimed.
     pub async fn begin(mut self) -> Result<DedupeTx, BeginError> {
         let slot = self.slot.clone();
-        // In a task that has outlived the handler, nothing is claimed.
+        // If the handler has already answered, this runs in a task that has outlived it, and claims nothing.
         let Some(pending) = self.pending.as_ref().filter(|_| !slot.is_closed()) else {
             return Err(BeginError::Over);
         };
@@ -110,25 +113,26 @@ impl LateClaim {
 }
 
 impl LateClaim {
-    /// The number under which this attempt has taken a kept delivery.
+    /// The take number: the number under which this attempt has taken a kept delivery.
     ///
-    /// It is the last argument of the SQL function [`claim`](crate::documentation::drivers#the-claim), which refuses an
-    /// attempt if another attempt has taken the delivery since. `None` for a delivery that was not kept before its
-    /// handler runs. In a [rehearsal](crate::Delivery::is_rehearsal), it is a number that `claim` refuses.
+    /// Pass it as the last argument to the SQL function [`claim`](crate::documentation::drivers#the-claim). The
+    /// function refuses an attempt if another attempt has taken the delivery since. The number is `None` if the
+    /// delivery was not kept before its handler runs. In a [rehearsal](crate::Delivery::is_rehearsal), it is a number
+    /// that `claim` always refuses.
     pub fn take_number(&self) -> Option<i64> {
         self.pending.as_ref()?.take()
     }
 
     /// Reports that the handler has claimed the delivery itself, and has committed.
     ///
-    /// For a handler that uses another driver: it has called the SQL function
+    /// This is for a handler that uses another driver. The handler has called the SQL function
     /// [`claim`](crate::documentation::drivers#the-claim) in a transaction of that driver, and has committed the
     /// transaction.
     ///
     /// Before the layer acknowledges the delivery, it looks for the claim: if there is none, the sender gets a 500.
     /// This way, no event is lost if the driver reports a successful commit although Postgres has rolled back. If the
-    /// function returned `false`, drop the `LateClaim`, and answer 200. If the handler fails after its commit, the
-    /// layer logs the failure, and the sender gets a 200 as for a duplicate.
+    /// SQL function returned `false`, do not call this method: drop the `LateClaim`, and answer 200. If the handler
+    /// fails after its commit, the layer logs the failure, and the sender gets a 200 as for a duplicate.
     ///
     /// With [`assert_idempotent`](crate::testing::assert_idempotent), a layer whose handler calls this needs
     /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), because the handler's
@@ -140,7 +144,7 @@ impl LateClaim {
     }
 }
 
-/// A dropped `LateClaim` has not claimed the delivery: the layer may still do so.
+/// Puts back what the claim needs, so that the layer can still claim the delivery.
 impl Drop for LateClaim {
     fn drop(&mut self) {
         if let Some(pending) = self.pending.take() {
@@ -166,10 +170,10 @@ pub enum BeginError {
     /// Another attempt was still working on the delivery, or on another delivery of its
     /// [object](crate::IdempotentWebhook::serialize_by), when the wait was over.
     InFlight,
-    /// The delivery was kept, and was discarded, forgotten or taken by another attempt after the handler was called.
+    /// The delivery was kept. After the handler was called, it was discarded, forgotten or taken by another attempt.
     ///
-    /// Or an operator has since asked to have it [processed again](crate::Delivery::is_reprocessed), which the handler
-    /// does not know.
+    /// This is also the error if an operator has asked to [reprocess](crate::Delivery::is_reprocessed) the delivery
+    /// after the handler was called, because the handler does not know that.
     ///
     /// A new request from the provider does not depend on a row that was kept after a failure: if the row is discarded
     /// while the handler runs for the provider's next copy, the copy is still processed.

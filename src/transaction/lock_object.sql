@@ -1,5 +1,5 @@
--- Locks the object, so that its deliveries run one at a time. Returns `true` if the session holds the lock: the caller
--- then begins a new transaction.
+-- Locks the object, so that its deliveries run one at a time. Returns `false` if this transaction holds the lock, or
+-- `true` if the session holds it. In the second case, the caller begins a new transaction.
 --
 -- The `case` is evaluated from top to bottom:
 --
@@ -8,9 +8,10 @@
 --     lock_timeout := $4
 --     lock of the session, after a wait: `true`
 --
--- A free object is locked at once only at `read committed`, where the next statement sees everything that was committed
--- before it. At other isolation levels, and after a wait, the snapshot of this transaction may be older than the lock.
--- The session then holds the lock until `keep_object.sql` replaces it with a lock of the next transaction.
+-- This transaction itself takes the lock only if the object is free and the isolation level is `read committed`, where
+-- the next statement sees everything that was committed before it. At other isolation levels, and after a wait, the
+-- snapshot of this transaction may be older than the lock. In these cases, the session holds the lock until
+-- `keep_object.sql` replaces it with a lock of the next transaction.
 --
 -- $1 endpoint, $2 tenant, $3 object, $4 `lock_timeout` for the wait, $5 how long the transaction may be without a
 -- statement.

@@ -11,14 +11,15 @@ const LOOK_UP: &str = include_str!("look_up.sql");
 
 /// What is known about a delivery that is not claimed yet.
 pub(crate) struct Known {
-    /// Set if it was already processed.
+    /// Set if the delivery was already processed.
     pub(crate) duplicate_of: Option<DuplicateOf>,
-    /// Whether an operator has asked to have it processed again.
+    /// Whether an operator has asked to reprocess the delivery.
     pub(crate) is_reprocessed: bool,
 }
 
 impl Store {
-    /// Looks up a delivery. This only avoids an unnecessary call of the handler: the claim decides.
+    /// Looks up a delivery. This only saves an unnecessary handler call. The claim decides whether the delivery is a
+    /// duplicate.
     pub(crate) async fn look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let mut connections_tried = 1;
         loop {
@@ -35,7 +36,8 @@ impl Store {
 
     async fn try_look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
-        // The handler may claim with another driver, which does not register the window.
+        // The handler may claim with another driver. Such a claim does not register the redelivery window, so it is
+        // registered here.
         self.ensure_registered(delivery).await?;
         let mut tx = self.begin_short().await?;
         let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);

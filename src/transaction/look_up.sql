@@ -1,7 +1,8 @@
 -- What is known about a delivery with a late claim before its handler runs: whether it was processed, and whether an
--- operator has asked to have it processed again.
+-- operator has asked to reprocess it.
 --
--- Citus cannot run a subquery that selects no column next to a subquery on a table of another kind: hence `select 1`.
+-- The subqueries say `select 1`, because Citus cannot run a subquery that selects no column next to a subquery on a
+-- table of another kind.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select

@@ -1,5 +1,5 @@
-//! `serialize_by`: the lock of an object, whose deliveries are processed one at a time across all processes. The
-//! deliveries in one process have already waited for each other in `layer/request/guards.rs`, without a connection.
+//! `serialize_by`: the lock that makes all processes run the deliveries of one object one at a time. Before that, the
+//! deliveries in each process have waited for each other in `layer/request/guards.rs`, without a connection.
 
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
@@ -29,8 +29,7 @@ fn begin_again(idle_timeout: &str, is_claim: bool) -> AssertSqlSafe<String> {
 
 impl Store {
     /// Waits until no other delivery of the object is being processed, and locks the object until the end of the
-    /// transaction. The transaction sees what was committed during the wait. Returns whether it has the lock: `false`
-    /// if the wait timed out.
+    /// transaction. The transaction sees what was committed during the wait. Returns `false` if the wait timed out.
     pub(super) async fn lock_object(
         &self,
         connection: &mut TxConnection,

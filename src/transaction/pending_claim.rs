@@ -15,7 +15,7 @@ pub(crate) struct PendingClaim {
     request: ClaimRequest,
     /// Whether the handler, or middleware or an extractor on its behalf, has taken this out of the request.
     pub(crate) was_extracted: bool,
-    /// Whether, as far as the handler knows, an operator has asked to have the delivery processed again.
+    /// Whether an operator had asked to reprocess the delivery when the handler was called.
     is_reprocessed: bool,
     /// The longest wait for another attempt.
     wait: Duration,
@@ -48,13 +48,13 @@ impl PendingClaim {
         }
     }
 
-    /// The number of the take, if this is an attempt at a kept delivery.
+    /// The take number, if this is an attempt at a kept delivery.
     pub(super) fn take(&self) -> Option<i64> {
         self.request.take
     }
 
-    /// Claims the delivery for the handler. This waits for at most half of the handler's remaining time, so that an
-    /// unsuccessful wait is not mistaken for a handler that is too slow.
+    /// Claims the delivery for the handler. This waits for at most half of the handler's remaining time. Otherwise, a
+    /// long wait would end in the handler's own timeout, and the handler would seem too slow.
     pub(super) async fn begin(&self) -> Result<ClaimedTx, NotClaimed> {
         let time = self.called_at.elapsed();
         self.measure(Stage::BeforeClaim, time);
@@ -67,7 +67,7 @@ impl PendingClaim {
         self.claim_within(self.wait).await
     }
 
-    /// Whether the delivery is committed, as the handler has reported.
+    /// Checks the handler's report that it has committed the delivery: returns whether the claim is in the database.
     pub(crate) async fn is_committed(&self) -> Result<bool, NotClaimed> {
         let known = self.store.look_up(&self.request).await?;
         Ok(known.duplicate_of.is_some_and(|of| match of {
@@ -88,8 +88,9 @@ impl PendingClaim {
         self.measure(Stage::Claim, started.elapsed());
         let mut tx = claimed?;
         tx.was_extracted = self.was_extracted;
-        // Without this check: B commits, an operator asks to have the delivery processed again, and A, whose handler
-        // believes that the delivery is new, commits as well.
+        // The handler may have an outdated value. For example, another attempt has committed since the handler was
+        // called, and an operator has asked to reprocess the delivery. This handler still believes that the delivery is
+        // new, so it must not commit.
         if tx.is_reprocessed != self.is_reprocessed {
             tx.roll_back().await;
             return Err(NotClaimed::Superseded);

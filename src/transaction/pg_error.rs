@@ -1,5 +1,5 @@
-//! `DatabaseError`: errors of the layer's own steps on the database, and the time limits of these steps. The codes of
-//! Postgres are in `tasks_and_errors/sqlx_error.rs`.
+//! `DatabaseError`: errors of the layer's own steps on the database, and the time limits of these steps. A step is, for
+//! example, to claim or to commit. Most error codes of Postgres are in `tasks_and_errors/sqlx_error.rs`.
 
 use std::fmt;
 use std::io;
@@ -29,17 +29,19 @@ const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
 pub(crate) enum DatabaseError {
     /// There was no answer within the timeout.
     TimedOut,
-    /// There was no connection within the timeout. Contains the reason why none can be opened.
+    /// There was no connection within the timeout. Contains the reason why no connection can be opened.
     Unreachable(String),
-    /// There was no connection within the timeout, because all connections of the pool (this many) are in use.
+    /// There was no connection within the timeout, because all connections of the pool are in use. Contains their
+    /// number.
     PoolInUse(u32),
-    /// There was no connection within the timeout, because all connections that deliveries may hold (this many) are in
-    /// use.
+    /// There was no connection within the timeout, because all connections that deliveries may hold are in use.
+    /// Contains their number.
     LimitReached(usize),
-    /// No connection becomes free until Postgres has answered on one of the given-up connections (this many).
+    /// The crate has given up so many connections that none becomes free until Postgres answers on one of them.
+    /// Contains their number.
     GivenUp(usize),
     Sqlx(sqlx::Error),
-    /// The error of a transaction that several writes have shared.
+    /// The error of a transaction that several writes shared.
     Shared(Arc<Self>),
 }
 
@@ -56,7 +58,7 @@ impl DatabaseError {
         }
     }
 
-    /// For callers that expect sqlx's errors.
+    /// Converts the error for callers that expect sqlx's errors.
     pub(crate) fn into_sqlx(self) -> sqlx::Error {
         self.into()
     }
@@ -74,7 +76,7 @@ impl DatabaseError {
         self.sqlx().is_some_and(is_conflict)
     }
 
-    /// See the function of this name. This is also true if there was no answer.
+    /// Like the function [`is_of_the_moment`]. Also true if there was no answer.
     pub(crate) fn is_of_the_moment(&self) -> bool {
         self.sqlx().is_none_or(is_of_the_moment)
     }
@@ -87,8 +89,8 @@ impl DatabaseError {
             .is_some_and(|code| DATA_CLASSES.iter().any(|class| code.starts_with(class)))
     }
 
-    /// Whether another transaction may succeed at this moment: Postgres has answered, or the only problem is that
-    /// connections are in use.
+    /// Whether another transaction may succeed at this moment. This is the case if Postgres has answered, or if the
+    /// only problem is that connections are in use.
     pub(crate) fn leaves_postgres_usable(&self) -> bool {
         match self {
             Self::TimedOut | Self::Unreachable(_) | Self::GivenUp(_) => false,
@@ -164,7 +166,7 @@ pub(crate) fn hint(error: &sqlx::Error) -> &'static str {
     }
 }
 
-/// For functions whose callers expect sqlx's errors.
+/// The conversion for functions whose callers expect sqlx's errors.
 impl From<DatabaseError> for sqlx::Error {
     fn from(error: DatabaseError) -> Self {
         match error {
@@ -190,13 +192,13 @@ fn may_be_the_connection(error: &sqlx::Error) -> bool {
     )
 }
 
-/// Reads the answers to statements that were cancelled, or whose rows were not all read. If one of
-/// them has failed, the next statement reports it: the transaction is aborted, unless a savepoint
-/// was rolled back since.
+/// Reads the answers to statements that were cancelled, or whose rows were not all read. This hides the error of a
+/// statement that has failed. The next statement then reports that the transaction is aborted, unless a savepoint was
+/// rolled back since.
 pub(super) async fn read_pending(connection: &mut PgConnection) -> sqlx::Result<()> {
     loop {
-        // `flush` is hidden in sqlx's docs, and exists for its pool. It is the only way to do this without a round
-        // trip. If nothing is pending, it does nothing.
+        // `flush` is hidden in sqlx's docs, and exists for sqlx's pool. Only this method reads the pending answers
+        // without a round trip. If nothing is pending, it does nothing.
         match Connection::flush(connection).await {
             Err(error) if is_connection_lost(&error) => return Err(error),
             Err(_) => {}

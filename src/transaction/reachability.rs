@@ -1,6 +1,6 @@
-//! Why Postgres cannot be reached. The pool does not say: it takes a refused connection as a sign that the server is
-//! starting, and tries again until the time is over. A *look* finds the reason: it opens one connection outside the
-//! pool.
+//! Why Postgres cannot be reached. The pool does not report the reason: it assumes that a server that refuses a
+//! connection is starting, and tries again until the time is over. A *look* finds the reason by opening one connection
+//! outside the pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,17 +14,17 @@ use super::pg_error::DatabaseError;
 use crate::tasks_and_errors::error_chain::ErrorChain;
 use crate::tasks_and_errors::sqlx_error::is_full;
 
-/// How long the result of a look is used, so that many waiting deliveries do not connect at once.
+/// How long the result of a look is reused, so that waiting deliveries do not all open connections at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a look may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The databases to which a connection takes long. It is a static because the pools of a process may have nothing else
-/// in common.
+/// The databases to which connecting takes long. This is a static because the pools of a process may share nothing
+/// else.
 static SLOW: Mutex<Vec<Slow>> = Mutex::new(Vec::new());
 
-/// Whether there is such a database. If there is none, a delivery takes no lock.
+/// Whether `SLOW` contains a database. If it is empty, a delivery does not lock it.
 static IS_ONE_SLOW: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Slow {
     is_away: bool,
 }
 
-/// Opens one connection outside the pool, in a task, unless that was just done.
+/// Opens one connection outside the pool, in a task, unless the last look was less than [`LOOK_INTERVAL`] ago.
 pub(super) fn look(pool: &PgPool) {
     let options = pool.connect_options();
     let database = DatabaseName::of(&options);
@@ -69,7 +69,7 @@ pub(super) fn look(pool: &PgPool) {
     });
 }
 
-/// Notes that there was no connection. Returns the reason, if it is known.
+/// Notes that a transaction got no connection. Returns the reason, if it is known.
 pub(super) fn is_away(pool: &PgPool) -> Option<DatabaseError> {
     let database = DatabaseName::of(&pool.connect_options());
     let cause = with(&database, |slow| {
@@ -79,7 +79,7 @@ pub(super) fn is_away(pool: &PgPool) -> Option<DatabaseError> {
     cause.map(DatabaseError::Unreachable)
 }
 
-/// Notes that there is a connection.
+/// Notes that a transaction got a connection.
 pub(super) fn is_there(pool: &PgPool) {
     if !IS_ONE_SLOW.load(Ordering::Relaxed) {
         return;
@@ -97,7 +97,7 @@ pub(super) fn is_there(pool: &PgPool) {
     }
 }
 
-/// Does something with what is known about a database.
+/// Calls `work` with what is known about a database.
 fn with<T>(database: &DatabaseName, work: impl FnOnce(&mut Slow) -> T) -> T {
     let mut all = lock();
     IS_ONE_SLOW.store(true, Ordering::Relaxed);

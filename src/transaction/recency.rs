@@ -1,4 +1,4 @@
-//! The highest version seen of each subject, which shows whether an event is stale.
+//! The highest version seen for each subject. It shows whether an event is stale.
 
 use std::borrow::Cow;
 
@@ -23,12 +23,12 @@ pub enum Recency {
 }
 
 /// Compares the version with the highest one: 1, 0 or -1. It locks the subject until the end of the transaction, so
-/// that the answer stays true. The function (`migrations/0004_claim.sql`) has its own settings, because the settings of
-/// this transaction are the handler's.
+/// that the answer stays true. The SQL function (`migrations/0004_claim.sql`) sets `enable_seqscan` for itself, because
+/// this transaction has the handler's settings.
 const ADVANCE: &str = "select idempotent_webhook.advance($1, $2, $3, $4)";
 
-/// How a subject is stored: as its digest if an index could not hold it, or if it contains a NUL, which Postgres cannot
-/// store. The SQL function `idempotent_webhook.stored_subject` does the same.
+/// The stored form of a subject. A subject is stored as its digest if it is too long for an index, or if it contains a
+/// NUL, which Postgres cannot store. The SQL function `idempotent_webhook.stored_subject` does the same.
 fn stored(subject: &str) -> Cow<'_, str> {
     if subject.len() <= MAX_SUBJECT && !subject.contains('\0') {
         Cow::Borrowed(subject)

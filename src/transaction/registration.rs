@@ -1,5 +1,5 @@
-//! The registration of an endpoint's redelivery window, which is the lower limit of retention, and the settings of the
-//! pool's sessions.
+//! The registration of an endpoint's redelivery window: the time in which its provider may send a delivery again.
+//! Retention keeps claims for at least that long. This file also reads the settings of the pool's sessions.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,8 +15,9 @@ use super::pg_time::millis;
 use super::store::{BEGIN_CLAIM, Registration, Store};
 use crate::provider::delivery::Delivery;
 
-/// Makes room for this process's registration: deletes the same window if it was registered more than 30 minutes ago,
-/// and another window of the endpoint if no process has registered it for a day. By then, a rolling deploy is over.
+/// Makes room for this process's registration. If the endpoint's window `$2` was last registered more than 30 minutes
+/// ago, its row is deleted, so that it can be inserted with a new time. A window of another length is deleted if no
+/// process has registered it for a day: by then, a rolling deploy is over.
 const DELETE_OUTDATED: &str = "
     delete from idempotent_webhook.redelivery_windows
     where endpoint = $1
@@ -52,7 +53,7 @@ const INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The longest limit that Postgres accepts, in milliseconds.
 const MAX_IDLE: u128 = 2_147_483_647;
 
-/// Those settings of the pool's connections that claims change.
+/// The settings of the pool's connections that claims change.
 #[derive(Clone, Debug)]
 pub(super) struct PoolSettings {
     /// Restored after a claim.
@@ -72,7 +73,8 @@ impl PoolSettings {
         })
     }
 
-    /// The limit for a transaction whose handler may be idle for `longest`, or the pool's own limit if that is lower.
+    /// The limit on idle time for a transaction whose handler may be idle for `longest`: `longest`, or the pool's own
+    /// limit if that is lower.
     pub(super) fn idle_timeout(&self, longest: Duration) -> String {
         let limit = longest.as_millis().clamp(1, MAX_IDLE);
         let limit = match self.idle_millis {
@@ -107,7 +109,8 @@ impl Store {
         )?)
     }
 
-    /// Registers the window if that is due, for a delivery that the layer may not claim itself.
+    /// Registers the window if that is due. This is for a delivery with a late claim, because its handler may claim it
+    /// without the layer.
     pub(super) async fn ensure_registered(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
         if self.registered().is_some() {
             return Ok(());
@@ -119,7 +122,7 @@ impl Store {
     }
 
     /// The pool's own settings, or `None` if this delivery must register the window. When a registration is due again,
-    /// one delivery does it, and other deliveries go on.
+    /// one delivery registers the window, and the other deliveries go on without waiting.
     fn registered(&self) -> Option<PoolSettings> {
         let mut registration = self.registration();
         let known = registration.as_mut()?;
@@ -132,7 +135,8 @@ impl Store {
 
     /// Registers the window and reads the pool's own settings.
     ///
-    /// This commits and begins another transaction, so that deliveries do not wait for each other because of this row.
+    /// This commits the registration and begins another transaction. Otherwise, the other deliveries would wait for the
+    /// lock on the window's row.
     async fn register(
         &self,
         connection: &mut TxConnection,

@@ -1,5 +1,6 @@
--- Takes the lock of a claim, in a transaction that is always rolled back. It writes nothing. This is why a rehearsal
--- also runs for a delivery that was already processed, and why no other session waits for a row of this crate.
+-- Takes the lock of a claim for a rehearsal, in a transaction that is always rolled back. It writes nothing. A
+-- rehearsal can therefore run even if the delivery was already processed, and no other session waits for a row that the
+-- rehearsal has locked.
 --
 -- It is the same lock as in `claim.sql`. The `case` is evaluated from top to bottom:
 --

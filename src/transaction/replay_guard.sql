@@ -1,5 +1,5 @@
--- Inserts the claim of a body's fingerprint, if the replay guard is on. Returns a row if no delivery had claimed the
--- fingerprint before.
+-- Claims the fingerprint of a delivery's event type and body, if the replay guard is on. Returns a row if no other
+-- delivery had claimed the fingerprint before.
 --
 -- The `case` for the id is evaluated from top to bottom, before the row is inserted:
 --
@@ -9,7 +9,8 @@
 --
 -- After the insert, `lock_timeout` is $7.
 --
--- $1 endpoint, $2 tenant, $3 digest, $4 id, $5 `lock_timeout` for the queue, $6 for other waits, and $7 after them.
+-- $1 endpoint, $2 tenant, $3 digest, $4 id, $5 `lock_timeout` for the queue, $6 for the insert, and $7 after the
+-- insert.
 with claimed as (
     insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
     values

@@ -1,22 +1,23 @@
-//! Rows by their keys, and the only statement that deletes claims: by age, or when an operator reprocesses or forgets a
-//! delivery. A delivery without its claim runs again.
+//! Statements that look for rows by their keys. One of them is the only statement that deletes claims. A claim is
+//! deleted when it is old enough, or when an operator reprocesses or forgets the delivery. Without its claim, the
+//! delivery can be processed again.
 //!
 //! # How a statement looks for rows by their keys
 //!
-//! Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty. At that time, it
-//! cost no more to read all rows of the table, or of an endpoint, than to look up each key. Such a statement therefore
-//! leaves the planner only the primary key:
+//! Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty. For an empty
+//! table, reading all rows of the table or of an endpoint costs no more than looking up each key. A statement that
+//! looks for rows by their keys is therefore written so that the planner can use only the primary key:
 //!
 //! - It runs in a transaction that [`begin_own!`](super::short_tx::begin_own) begins.
 //! - It compares all columns of the key with the columns of its list of keys, never with a value.
 //! - It compares the first column with `= any (array[key.endpoint])` instead of `=`. With `=`, Postgres may also read
 //!   the whole index in its order and compare it with the list.
-//! - It has no condition that implies the condition of a partial index. For example, it says
-//!   `state not in ('recorded', 'due', 'dead')` where it means `processed`.
+//! - It has no condition that implies the condition of a partial index. For example, instead of `state = 'processed'`,
+//!   it says `state not in ('recorded', 'due', 'dead')`.
 //!
 //! A test plans each statement on empty tables and runs it on full ones (`tests/it/database/plans.rs`).
 //!
-//! So that the statements run on Citus, each of them uses at most one distributed table, and changes at most one table.
+//! Each statement uses at most one distributed table and changes at most one table, so that it runs on Citus.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ use sqlx::{PgConnection, Postgres, Row};
 use super::pg_time::interval;
 use crate::provider::delivery::Delivery;
 
-/// With the replay guard, the row of the delivery also contains the digest of the body.
+/// Deletes the fingerprints of deliveries. With the replay guard, a delivery's row contains the digest under which its
+/// fingerprint is stored.
 const DELETE_BODIES: &str = "
     with guarded as materialized (
         select key.endpoint, key.tenant, key.delivery_id, claim.digest
@@ -58,7 +60,7 @@ const DELETE_CLAIMS: &str = "
     returning claim.tenant, claim.delivery_id
 ";
 
-/// A statement whose first values are the key of a delivery.
+/// Makes a query and binds a delivery's key (endpoint, tenant, id) as its first values.
 pub(crate) fn keyed<'q>(
     sql: &'static str,
     delivery: &'q Delivery,
@@ -69,7 +71,7 @@ pub(crate) fn keyed<'q>(
         .bind(delivery.id())
 }
 
-/// Keys of rows of one endpoint: the tenant, and the delivery id or the subject.
+/// Keys of rows of one endpoint. Each key is a tenant with a delivery id or a subject.
 #[derive(Clone, Default)]
 pub(crate) struct RowKeys(Vec<(String, String)>);
 
@@ -102,7 +104,8 @@ impl RowKeys {
         self.0.retain(|key| !keys.0.contains(key));
     }
 
-    /// Binds the next three values of a statement: the endpoint for each key, the tenants, and the ids or subjects.
+    /// Binds three lists as the next values of a statement: the endpoint (repeated for each key), the tenants, and the
+    /// ids or subjects.
     pub(crate) fn bind<'q>(
         &'q self,
         statement: Query<'q, Postgres, PgArguments>,
@@ -111,7 +114,7 @@ impl RowKeys {
         self.bind_after(statement.bind(vec![endpoint; self.len()]))
     }
 
-    /// Binds the next two values of a statement: the tenants, and the ids or subjects.
+    /// Binds two lists as the next values of a statement: the tenants, and the ids or subjects.
     pub(crate) fn bind_after<'q>(
         &'q self,
         statement: Query<'q, Postgres, PgArguments>,
@@ -121,8 +124,8 @@ impl RowKeys {
         statement.bind(tenants).bind(keys)
     }
 
-    /// Deletes the claims of these deliveries, with their bodies. If an age is given, only older claims are deleted.
-    /// Returns the keys of the deleted claims.
+    /// Deletes the claims of these deliveries, with their fingerprints. If an age is given, only claims older than that
+    /// are deleted. Returns the keys of the deleted claims.
     pub(crate) async fn delete_claims(
         &self,
         endpoint: &str,

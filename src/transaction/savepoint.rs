@@ -1,9 +1,9 @@
 //! Savepoints that stay within the transaction of the claim, no matter what fails or is cancelled.
 //!
 //! If sqlx 0.9.0 cannot make a savepoint, or is cancelled while it makes one, it decrements its transaction depth and
-//! queues the rollback of that level; `Transaction::begin` decrements it twice. At depth zero, the transaction is over,
-//! and each further statement is committed on its own. The depth is therefore checked before each use of the
-//! connection.
+//! queues the rollback of that level. `Transaction::begin` even decrements the depth twice. At depth zero, the
+//! transaction is over, and each further statement is committed on its own. The depth is therefore checked before each
+//! use of the connection.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -23,12 +23,12 @@ const LOST: &str = "the transaction of the delivery is lost or in doubt, so noth
                     written: a savepoint could not be made, was cancelled while it began or \
                     ended, or was never ended";
 
-/// The connection, if its innermost open transaction or savepoint is the one at `depth`.
+/// Returns the connection, after checking that sqlx's transaction depth is `depth`.
 ///
 /// # Panics
 ///
-/// If it is not. At a lower depth, the next statement would be committed on its own although the delivery fails, and
-/// again at each retry. At a higher depth, sqlx would confuse this savepoint with another one.
+/// If the depth differs. At a lower depth, the next statement could be committed on its own although the delivery
+/// fails, and again at each retry. At a higher depth, sqlx would confuse this savepoint with another one.
 #[track_caller]
 #[expect(
     clippy::panic,
@@ -41,7 +41,7 @@ pub(crate) fn intact(connection: &mut PgConnection, depth: usize) -> &mut PgConn
     connection
 }
 
-/// What [`DedupeTx::transaction`](crate::DedupeTx::transaction) runs.
+/// The work that [`DedupeTx::transaction`](crate::DedupeTx::transaction) runs.
 pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 's>>;
 
 /// A savepoint in the transaction of a delivery, see [`DedupeTx::begin`](crate::DedupeTx::begin).
@@ -49,9 +49,9 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 /// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. End it with
 /// [`commit`](Self::commit) or [`rollback`](Self::rollback). Its committed writes stay if the delivery commits.
 ///
-/// If it is dropped, it is also rolled back; the rollback is sent with the next statement. If the handler then answers
-/// success, this is logged at WARN, because it is easy to forget the commit. After a cancelled statement, for example
-/// by a timeout, end the savepoint with `rollback`: otherwise, the next statement would report the error of the
+/// Dropping a savepoint also rolls it back; the rollback is sent with the next statement. If the handler then answers
+/// success, the layer logs a warning, because it is easy to forget the commit. If a statement was cancelled, for
+/// example by a timeout, end the savepoint with `rollback`. Otherwise, the next statement would report the error of the
 /// cancelled one and would not be sent.
 ///
 /// ```
@@ -85,7 +85,7 @@ pub struct Savepoint<'t> {
     depth: usize,
     open: bool,
     used: bool,
-    /// Set if this savepoint is dropped although it was used.
+    /// Set if this savepoint was used, and is dropped without a commit or a rollback.
     dropped: Arc<AtomicBool>,
 }
 
@@ -111,7 +111,7 @@ impl<'t> Savepoint<'t> {
         })
     }
 
-    /// Leaves the savepoint open. Returns its depth, for [`resume`](Self::resume).
+    /// Leaves the savepoint open beyond this value. Returns its depth, for [`resume`](Self::resume).
     #[cfg(feature = "sea-orm")]
     pub(super) fn suspend(mut self) -> usize {
         self.open = false;
@@ -182,8 +182,8 @@ impl<'t> Savepoint<'t> {
         // At another depth, sqlx would end a different savepoint, or the transaction.
         let connection = intact(self.connection, self.depth);
         // If this is cancelled, nobody knows whether the savepoint still exists, and a rollback might return to an
-        // older savepoint of the same name. sqlx's depth therefore stays as it is, and everything that follows is
-        // refused.
+        // older savepoint of the same name. No rollback is queued in that case: sqlx's depth stays as it is, and
+        // everything that follows is refused.
         self.open = false;
         let committed = Manager::commit(connection).await;
         self.open = is_refused(&committed);
@@ -197,7 +197,7 @@ impl<'t> Savepoint<'t> {
     /// Any error of Postgres.
     pub async fn rollback(mut self) -> sqlx::Result<()> {
         let connection = intact(self.connection, self.depth);
-        // For the same reason as in `commit`.
+        // Set before the rollback is sent, for the same reason as in `commit`.
         self.open = false;
         read_pending(connection).await?;
         let rolled_back = Manager::rollback(connection).await;
@@ -215,7 +215,7 @@ impl<'t> Savepoint<'t> {
                 Ok(done)
             }
             Err(error) => {
-                // The savepoint is dropped on purpose, so this is not reported.
+                // The caller wanted a rollback, so dropping the savepoint is not reported.
                 self.used = false;
                 Err(error)
             }
@@ -223,7 +223,7 @@ impl<'t> Savepoint<'t> {
     }
 }
 
-/// Whether Postgres has refused to end a savepoint. In this case, the savepoint certainly exists.
+/// Whether Postgres has refused to end a savepoint, so that the savepoint certainly still exists.
 fn is_refused(ended: &sqlx::Result<()>) -> bool {
     matches!(ended, Err(sqlx::Error::Database(_)))
 }

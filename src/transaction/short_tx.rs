@@ -12,14 +12,14 @@ use super::pg_error::{DatabaseError, Manager};
 
 /// Begins a transaction for the crate's own statements.
 ///
-/// It runs at `read committed`, regardless of the default: at a higher level, concurrent changes of one row would fail.
-/// `not deferrable` is there for the same reason as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
+/// The transaction runs at `read committed`, regardless of the default: at a higher level, concurrent changes of one
+/// row would fail. `not deferrable` is set for the same reason as in [`BEGIN_CLAIM`](super::store::BEGIN_CLAIM).
 ///
-/// Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty, when it cost
-/// nothing to read the whole table or index, or to sort. With these settings, Postgres looks up each key, and reads
-/// lists in the order of their index, from the first plan on. If there is no other way to run a statement, Postgres
-/// still reads everything and sorts. It estimates the cost of such a plan to be so high that it would compile it: hence
-/// the last setting.
+/// Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty. For an empty
+/// table, it costs nothing to read the whole table or index, or to sort. With these settings, even the first plan looks
+/// up each key, and reads lists in the order of their index. If a statement cannot run in another way, Postgres still
+/// reads everything and sorts. It estimates the cost of that plan to be so high that it would compile the plan, which
+/// the last setting prevents.
 macro_rules! begin_own {
     () => {
         "begin isolation level read committed not deferrable; \
@@ -31,31 +31,31 @@ macro_rules! begin_own {
 }
 pub(crate) use begin_own;
 
-/// The longest time of a transaction that no delivery waits for. If it takes longer, its peer has fallen silent, and
-/// the connection is closed. A batch of a thousand rows takes seconds.
+/// The longest time of a transaction that no delivery waits for. A batch of a thousand rows takes seconds. If a
+/// transaction takes longer than this limit, Postgres or the network has fallen silent, and the connection is closed.
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: otherwise, the
-/// session would go on waiting although its connection is closed, and would keep all its locks. If a host is lost, its
-/// session ends equally soon.
+/// Begins a transaction that no delivery waits for. Its waits for locks end before the client gives up. Otherwise, the
+/// session would go on waiting although its connection is closed, and would keep all its locks. If the client's host is
+/// lost, the session ends after the same time.
 const BEGIN_LIMITED: &str = concat!(
     begin_own!(),
     "; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '2min'"
 );
 
-/// A short transaction for the crate's own statements. If it is dropped, it is rolled back, and the connection is
-/// closed.
+/// A short transaction for the crate's own statements. Dropping it rolls it back and closes the connection.
 ///
-/// sqlx's own `Transaction` is not enough: if a `Pool::begin` of sqlx 0.9.0 is dropped while Postgres begins, a
-/// connection that is in a transaction returns to the pool (transact-rs/sqlx #4393). What the application writes on
-/// this connection next is never committed.
+/// sqlx's own `Transaction` is not enough: if the future of sqlx 0.9.0's `Pool::begin` is dropped before Postgres has
+/// answered, the connection returns to the pool within a transaction (transact-rs/sqlx #4393). What the application
+/// writes on this connection next is never committed.
 pub(crate) struct ShortTx(TxConnection);
 
 impl ShortTx {
     /// Does `work` in a transaction at `read committed` that no delivery waits for. Commits, unless `work` returns an
     /// error.
     ///
-    /// This has a time limit: otherwise, a peer that falls silent would keep a place in the pool.
+    /// The time is limited: otherwise, the connection would count as in use forever if Postgres or the network fell
+    /// silent.
     pub(crate) async fn run<T>(
         pool: &PgPool,
         work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -88,7 +88,7 @@ impl ShortTx {
             .unwrap_or_else(|_| Err(DatabaseError::TimedOut.into()))
     }
 
-    /// Begins with this statement. The caller limits the time of what follows.
+    /// Begins a transaction with the statement `begin`. The caller limits the time of everything that follows.
     pub(crate) async fn begin(
         pool: &PgPool,
         begin: SqlStr,

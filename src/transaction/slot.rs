@@ -1,5 +1,5 @@
-//! How the transaction gets to the handler and back, through the request's extensions. (The slots of recovery are
-//! something else: `recovery/shared.rs`.)
+//! The *slot* in the request's extensions: it passes the transaction to the handler, and gets it back. (The slots of
+//! recovery are something else: `recovery/shared.rs`.)
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +23,10 @@ pub(crate) struct ClaimedTx {
     pub(super) after_commit: AfterCommit,
     /// Whether the handler, or middleware or an extractor on its behalf, has taken this out of the request.
     pub(crate) was_extracted: bool,
-    /// Whether an operator has asked to run the delivery again although it was processed.
+    /// Whether an operator has asked to reprocess the delivery.
     pub(crate) is_reprocessed: bool,
-    /// For a rehearsal: what its session had written before the handler. `None` if Postgres does not count rows.
+    /// For a rehearsal: the rows that the session had written before the handler ran. `None` if Postgres does not count
+    /// rows.
     pub(super) written_before: Option<RowsByTable>,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
     pub(super) dropped_savepoint: Arc<AtomicBool>,
@@ -71,16 +72,16 @@ pub(crate) struct Slot {
 struct Content {
     /// `None` while the handler has the content.
     left: Option<Left>,
-    /// Whether the handler has answered, and the layer has taken what it left.
+    /// Whether the handler has answered, and the layer has taken what the handler left.
     is_closed: bool,
 }
 
-/// What the handler can take, or has left.
+/// The content of a slot: what the handler can take from it, or has left in it.
 pub(crate) enum Left {
     Transaction(ClaimedTx),
     /// A delivery that the handler may claim.
     Claim(PendingClaim),
-    /// The handler has tried to claim the delivery, and could not.
+    /// The handler has tried to claim the delivery, but the claim failed for this reason.
     NotClaimed(NotClaimed),
     /// The handler says that it has committed the delivery with another driver.
     Committed(PendingClaim),
@@ -91,7 +92,7 @@ impl Slot {
         Self::with(delivery, false, Left::Transaction(tx))
     }
 
-    /// For a handler that claims the delivery itself.
+    /// A slot for a handler that claims the delivery itself.
     pub(crate) fn late(delivery: Delivery, pending: PendingClaim) -> Self {
         Self::with(delivery, true, Left::Claim(pending))
     }
@@ -145,8 +146,8 @@ impl Slot {
         self.lock().is_closed
     }
 
-    /// Puts back what the handler has taken, or what has become of it. Once the slot is closed, this drops it instead:
-    /// the connection of a transaction is then closed, and Postgres rolls back.
+    /// Puts back what the handler has taken, or what has become of it. If the slot is already closed, this drops `left`
+    /// instead. Dropping a transaction closes its connection, and Postgres rolls back.
     pub(super) fn put_back(&self, left: Left) {
         let mut content = self.lock();
         if !content.is_closed {
@@ -154,8 +155,8 @@ impl Slot {
         }
     }
 
-    /// Takes for good what the handler has left. `None` if the handler has stored the transaction or the claim
-    /// somewhere.
+    /// Closes the slot and returns what the handler has left. `None` if the handler has stored the transaction or the
+    /// claim somewhere.
     pub(crate) fn close(&self) -> Option<Left> {
         let mut content = self.lock();
         content.is_closed = true;
@@ -169,7 +170,7 @@ impl Slot {
 }
 
 impl Content {
-    /// Leaves the content as it is, because it is not what the handler asked for. Returns the error.
+    /// Leaves `left` in the slot, because it is not what the handler asked for. Returns the error.
     fn refuse(&mut self, left: Option<Left>) -> ExtractError {
         self.left = left;
         match self.is_closed {

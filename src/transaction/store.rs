@@ -1,4 +1,5 @@
-//! The connections that claims may hold, up to the limit of a layer, and the transaction that begins on each of them.
+//! The connections that claims may hold, up to the connection limit of a layer, and the statements that begin the
+//! transactions on them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,16 +20,17 @@ use super::short_tx::{ShortTx, begin_own};
 
 /// Begins the transaction of a claim, or fails on a connection that is already in a transaction.
 ///
-/// In an open transaction, Postgres only warns about a plain `begin`, and the commit would include what was done in it
-/// before. `not deferrable` is the default, but setting it is an error once the transaction has run a query.
+/// In an open transaction, Postgres only warns about a plain `begin`, and the commit would include what that
+/// transaction had done before. `not deferrable` is the default, but setting it is an error once a transaction has run
+/// a query.
 ///
-/// With `enable_seqscan` on, each claim would read all kept rows if Postgres had planned `claim.sql` while nothing was
-/// kept. `claim.sql` restores the handler's own setting.
+/// `enable_seqscan` is off because Postgres may have planned `claim.sql` while nothing was kept: with the setting on,
+/// that plan would read all kept rows for each claim. `claim.sql` restores the handler's own setting.
 pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seqscan = off";
 
 /// Begins the transaction of a rehearsal. Later transactions of the session are read-only, no matter how the handler
-/// ends this one, and the session is closed at the end of the rehearsal. Everything is in one message, so that
-/// PgBouncer uses one session for it.
+/// ends this one. At the end of the rehearsal, the session is closed. The statements are one message, so that PgBouncer
+/// runs them in one session.
 ///
 /// Within one message, a `set` before a `begin` would be rolled back together with the transaction. The `set` is
 /// therefore committed first.
@@ -39,14 +41,15 @@ const BEGIN_REHEARSAL: &str = "
     begin read write not deferrable
 ";
 
-/// How many connections a step tries, if it may have failed because of the connection.
+/// How many connections in total a step tries if a failure may be due to the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
 
-/// Where deliveries are claimed. Clones share the connection limit and the registration.
+/// The database in which deliveries are claimed, with the settings for it. Clones share the connection limit and the
+/// registration.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pool: PgPool,
-    /// The time limit of each step: to begin, to claim, to commit, to roll back.
+    /// The time limit of each step. The steps are to begin, to claim, to commit and to roll back.
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
     limit: Limit,
@@ -55,7 +58,7 @@ pub(crate) struct Store {
     pub(super) environment: Environment,
 }
 
-/// How many connections claims may hold at once. Clones share it.
+/// How many connections claims may hold at once. Clones share the limit.
 #[derive(Clone, Debug)]
 struct Limit {
     connections: usize,
@@ -79,7 +82,8 @@ impl Limit {
         Self::new(connections.saturating_sub((connections / 5).max(1)))
     }
 
-    /// An error if no connection becomes free until Postgres has answered on one that was given up.
+    /// Fails if connections that the crate gave up use the whole limit: none becomes free until Postgres has answered
+    /// on one of them.
     fn refuse_at_once(&self, pool: &PgPool) -> Result<(), DatabaseError> {
         let given_up = given_up::of_limit(pool, &self.permits);
         match given_up >= self.connections {
@@ -117,7 +121,7 @@ impl Store {
         self.limit = Limit::new(connections);
     }
 
-    /// Makes the claims of both stores together hold at most as many connections as `other` may.
+    /// Makes both stores share the connection limit of `other`.
     pub(crate) fn share_connections(&mut self, other: &Self) {
         self.limit = other.limit.clone();
     }
@@ -157,7 +161,7 @@ impl Store {
 
     /// Runs statements in one short transaction, separate from a delivery's. Returns the rows of the last statement.
     ///
-    /// It tries again if the connection was lost, or was left in a state in which a statement fails. It does not try
+    /// It tries again if a statement fails because the connection was lost or was left in a bad state. It does not try
     /// again after the commit was sent, because the statements could take effect twice.
     pub(crate) async fn run_all<'q, I>(
         &self,
@@ -201,7 +205,7 @@ impl Store {
     }
 
     async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
-        // It does not count against the limit, so that it does not wait for handlers.
+        // A short transaction does not count against the connection limit, so it does not wait for handlers.
         let begin = AssertSqlSafe(self.short_begin()).into_sql_str();
         ShortTx::begin(&self.pool, begin, deadline).await
     }
@@ -223,13 +227,14 @@ impl Store {
         )
     }
 
-    /// How long a statement waits for a lock that is held only for a moment. The wait ends before its client gives up:
-    /// otherwise, the session would go on waiting although its connection is closed, and would keep all its locks.
+    /// How long a statement waits for a lock that other sessions hold only for a moment. The wait ends before the
+    /// client gives up: otherwise, the session would go on waiting although its connection is closed, and would keep
+    /// all its locks.
     pub(super) fn longest_wait(&self) -> Duration {
         self.timeout / 2
     }
 
-    /// Begins the transaction of a claim, on a connection that has none yet.
+    /// Begins the transaction of a claim, on a connection without one.
     pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
         self.begin_by(BEGIN_CLAIM).await
     }

@@ -1,14 +1,14 @@
 -- Takes the turn at the task $1 for the process $5, or extends the turn that this process already has. A *turn* lets
--- one process at a time run a task. Returns a row if the turn is due, or $8 allows an early one, if no other process
--- has the turn, and if the database belongs to the environment $9. The row stays locked until the end of the
--- transaction.
+-- one process at a time run a task. A process gets the turn if three conditions hold: the turn is due (or $8 allows an
+-- early one), no other process has it, and the database belongs to the environment $9. The statement then returns a
+-- row, and the turn's row stays locked until the end of the transaction.
 --
 -- $2 endpoint, $3 address, $4 source, $6 for how long, $7 the longest time until the next turn. If no process is given,
 -- the turn ends with the transaction.
 --
--- If a turn is due later than $7 allows, the clock was set back after it ended. Without the condition on $7, no process
--- would get that turn for a long time. The extra minute is there because this transaction may have begun before the
--- transaction that set the due time.
+-- If a turn is due later than $7 allows, the clock was set back after the last turn. Without the condition on $7, no
+-- process would get the turn for a long time. The condition adds a minute because this transaction may have begun
+-- before the transaction that set the due time.
 insert into idempotent_webhook.turns as turn (task, endpoint, address, source, process, next_at)
 select $1, $2, $3, $4, $5, now() + $6
 where $9::text is not distinct from (select name from idempotent_webhook.environment)

@@ -1,5 +1,6 @@
-//! Turns: which process does a task that one process does for all (a round over a list, retention, the search for
-//! problems), and when the next turn may begin. There is one row for each task.
+//! Turns. Some tasks are done by one process for all: reading a provider's list, retention, and the search for
+//! problems. A *turn* says which process does the task now, and when the next turn may begin. There is one row for each
+//! task.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub(crate) struct Turn {
     lasts: Duration,
     /// The longest time from one turn to the next.
     longest: Duration,
-    /// A random number, so that each `Turn` counts as a process of its own.
+    /// A random number that identifies the process. Each `Turn` has its own number, so each counts as a process.
     process: i64,
     /// The environment of the process. In a database that belongs to another environment, the process never gets the
     /// turn.
@@ -64,7 +65,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// A statement about the list, with the three texts of the list as its first arguments.
+    /// A query with the three texts of the list as its first arguments.
     pub(crate) fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
         sqlx::query(sql)
             .bind(&self.endpoint)
@@ -104,8 +105,9 @@ impl Turn {
         self.longest
     }
 
-    /// Takes the turn or, if this process already has it, extends it, in the transaction of the work. Returns `true` if
-    /// the turn is due, no other process has it, and the database belongs to the environment of this process.
+    /// Takes the turn, or extends it if this process already has it. `connection` must be in the transaction that also
+    /// does the work. Returns `true` if this process gets the turn: the turn is due, no other process has it, and the
+    /// database belongs to the environment of this process.
     pub(crate) async fn take(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
         self.take_by(Some(self.process), false, connection).await
     }
@@ -115,8 +117,8 @@ impl Turn {
         self.take_by(Some(self.process), true, connection).await
     }
 
-    /// Takes a turn that ends with the transaction. The next turn is due after the time that a turn lasts. Returns
-    /// whether the turn is due, or may be taken early.
+    /// Takes a turn that ends with the transaction. The next turn is due after `lasts`. Returns whether this process
+    /// gets the turn, as [`take`](Self::take) does or, if `is_early` is set, [`take_early`](Self::take_early).
     pub(crate) async fn take_once(
         &self,
         is_early: bool,

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, Row};
 
 const WRITTEN: &str = include_str!("written.sql");
 
-/// How many rows were written in a table.
+/// How many rows of a table were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RowsWritten {
@@ -24,8 +24,8 @@ pub struct RowsWritten {
 pub(crate) type RowsByTable = BTreeMap<String, RowsWritten>;
 
 impl RowsWritten {
-    /// What was added since an earlier count. This saturates, because a `truncate` removes rows from the count that
-    /// were written just before it.
+    /// The rows that were written since an earlier count. The result is never below 0: a `truncate` can lower the
+    /// count, because it removes the rows that were written just before it.
     fn since(self, before: Self) -> Self {
         Self {
             inserted: self.inserted.saturating_sub(before.inserted),
@@ -43,10 +43,10 @@ impl AddAssign for RowsWritten {
     }
 }
 
-/// What the session of a transaction has written so far, including shortly before the transaction. `None` if Postgres
+/// The rows that a session has written so far, in the current transaction and shortly before it. `None` if Postgres
 /// does not count rows.
 pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<RowsByTable>> {
-    // Sent as a simple query, because a handler may have deallocated the prepared statements.
+    // A simple query, because the handler may have deallocated the prepared statements.
     let row = sqlx::raw_sql(WRITTEN).fetch_one(connection).await?;
     let json: Option<String> = row.try_get(0)?;
     json.map(|json| serde_json::from_str(&json))
@@ -54,7 +54,7 @@ pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Option<R
         .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-/// What was written between two reads.
+/// The rows that were written between two reads.
 pub(super) fn between(before: &RowsByTable, after: RowsByTable) -> RowsByTable {
     let since = |(table, rows): (String, RowsWritten)| {
         let before = before.get(&table).copied().unwrap_or_default();

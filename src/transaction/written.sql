@@ -1,9 +1,9 @@
 -- How many rows a session has written, by table: in the current transaction, and in earlier transactions that Postgres
 -- has not yet added to its shared statistics. `null` if Postgres does not count rows.
 --
--- The numbers are the same as in `pg_stat_xact_user_tables`. That view also looks at each index, and a join has to be
--- planned in each rehearsal session, so this statement reads only `pg_class`. Object ids below 16384 belong to
--- Postgres' own tables.
+-- The numbers are the same as in `pg_stat_xact_user_tables`. This statement reads only `pg_class`, because the view
+-- also looks at each index, and each rehearsal session would need time to plan its join. Object ids below 16384 belong
+-- to Postgres' own tables.
 --
 -- The rows of a partition are counted under its partitioned table, so a new partition each month changes nothing.
 -- Temporary tables and the tables of this schema are left out.

@@ -53,7 +53,7 @@ async fn e1_an_ignored_event_leaves_nothing_and_a_forged_one_is_refused() {
             answer(401, "rejected", "signature missing or not valid")
         );
     }
-    // The id of an ignored event does not matter.
+    // An ignored event is answered with success even if its id is not usable.
     assert_eq!(app.send(event(" ", "star", "").request()).await, ignored());
     assert_eq!(app.send(event(" ", "push", "").request()).await.status, 400);
     assert_eq!(app.runs(), 0);
@@ -328,7 +328,7 @@ async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_
     let (recovery, router) = deployed(&app.database.pool, keep);
     app.database.make_due().await;
     assert_eq!(run_due(&recovery, &router).await, ["kept"; 11]);
-    // Such an attempt is counted, but does not count as a failure of the handler.
+    // An attempt of a version without a handler is counted, but not as a failure of the handler.
     let have_failed = "(
         select bool_and(
             state = 'due' and taken_by is null and attempts = 2 and retries = 1 and status = 503
@@ -358,7 +358,8 @@ async fn e2_what_is_acknowledged_is_never_ended_without_its_handler() {
             where state = 'due' and taken_by is null and status = 409
         )";
         app.database.until(has_failed).await;
-        // A version without a handler takes the delivery until it is dead, regardless of its age.
+        // A version without a handler takes the delivery again and again until the delivery is
+        // dead.
         let (recovery, router) = deployed(&app.database.pool, way);
         for _ in 0..3 {
             app.database.run(MAKE_OLD).await;
@@ -419,7 +420,7 @@ async fn e2_what_is_kept_and_was_processed_meanwhile_ends_as_a_duplicate() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// GitHub can send forms, whose action is not where JSON has it.
+/// GitHub can send forms. The action of a form cannot be read where JSON has it.
 #[tokio::test]
 async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type() {
     let database = Database::new().await;
@@ -434,7 +435,7 @@ async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// Only the headers that are named are kept with a request.
+/// A kept request has only some headers. The header with the action must be one of them.
 #[tokio::test]
 async fn e3_an_action_in_a_header_is_kept() {
     let database = Database::new().await;
@@ -465,7 +466,8 @@ async fn e3_an_action_of_a_signature_is_refused() {
     let _ = presets::github(secret()).event_action(Source::signed_time());
 }
 
-/// With `post`, axum would refuse such requests before they reach the layer.
+/// Some providers check an endpoint with GET or HEAD. On a route with `post`, axum would refuse
+/// these requests before they reach the layer.
 #[tokio::test]
 async fn a_provider_that_checks_by_get_or_head_is_answered_on_a_route_of_any_method() {
     let database = Database::new().await;

@@ -89,7 +89,7 @@ async fn l1_a_handler_begins_and_writes_once() {
     .await;
 }
 
-/// Many handlers that wait for an API leave the pool to other deliveries.
+/// Handlers that wait for an API before they call `begin` leave the pool to other deliveries.
 #[tokio::test]
 async fn l1_no_connection_is_held_before_begin() {
     let database = Database::new().await;
@@ -152,7 +152,8 @@ async fn l1_copies_in_one_process_wait_and_copies_elsewhere_lose_their_begin() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The handler can turn the lost `begin` into neither a failure nor a success.
+/// Another attempt has processed the delivery before this handler calls `begin`. The layer answers as for a duplicate,
+/// regardless of what the handler answers.
 #[tokio::test]
 async fn l1_the_layer_answers_for_a_begin_that_was_lost() {
     for handled in [StatusCode::OK, StatusCode::IM_A_TEAPOT] {
@@ -327,7 +328,7 @@ async fn l2_a_transaction_that_outlives_its_handler_is_not_acknowledged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// If a task still held the claim, the task's writes would be lost.
+/// If a task keeps the claim after the handler has returned, the task's writes are lost.
 #[tokio::test]
 async fn l2_a_claim_that_outlives_its_handler_is_not_acknowledged() {
     let (keep, kept) = oneshot::channel();
@@ -373,7 +374,8 @@ async fn l2_a_sender_that_hangs_up_before_begin_changes_nothing() {
     assert_eq!(app.runs(), 1);
 }
 
-/// If it counted as a failure, it would be recorded and kept.
+/// The handler waits in `begin` for another attempt, longer than its own time limit. If this counted as a failure of
+/// the handler, it would be recorded and kept.
 #[tokio::test]
 async fn l2_a_wait_in_vain_is_not_a_handler_that_is_too_slow() {
     let set = |layer| late(layer).handler_timeout(Duration::from_millis(500));
@@ -444,7 +446,7 @@ async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     };
     let app = TestApp::github_with(set, handler).await;
     for number in 0..40 {
-        // A claim takes about five polls, and fewer on a busy machine.
+        // A claim completes after about five polls, or fewer on a busy machine.
         let polls = number % 8;
         let body = format!(r#"{{"number":{number},"polls":{polls}}}"#);
         let sent = app.send(github(&number.to_string(), body)).await;
@@ -484,7 +486,8 @@ async fn r7_a_begin_that_fails_counts_as_an_attempt() {
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 
-    // This also applies to recovery attempts: after the schedule, the delivery is dead, and is not run again and again.
+    // A `begin` that fails in a recovery attempt counts as well: after the schedule, the delivery is dead, and does not
+    // run forever.
     let pending = app.database.another_pool(1).await;
     let mut holder = pending.begin().await.unwrap();
     holder
@@ -590,8 +593,8 @@ async fn l3_an_attempt_whose_delivery_was_taken_over_cannot_begin() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The last statement decides the answer. After a 2xx for a delivery that is not kept, neither the provider nor
-/// recovery would run it again.
+/// An operator erases or discards the delivery while its handler runs, so it is no longer kept. After a 2xx, neither
+/// the provider nor recovery would run it again. The layer therefore decides the answer after its last statement.
 #[tokio::test]
 async fn r14_what_an_operator_changes_in_the_handler_decides_the_answer() {
     #[derive(Clone, Copy, PartialEq)]
@@ -667,7 +670,7 @@ async fn l3_a_copy_of_what_is_reprocessed_knows_of_it() {
     assert_rows!(app.database, claims: 1, effects: 2);
 }
 
-/// The handler has asked whether the delivery is being reprocessed, and the answer was no.
+/// When the handler asked whether the delivery is being reprocessed, the answer was still no.
 #[tokio::test(flavor = "multi_thread")]
 async fn l3_an_attempt_that_does_not_know_of_a_reprocess_cannot_begin() {
     let handler = async |claim: LateClaim, delivery: Delivery| {
@@ -708,7 +711,8 @@ async fn l3_an_attempt_that_does_not_know_of_a_reprocess_cannot_begin() {
     assert_rows!(app.database, claims: 2, effects: 4);
 }
 
-/// The transaction would hold the claim for as long as the task keeps it.
+/// A task still waits in `begin` when the handler returns. If `begin` then succeeded, the transaction would hold the
+/// claim for as long as the task keeps it.
 #[tokio::test(flavor = "multi_thread")]
 async fn l2_a_begin_that_outlives_its_handler_holds_no_claim() {
     let (mut busy, handler) = failing_behind_gate();
@@ -786,8 +790,8 @@ async fn l2_thin_events_in_any_order_end_at_the_newest_state() {
     assert_rows!(app.database, claims: 4, effects: 1);
 }
 
-/// Claims late, and handles one delivery at a time for each object, in processes that use these pools. It has an
-/// endpoint of its own.
+/// Handles deliveries of an endpoint of its own with late claims, one at a time for each object, in processes that use
+/// these pools.
 pub async fn works_on(database: &Database, pools: [PgPool; 2]) {
     let before = database.rows().await;
     let routers = pools.map(|pool| {

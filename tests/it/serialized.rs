@@ -1,4 +1,4 @@
-//! One delivery at a time for each object: `serialize_by`.
+//! `serialize_by`: one delivery at a time for each object, such as a customer.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,8 @@ async fn o_deliveries_of_one_object_wait_for_each_other_in_a_process_without_a_c
     assert_rows!(app.database, claims: 13, effects: 13);
 }
 
-/// The delivery waits for a different one, so if its attempt ended when the sender hangs up, it would be lost.
+/// A delivery waits for another delivery of its object. If its attempt ended when the sender hangs up, the delivery
+/// would be lost.
 #[tokio::test]
 async fn g8_a_sender_that_hangs_up_during_the_wait_for_an_object_loses_nothing() {
     let (mut gate, handler) = gated();
@@ -84,7 +85,7 @@ async fn g8_a_sender_that_hangs_up_during_the_wait_for_an_object_loses_nothing()
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Recording the failure needs none of the connections that are for deliveries.
+/// The only connection for deliveries is in use. The layer keeps the failed delivery on another connection.
 #[tokio::test]
 async fn r1_a_delivery_that_finds_no_place_for_its_claim_is_kept() {
     let (mut gate, handler) = gated();
@@ -157,7 +158,7 @@ async fn o_the_wait_is_bounded_in_a_process_and_over_processes() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Postgres may have granted the lock to the session just when the wait timed out.
+/// Postgres may grant the lock to the session just when the wait times out, so the connection is closed.
 #[tokio::test]
 async fn o_a_wait_in_vain_leaves_its_connection_to_nobody() {
     let (mut gate, handler) = gated();
@@ -198,7 +199,7 @@ async fn o_a_wait_that_loses_its_connection_goes_on_on_another_one() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Objects that cannot be read may be the same object.
+/// If the objects of two deliveries cannot be read, they may be the same object, so the deliveries wait for each other.
 #[tokio::test]
 async fn o_objects_that_cannot_be_read_are_one() {
     let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
@@ -216,7 +217,8 @@ async fn o_objects_that_cannot_be_read_are_one() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The snapshot of a transaction that has waited is older than the commit for which it waited.
+/// A transaction that has waited for a lock may have a snapshot from before the wait. It would not see the commit that
+/// it waited for, so the layer starts a new transaction.
 #[tokio::test]
 async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
     async fn count(mut tx: DedupeTx, delivery: Delivery) -> Result<String, HandlerError> {
@@ -284,8 +286,8 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
             .await;
         let mut routers = Vec::new();
         for _ in 0..2 {
-            // Each statement is parsed again, and its snapshot is taken at the parse, which is one round trip before
-            // its lock.
+            // Without a statement cache, each statement is parsed again. Postgres takes the snapshot at the parse, one
+            // round trip before the statement waits for the lock.
             let options = app.database.options().statement_cache_capacity(0);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
             // The last delivery waits for all others.
@@ -308,8 +310,8 @@ async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
     }
 }
 
-/// A connection to Postgres whose host disappears once it has sent `last`. What it sends afterwards does not arrive,
-/// and Postgres does not notice.
+/// Options for connections whose client host disappears once it has sent `last`. Later messages do not arrive, and
+/// Postgres does not notice.
 async fn lost_after(database: &Database, last: &'static str) -> PgConnectOptions {
     let options = database.options();
     let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
@@ -370,7 +372,7 @@ async fn o_a_host_that_is_lost_after_its_wait_does_not_hold_the_object() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// The delivery has been processed before, regardless of its object.
+/// The delivery was processed before, so it does not wait for its object.
 #[tokio::test]
 async fn o_a_duplicate_is_one_although_its_object_is_busy() {
     let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
@@ -392,7 +394,8 @@ async fn o_a_duplicate_is_one_although_its_object_is_busy() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Otherwise, the deliveries that have waited would pass the lock around among themselves.
+/// At these isolation levels, a delivery that has waited must start a new transaction. If it gave up the lock for that,
+/// the waiting deliveries would pass the lock around without progress.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_many_processes_at_a_higher_isolation_level_do_not_hold_each_other_up() {
     for level in ["repeatable read", "serializable"] {
@@ -423,7 +426,8 @@ async fn o_many_processes_at_a_higher_isolation_level_do_not_hold_each_other_up(
     }
 }
 
-/// Otherwise, the session would get the lock, and nothing would release it.
+/// If the cancelled wait went on in Postgres, the session would get the lock of the object, and nothing would release
+/// it.
 #[tokio::test]
 async fn o_a_wait_that_is_cancelled_keeps_no_object() {
     let (mut gate, handler) = gated();
@@ -449,7 +453,8 @@ async fn o_a_wait_that_is_cancelled_keeps_no_object() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// While an attempt in the background waits, it holds a slot that deliveries of other objects could use.
+/// While an attempt in the background waits for its object, it occupies a slot that deliveries of other objects could
+/// use. It therefore waits only for a moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_an_attempt_in_the_background_waits_for_a_moment_only() {
     for is_elsewhere in [false, true] {
@@ -490,7 +495,7 @@ async fn waits_for_a_moment_only(is_elsewhere: bool) {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Only the headers that are named are kept with a request.
+/// A kept request has only some headers. The header that names the object must be one of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_an_object_in_a_header_is_kept() {
     let header = || -> axum::http::HeaderName { "x-object".parse().unwrap() };
@@ -563,7 +568,7 @@ async fn o_tenants_with_ids_of_their_own_have_objects_of_their_own() {
     }
 }
 
-/// The objects whose deliveries are in their handlers. No object may have two deliveries in their handlers.
+/// The objects whose deliveries are being handled now. No object may be in it twice.
 #[derive(Clone, Default)]
 struct Running(Arc<Mutex<HashSet<String>>>);
 
@@ -595,7 +600,8 @@ async fn o_of_a_thousand_deliveries_to_two_processes_no_two_of_one_object_overla
             running.clone().handle(tx, delivery, body)
         }
     };
-    // All deliveries are sent at once. The last delivery of an object waits for those before it, and for the pool.
+    // All deliveries are sent at once. The last delivery of an object waits for all earlier deliveries of the object,
+    // and for the pool.
     let set = |layer| {
         let patient = Duration::from_secs(120);
         by_ref(layer)

@@ -1,4 +1,5 @@
-//! Canaries: who can make one, and requests that are not canaries.
+//! Canaries: signed requests that the layer verifies and claims without calling the handler. Tests
+//! who can make one, and which requests are not canaries.
 
 use std::time::SystemTime;
 
@@ -40,7 +41,7 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
                 if provider.signs_body() {
                     not_possible.push(name);
                 }
-                // A canary cannot be made by hand either.
+                // Signing the body of a canary by hand does not make a canary either.
                 if let Ok(request) = TestDelivery::new(&provider).body(MARK).try_request() {
                     let verified = verify(&provider, request);
                     assert!(!matches!(verified, Ok(Verified::Canary)), "{name}");
@@ -70,7 +71,8 @@ fn deploy_3_a_canary_of_each_preset_is_under_the_signature_or_not_possible() {
             assert!(refused(canary.expired().request()), "{name}");
         }
     }
-    // These providers sign a part of a body that has a form of its own.
+    // These providers sign only a part of the body, or require a certain form of the body, so they
+    // cannot sign the body of a canary.
     assert_eq!(not_possible, ["braintree", "linear", "maxio", "wix", "x"]);
 }
 
@@ -101,7 +103,8 @@ fn deploy_3_nobody_makes_a_canary_with_another_secret() {
     }
 }
 
-/// A delivery is not a canary, regardless of its headers and of what it says about canaries.
+/// A delivery is not a canary, even if it has the headers of a canary, or its body mentions
+/// canaries.
 #[test]
 fn deploy_3_a_delivery_is_no_canary() {
     for preset in presets::ALL {

@@ -50,7 +50,7 @@ fn json_of(capture: &Capture) -> Value {
     serde_json::from_str(&body_of(capture)).unwrap()
 }
 
-/// The pseudonym of a text in a member of this name.
+/// The pseudonym of a text in a JSON member of this name.
 fn text(name: &str, text: &str) -> String {
     let capture = captured(json!({ name: text }).to_string());
     json_of(&capture)[name].as_str().unwrap().to_owned()
@@ -368,8 +368,8 @@ fn z3_phone_numbers_hosts_and_dates_are_found_within_a_text() {
     }
 }
 
-/// There are as many keys as there are letters. With a single key, a guess about one of two letters
-/// would also reveal the other.
+/// The distance between the pseudonyms of two letters depends on the key. If it did not, a guess
+/// about one of the letters would also reveal the other.
 #[test]
 fn z3_one_letter_shows_nothing_but_that_it_is_one() {
     let mut after_f = std::collections::BTreeSet::new();
@@ -381,7 +381,7 @@ fn z3_one_letter_shows_nothing_but_that_it_is_one() {
         assert!(letter("a").is_ascii_uppercase() && letter("a") != letter("b"));
         after_f.insert((26 + letter("b") - letter("a")) % 26);
     }
-    // Out of 25 possible values. Fewer than 20 come up once in a million runs.
+    // There are 25 possible values. Fewer than 20 of them come up only once in a million runs.
     assert!(after_f.len() > 19, "{after_f:?}");
 }
 
@@ -542,7 +542,7 @@ fn z3_only_headers_that_are_needed_stay_and_no_signature() {
     );
 }
 
-/// A handler may need this version to read the payload.
+/// The header with the version stays, because a handler may need the version to read the payload.
 #[test]
 fn z3_the_header_with_the_version_stays() {
     let cal = presets::cal(Secret::new("a secret").unwrap());
@@ -581,7 +581,7 @@ fn z3_a_body_that_cannot_be_read_is_refused() {
     assert_eq!(refused(&post(large)), "its body is larger than 2 MiB");
     let deep = "[".repeat(200) + &"]".repeat(200);
     assert_eq!(refused(&post(deep)), "its JSON is nested too deep");
-    // This is nested far deeper, and must not crash the process.
+    // This body is nested far deeper, and must not crash the process.
     assert!(!refused(&post("[".repeat(1_000_000))).is_empty());
     assert!(!refused(&post(r#"{"a":"\ud800"}"#)).is_empty());
     assert_eq!(body_of(&captured("")), "");
@@ -597,11 +597,12 @@ const NOT_CAPTURED: [(&str, &str); 3] = [
     ("wix", "its body is neither JSON nor a form"),
 ];
 
-/// Further cases that cannot be captured, or that the kit does not sign as they were.
+/// Further cases that cannot be captured, or that the test kit does not sign in the same way as the
+/// provider.
 const FURTHER_CASES: [(&str, &str); 7] = [
     // The kit signs only one item.
     ("adyen", "two-items"),
-    // The kit covers each header.
+    // The kit signs all headers, including those that the case leaves unsigned.
     ("coinbase", "id-not-covered"),
     ("coinbase", "no-id-covered"),
     // These are neither JSON nor a form.
@@ -686,7 +687,7 @@ fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
             }
             let body = Bytes::from(case.body().unwrap());
             let mut request = Request::from_parts(case.head().unwrap(), body);
-            // The cases have only the headers that are signed.
+            // The cases of these presets have only the headers that are signed.
             if ["braintree", "kofi", "mandrill", "twilio"].contains(&name) {
                 request.headers_mut().entry(CONTENT_TYPE).or_insert(FORM);
             }
@@ -705,7 +706,7 @@ fn z3_real_requests_of_each_preset_are_accepted_through_a_capture() {
     differ.retain(|(name, case), reason| {
         let is_known = FURTHER_CASES.contains(&(*name, &**case))
             || NOT_CAPTURED.contains(&(*name, &**reason))
-            // The cases have topics of their own.
+            // The cases of SNS are for other topics.
             || *name == "aws-sns"
             || *name == "dropbox-sign" && reason == "its body is neither JSON nor a form";
         !is_known
@@ -762,7 +763,7 @@ proptest! {
         prop_assert_eq!(again.to_bytes(), capture.to_bytes());
     }
 
-    /// Pseudonyms differ regardless of what the texts are, even if they are short.
+    /// Different texts get different pseudonyms, even if the texts are short.
     #[test]
     fn z3_different_texts_get_different_pseudonyms(
         one in "[a-zA-Z0-9_. @+-]{1,12}|[0-9]{1,4}|[a-f0-9]{16}|.{1,6}",
@@ -783,7 +784,7 @@ proptest! {
         prop_assert!(read["ids"][1].is_u64());
     }
 
-    /// This holds for any bytes.
+    /// No sequence of bytes as a body makes the process panic or crash.
     #[test]
     fn z3_no_body_ends_the_process(body in proptest::collection::vec(any::<u8>(), 0..100)) {
         let _ = keyed().capture(&stripe(), &post(body.clone()));
@@ -806,7 +807,8 @@ fn z3_pseudonyms_are_a_permutation() {
     assert!(replaced == texts);
 }
 
-/// The id of a custom provider is in a member that no rule knows.
+/// The delivery id and the event type of this custom provider are in members whose names no rule of
+/// the pseudonyms knows.
 #[test]
 fn z3_the_event_type_of_a_custom_provider_stays_wherever_it_is() {
     let path = |path: &str| -> JsonPath { path.parse().unwrap() };

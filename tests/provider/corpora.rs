@@ -1,5 +1,6 @@
-//! Payloads of public repositories, which `tests/corpora/payloads.json` lists. If the folder that `WEBHOOK_CORPORA`
-//! names has the repositories, these tests check what the presets make of the payloads.
+//! Payloads from public repositories. `tests/corpora/payloads.json` lists them. If the folder that `WEBHOOK_CORPORA`
+//! names contains these repositories, the tests compare what the presets read from the payloads with the expected
+//! values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -34,7 +35,7 @@ struct Corpus {
 #[serde(deny_unknown_fields)]
 struct Payload {
     path: String,
-    /// Values that are not in the body.
+    /// The headers with the values that are not in the body.
     #[serde(default)]
     headers: BTreeMap<String, String>,
     /// The event type, and its action after a dot.
@@ -63,7 +64,7 @@ fn provider(preset: &Preset) -> Provider {
 }
 
 impl Payload {
-    /// A request with this body, signed now.
+    /// A request with this body, signed at the current time.
     fn request(&self, provider: &Provider, body: &[u8]) -> Request<Bytes> {
         let delivery = TestDelivery::new(provider).body(body).at(SystemTime::now());
         let headers = self.headers.iter();

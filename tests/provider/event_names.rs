@@ -11,7 +11,7 @@ use idempotent_webhook::{Events, Provider, VerifiedWebhook};
 use super::corpora;
 use crate::support::{Case, a_secret_of, action_of, cases_of, with_test_keys};
 
-/// For these presets, the sender or an administrator chooses the names.
+/// Presets whose event names are chosen by the sender or by an administrator.
 const CHOSEN_BY_SENDERS: [&str; 8] = [
     "azure-event-grid",
     "cloudevents",
@@ -23,8 +23,8 @@ const CHOSEN_BY_SENDERS: [&str; 8] = [
     "zendesk",
 ];
 
-/// Presets that once had no form for their names, and accepted each name with a dot. None of their events has a dot in
-/// its name.
+/// Presets none of whose events has a dot in its name. At first, the layer had no rule for the names of these presets,
+/// and accepted names with dots.
 const WITHOUT_DOTS: [&str; 40] = [
     "alchemy",
     "apple-app-store",
@@ -154,8 +154,8 @@ fn no_name_that_an_event_has_is_refused() {
     }
 }
 
-/// How the letters are written, and what stands between words. If one name is in camel case, another name may have no
-/// capital letter.
+/// The forms that an event name may have: the case of its letters, and the separators between its words. A name in
+/// camel case may consist of one word, so it also allows names without a capital letter.
 fn forms(name: &str) -> Vec<(bool, bool, BTreeSet<char>)> {
     let separators = name.chars().filter(|c| !c.is_alphanumeric());
     let separators: BTreeSet<_> = separators.collect();
@@ -171,7 +171,8 @@ fn forms(name: &str) -> Vec<(bool, bool, BTreeSet<char>)> {
     forms
 }
 
-/// V1: events with such a name would be ignored from the first deploy on.
+/// V1: if such a misspelled name were accepted, the events that it is meant for would be ignored from the first deploy
+/// on.
 #[test]
 fn a_name_is_refused_if_no_event_has_its_case_and_its_separator() {
     let mut refused = 0;
@@ -262,7 +263,7 @@ fn the_form_that_is_right_is_named() {
     }
 }
 
-/// T1: `webhook doctor` asks the same question.
+/// T1: each function that takes event names checks them in the same way, and so does `webhook doctor`.
 #[test]
 fn each_list_of_names_is_checked_alike() {
     let shopify = provider(presets::by_name("shopify").unwrap());
@@ -318,11 +319,11 @@ const KINDS: [&str; 14] = [
     "subtype",
 ];
 
-/// Members that differ between events of one name, although these events are of one kind.
+/// Members and headers that may differ between events of the same name, although these events are of the same kind.
 const NOT_KINDS: [(&str, &str); 2] = [
     // This header says whether the request is an event, or asks whether events are expected.
     ("azure-event-grid", "aeg-event-type"),
-    // The header decides, and it is signed by itself.
+    // The event type is read from a header, which is signed separately from the body.
     ("coinbase", "$.eventType"),
 ];
 
@@ -359,7 +360,8 @@ fn kinds(case: &Case) -> BTreeMap<String, String> {
     kinds
 }
 
-/// A handler gets only the events that it is for, and a reported event type has a clear meaning.
+/// If two kinds of events had the same name, a handler would get events that it is not for, and a reported event type
+/// would be ambiguous.
 #[test]
 fn two_kinds_of_events_of_a_preset_do_not_have_one_name() {
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Presets whose keys are fetched: which address is asked for a key, and that a test can sign with a private key.
+//! Presets whose keys are fetched: tests from which address a key is fetched, and that a test can sign with a private
+//! key.
 
 use std::time::SystemTime;
 
@@ -147,7 +148,8 @@ fn one_message_id_of_two_subscriptions_of_pub_sub_is_two_deliveries() {
     );
 }
 
-/// With a key in PEM, nothing is fetched, and the older signature counts.
+/// Fireblocks fetches keys only if the secret is a region. A secret that is a key in PEM verifies the older signature,
+/// and nothing is fetched.
 #[test]
 fn fireblocks_needs_keys_for_a_region_alone() {
     let [private, _] = keys("fireblocks");

@@ -28,8 +28,8 @@ fn secret() -> Secret {
     Secret::new("a secret").unwrap()
 }
 
-/// Calls the layer, and then `VerifiedWebhook`, which must answer alike. Nothing reaches the handler, and no connection
-/// can be made.
+/// Calls the layer, and then `VerifiedWebhook`, which must give the same answer. No request may reach the handler, and
+/// the database does not exist.
 async fn call(provider: Provider, request: Request<Body>) -> Response<Bytes> {
     let verified = VerifiedWebhook::new("test", provider.clone()).lookup_timeout(SECOND);
     let mut copy = Request::new(request.body().clone());
@@ -80,7 +80,8 @@ fn assert_answer(response: &Response<Bytes>, status: u16, outcome: &str, body: &
     assert_eq!(response.body(), body);
 }
 
-/// The answer to a token is at the same time the signature of a body with the same text.
+/// The answer to a token is also the signature of a body with the same text, so the layer does not answer a token that
+/// could be such a body.
 #[tokio::test]
 async fn x_is_not_told_the_signature_of_a_json_object() {
     let challenge = |query: &str| call(presets::x(secret()), get(&format!("/?crc_token={query}")));
@@ -88,7 +89,7 @@ async fn x_is_not_told_the_signature_of_a_json_object() {
         &challenge("bWF5IDE").await,
         200,
         "handshake",
-        // The HMAC-SHA256 of the token in base64, by Python.
+        // The HMAC-SHA256 of the token in base64, computed with Python.
         r#"{"response_token":"sha256=7xC+oN3mBrGDvLKY6uCPnsK9TMtBxErgrWACi2BHGf4="}"#,
     );
     for json in [
@@ -115,7 +116,7 @@ async fn the_answer_to_a_challenge_of_x_signs_no_request() {
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 }
 
-/// Event Grid does not deliver again after a 401.
+/// The layer answers 503, because Event Grid does not deliver again after a 401.
 #[tokio::test]
 async fn event_grids_event_under_another_secret_is_to_come_again() {
     let event_grid = presets::azure_event_grid(secret());
@@ -228,7 +229,8 @@ async fn ebays_challenge_is_answered_with_its_hash_if_the_url_is_known() {
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 }
 
-/// After an error of its own, Vonage calls without a signature. It calls again with a signature only after a 5xx.
+/// After an internal error, Vonage sends the callback without a signature. Only a 5xx makes Vonage send it again with a
+/// signature.
 #[tokio::test]
 async fn vonages_unsigned_callback_is_to_come_again() {
     let vonage = presets::vonage(secret());
@@ -435,10 +437,10 @@ async fn a_wrong_signature_is_answered_as_the_provider_wants_it() {
     for (provider, status) in [
         (presets::github(secret()), 401),
         (presets::gocardless(secret()), 498),
-        // A 4xx is final, and the secret may have been changed at the provider first.
+        // A 401 would be final, but the secret may have been changed at the provider before it is changed here.
         (presets::brevo(secret()), 429),
         (presets::shopware(secret()), 503),
-        // This provider probes with a wrong signature.
+        // Shopware checks an endpoint by sending a wrong signature.
         (
             presets::shopware(secret()).rejection_status(StatusCode::UNAUTHORIZED),
             401,
@@ -463,7 +465,7 @@ async fn a_wrong_signature_is_answered_as_the_provider_wants_it() {
     }
 }
 
-/// Two requests with the same body are two deliveries, because they may be about different changes.
+/// For Dropbox, two requests with the same body are two deliveries, because they may be about different changes.
 #[test]
 fn dropboxs_notifications_are_all_new() {
     let dropbox = presets::dropbox(secret());

@@ -17,7 +17,8 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000)
 }
 
-/// The preset, for bodies that contain only what is signed.
+/// The preset with its delivery id and event type replaced by the digest of the body, so that a test body only has to
+/// contain what is signed.
 fn preset(name: &str, secret: &str) -> Provider {
     let preset = presets::by_name(name).unwrap();
     preset
@@ -109,7 +110,7 @@ fn one_prefix_may_be_before_a_list() {
             (format!("v0={mac},{other_mac}"), Ok(())),
             (format!("v0={other_mac},{other_mac},{mac}"), Ok(())),
             (format!("v0={other_mac}"), Err(SignatureError::NoMatch)),
-            // The text before the prefix belongs to another scheme.
+            // Here, the text before the prefix belongs to another scheme.
             (
                 format!("{mac},v0={other_mac}"),
                 Err(SignatureError::NoMatch),

@@ -20,8 +20,8 @@ const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:orders";
 const SNS: &str = include_str!("../keys/sns.pem");
 const CIRCLE: &str = include_str!("../keys/p256.pem");
 
-/// A key source that answers with keys at the `known` addresses, and with 403 elsewhere, as S3 does. It counts how
-/// often it is asked.
+/// A key source that answers with keys at the `known` addresses, and with 403 at other addresses, as S3 does. It counts
+/// its requests.
 fn keys(
     known: impl Fn(&str) -> bool + Send + Sync + 'static,
     text: &'static str,
@@ -69,7 +69,7 @@ fn message(address: &str) -> Request<Bytes> {
     TestDelivery::new(&signer).body(body.to_string()).request()
 }
 
-/// An endpoint of SNS that starts while forged messages come.
+/// An SNS endpoint whose process starts while a flood of forged messages is arriving.
 struct Flood {
     /// The time between two forged messages.
     every: Duration,
@@ -77,12 +77,12 @@ struct Flood {
     /// address.
     addresses: Option<u32>,
     time: Duration,
-    /// The time between two authentic messages, as SNS sends them again.
+    /// The time after which SNS sends an authentic message again.
     authentic: Duration,
 }
 
 impl Flood {
-    /// Returns for how long authentic messages were refused, and how often an address was asked.
+    /// Returns for how long authentic messages were refused, and how many requests for keys were made.
     async fn run(self) -> (Duration, usize) {
         let authentic = certificate(0);
         let (keys, asked) = keys(move |address| address == authentic, SNS);
@@ -113,7 +113,8 @@ impl Flood {
             }
         };
         let traffic = async {
-            // The flood has started earlier, and comes first in each second.
+            // Authentic messages start later than the flood. In each second, a forged message arrives before an
+            // authentic one.
             const LATER: Duration = Duration::from_millis(31_510);
             tokio::time::sleep(LATER).await;
             let started = Instant::now();
@@ -129,7 +130,8 @@ impl Flood {
     }
 }
 
-/// 10 requests at once, 6 in each minute, and those for the authentic address, which is asked again once an hour.
+/// The most requests for keys: 10 at once, 6 more in each minute, and 2 for the authentic address, from which the key
+/// is fetched again once an hour.
 fn bound(time: Duration) -> usize {
     let minutes = usize::try_from(time.as_secs() / 60).unwrap();
     10 + 6 * (minutes + 1) + 2
@@ -229,7 +231,7 @@ fn a_long_address_is_not_asked() {
     );
 }
 
-/// The forged requests name keys that are known.
+/// Here, the forged requests name keys that the provider really has.
 #[tokio::test(start_paused = true)]
 async fn forged_signatures_cost_one_fetch_in_a_minute_however_many_keys_are_known() {
     let (keys, asked) = keys(|_| true, SNS);
@@ -257,7 +259,7 @@ async fn forged_signatures_cost_one_fetch_in_a_minute_however_many_keys_are_know
     }
 }
 
-/// Circle has a key for each webhook.
+/// Circle has a separate key for each webhook.
 #[tokio::test(start_paused = true)]
 async fn notifications_with_a_key_each_are_all_accepted() {
     let address = "https://api.circle.com/v2/notifications/publicKey";

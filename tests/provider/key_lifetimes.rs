@@ -25,7 +25,7 @@ fn sns(keys: KeySource) -> Provider {
     presets::aws_sns(presets::SnsTopic::new(topic).unwrap()).keys(keys)
 }
 
-/// SNS with a certificate at its address, as long as the status is 200.
+/// SNS with a key source that returns the certificate while its status is 200.
 struct Sns {
     provider: Provider,
     status: Arc<AtomicU16>,
@@ -50,7 +50,8 @@ impl Sns {
         }
     }
 
-    /// Whether a message that is signed with the key is accepted a while later, if its address gives this answer.
+    /// Whether a message that is signed with the key is accepted after the time `later`, if the address of the key then
+    /// answers with this status.
     async fn accepts(&self, status: u16, later: Duration) -> bool {
         self.status.store(status, Ordering::Relaxed);
         tokio::time::advance(later).await;
@@ -61,7 +62,8 @@ impl Sns {
     }
 }
 
-/// Each region has an address of its own, and a request does not say which region has sent it.
+/// Each region has its own address for keys, and a request does not say from which region it comes. All addresses are
+/// therefore asked at once.
 #[tokio::test(start_paused = true)]
 async fn f1_the_addresses_of_all_secrets_are_asked_at_once() {
     const RSA: &str = include_str!("../keys/rsa.pem");

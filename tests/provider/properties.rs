@@ -1,4 +1,5 @@
-//! For any bytes that come in: no panic, and no disagreement with a plain reading of the rules.
+//! Property tests with any bytes as input: the presets do not panic, and their results agree with a
+//! simple implementation of the same rules.
 //!
 //!     PROPTEST_CASES=1000000 cargo test --release --test provider properties::
 
@@ -56,7 +57,7 @@ fn header_value() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Any JSON. It has few different names, so that paths lead somewhere.
+/// Any JSON. It has only a few different names, so that random paths often lead to a value.
 fn json() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -102,7 +103,7 @@ fn path(steps: &[Step], quoted: bool) -> JsonPath {
     text.parse().unwrap()
 }
 
-/// The id that a value is according to the rules, if it is usable.
+/// The id that the rules read from a value. `None` if the value cannot be an id.
 fn usable(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -232,7 +233,7 @@ fn provider_of(scheme: impl SignatureScheme) -> Provider {
         .tolerance(Tolerance::unlimited())
 }
 
-/// Presets with schemes that users cannot describe, for any body.
+/// Presets with schemes that only presets can describe, and that sign any body.
 fn preset_of_hmac() -> impl Strategy<Value = Provider> {
     const NAMES: [&str; 8] = [
         "box",
@@ -268,7 +269,7 @@ fn scheme_value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![text.prop_map(String::into_bytes), header_value()]
 }
 
-/// The headers that the presets read, from their own cases.
+/// The headers that the presets read, collected from their cases in `tests/vectors`.
 fn header_names() -> Vec<HeaderName> {
     static NAMES: std::sync::OnceLock<Vec<HeaderName>> = std::sync::OnceLock::new();
     let read = || {
@@ -415,8 +416,8 @@ proptest! {
         let found = identify(Source::json("$.id".parse().unwrap()), b"", &body).is_ok();
         let oracle: Result<Value, _> = serde_json::from_slice(&body);
         if found {
-            // A part that is skipped only has to be JSON by its grammar. A lone surrogate is, and
-            // so is a number beyond all floats.
+            // A part that the reader skips only has to follow the grammar of JSON. The grammar
+            // allows a lone surrogate, and a number that is too large for a float.
             let grammar: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&body);
             prop_assert!(grammar.is_ok());
             prop_assert!(std::str::from_utf8(&body).is_ok());

@@ -1,4 +1,4 @@
-//! The content that a preset's signature covers, as the preset reports it.
+//! `Provider::signed_content`: the content that a preset's signature covers.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 const FORM: &str = "b=2&a=1&MessageUUID=m";
 const JSON: &str = r#"{"id":"1","event_id":"2"}"#;
 
-/// The content of a delivery that is signed at 1750000000.
+/// The signed content of a delivery that is signed at the Unix time 1750000000.
 fn content(provider: &str, body: &str) -> Option<String> {
     let secret = Secret::new("bm9ib2R5").unwrap();
     let provider = presets::by_name(provider).unwrap().provider(secret);

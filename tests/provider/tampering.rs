@@ -56,7 +56,7 @@ impl Delivery {
     }
 }
 
-/// For these presets, several bodies mean the same, because a form can be written in several ways.
+/// Presets whose bodies are forms. A form can be written in several ways, so several bodies mean the same.
 const FORMS: [&str; 3] = ["mandrill", "twilio", "braintree"];
 
 #[test]
@@ -94,7 +94,8 @@ fn no_byte_of_a_signed_body_can_be_changed() {
 /// Headers that must be present but are not signed. They name the key, and the test gives the key itself.
 const UNSIGNED: [&str; 2] = ["paypal-cert-url", "x-ebay-signature"];
 
-/// A header matters if the request is not authentic without it. No byte of such a header may change.
+/// A header matters if the request is not authentic without the header. A request in which a byte of such a header was
+/// changed is not authentic.
 #[test]
 fn no_byte_of_a_header_that_matters_can_be_changed() {
     for preset in presets::ALL {
@@ -140,8 +141,8 @@ fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
     changed
 }
 
-/// A form can be written in several ways with the same signature. The digests of these bodies differ, so the signature
-/// does not cover the digest as a delivery id.
+/// A form can be written in several ways that have the same signature. These bodies have different digests, so the
+/// signature does not cover a delivery id that is the digest of the body.
 #[test]
 fn p2_an_id_is_not_covered_if_the_form_can_be_written_in_another_way() {
     let mandrill = presets::by_name("mandrill").unwrap();

@@ -1,5 +1,5 @@
 //! For every preset, the test kit makes a delivery that the preset accepts, so that an application
-//! can test its own provider, whichever that is.
+//! can test its webhooks regardless of its provider.
 
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ fn a_delivery_of_each_preset_is_to_be_accepted() {
             other => panic!("{name}: {other:?}"),
         };
         let first = id(delivery.request());
-        // A receipt is different each time.
+        // A delivery id of the kind `receipt` is new for each received request.
         let is_receipt = provider
             .description()
             .delivery_id
@@ -64,8 +64,8 @@ fn a_form_of_mailgun_is_signed_as_a_form() {
     assert!(broken.try_request::<Bytes>().is_err());
 }
 
-/// Presets that sign the URL report that. If a signature does not match, the base of the URL is the
-/// first thing to check.
+/// Presets that sign the URL report that they do, because the base of the URL is the first thing to
+/// check if a signature does not match.
 #[test]
 fn another_public_url_is_refused_by_those_that_sign_the_url() {
     for preset in presets::ALL {

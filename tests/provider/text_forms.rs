@@ -1,5 +1,5 @@
-//! The values that presets take instead of a secret: how they are written as texts, and which texts
-//! are refused.
+//! The text forms of the values that some presets take instead of a secret, and which texts are
+//! refused.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -138,7 +138,8 @@ fn what_no_provider_could_match_is_refused() {
     assert!(LiveKitKey::new("a", Secret::new([0xff]).unwrap()).is_err());
 }
 
-/// Such a line break may come from a file. No signature would match, and nobody would know why.
+/// A secret that was read from a file may end with a line break. No signature would match such a
+/// secret, and nobody would know why.
 #[test]
 fn a_line_break_at_the_end_is_refused() {
     assert_refused::<SnsTopic>(&[&format!("{ARN}\n")]);

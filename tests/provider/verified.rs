@@ -64,7 +64,7 @@ async fn v2_an_authentic_delivery_reaches_the_handler_with_its_raw_body() {
     };
     let layer = VerifiedWebhook::new("deployments", github());
     let app = Router::new().route("/", post(handler).layer(layer));
-    // Both calls reach the handler, because the handler has to deal with copies.
+    // Both copies reach the handler. Without a database, the handler itself must deal with copies.
     for _ in 0..2 {
         let sent = send(&app, push().body(BODY).request()).await;
         assert_eq!(sent, answer(201, "verified", "a"));
@@ -95,7 +95,7 @@ async fn v2_what_is_not_authentic_or_not_usable_does_not_reach_the_handler() {
     assert_eq!(sent, answer(200, "verified", "a"));
 }
 
-/// axum itself has a limit of 2 MB.
+/// The provider's limit is larger than axum's own limit of 2 MB.
 #[tokio::test]
 async fn v2_a_body_within_the_limit_of_the_provider_is_read() {
     let handler = async |body: Bytes| body.len().to_string();
@@ -168,7 +168,7 @@ fn v2_a_layer_has_one_table_of_event_types() {
     let _: axum::routing::MethodRouter = post(events.layer(layer));
 }
 
-/// What a provider insists on applies to any handler.
+/// If a provider requires a certain answer, the layer gives this answer regardless of the handler.
 #[tokio::test]
 async fn v2_the_answer_is_the_one_that_the_provider_wants() {
     let failing = |status: u16| async move || StatusCode::from_u16(status).unwrap();
@@ -202,7 +202,7 @@ async fn v2_a_handlers_error_is_a_500() {
     );
 }
 
-/// There is no transaction here, and the layer does not assume that the handler has written in one.
+/// `VerifiedWebhook` has no transaction, so it does not call a handler that takes one.
 #[tokio::test]
 async fn v2_a_handler_that_takes_a_transaction_is_not_called() {
     let handler = async |_: DedupeTx| StatusCode::OK;

@@ -40,8 +40,8 @@ pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
 /// Whether the process runs recovery and counts its activity. Both would disturb the tests that count the messages of
 /// the application.
 pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
-/// Whether the process is the job of a deploy: it rehearses the kept deliveries each time it is asked to, and recovers
-/// nothing.
+/// Whether the process is the job of a deploy. Such a process rehearses the kept deliveries each time that a test
+/// requests it, and recovers nothing.
 pub const REHEARSES: &str = "UNDER_FIRE_REHEARSES";
 /// Names the providers whose lists the process reconciles, and the addresses of their APIs: `stripe=127.0.0.1:1`.
 pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
@@ -66,7 +66,7 @@ pub const HANDLER_TIME: Duration = Duration::from_secs(3);
 /// For how long a provider sends a delivery again. Older deliveries may be deleted.
 pub const WINDOW: Duration = Duration::from_secs(20);
 
-/// The same for providers whose lists are reconciled. Reconciliation takes longer.
+/// As `WINDOW`, for providers whose lists are reconciled. Reconciliation takes longer.
 const LISTED_WINDOW: Duration = Duration::from_secs(120);
 
 pub fn is_wanted() -> bool {
@@ -83,7 +83,7 @@ struct Background {
 }
 
 impl Background {
-    /// Stops as in the guide, but without a limit for the whole: running attempts are waited for.
+    /// Stops as in the guide, but without a time limit for the whole shutdown: it waits for running attempts.
     async fn stop(self, server: JoinHandle<io::Result<()>>) {
         let lists = join_all(self.lists.into_iter().map(ReconcileTask::stop));
         let recoveries = join_all(self.recoveries.into_iter().map(RecoveryTask::stop));
@@ -121,7 +121,8 @@ pub async fn run() {
     };
     let recovers = std::env::var_os(RECOVERS).is_some();
     let mut background = Background::default();
-    // In tests that cut off each message of an attempt, no other message may come in between.
+    // Some tests cut the connection before each message of an attempt. In these tests, no other message may come in
+    // between, so the layer counts no activity.
     let counted = |layer: IdempotentWebhook| match recovers {
         true => layer,
         false => layer.without_activity(),
@@ -223,7 +224,7 @@ impl Hooks {
         })
     }
 
-    /// Writes a report in one write, as the history does.
+    /// Appends a report to the file in one write, so that concurrent reports do not mix.
     fn tell(&self, what: &str) {
         (&self.file)
             .write_all(format!("{what}\n").as_bytes())
@@ -312,7 +313,7 @@ fn reconciling(
     router
 }
 
-/// Leaves one effect, slowly enough to be killed before it is done.
+/// Leaves one effect, slowly enough for a test to kill the process before the handler finishes.
 async fn handle_listed(
     State(calls): State<Calls>,
     mut tx: DedupeTx,
@@ -330,7 +331,7 @@ pub const RETRIES: usize = 8;
 /// The only event type that the endpoint at `/` does not ignore.
 pub const WANTED: &str = "push";
 
-/// A route whose handler claims the delivery.
+/// A route whose handler makes a late claim, and whose deliveries are not kept.
 pub const LATE: &str = "/late-alone";
 
 /// Whether deliveries to this path are kept before their handler is called.
@@ -409,7 +410,7 @@ const RETRIES_OVER_VERSIONS: usize = 200;
 /// The endpoint whose processed deliveries stay.
 pub const ARCHIVED: &str = "archived";
 
-/// For how long they stay, if retention runs.
+/// For how long processed deliveries stay, if retention runs.
 const ARCHIVED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(serde::Deserialize)]
@@ -525,7 +526,8 @@ async fn behave(headers: &HeaderMap) -> Result<StatusCode, StatusCode> {
     Ok(StatusCode::OK)
 }
 
-/// What a careful engineer writes without the layer: verify, begin, insert on conflict do nothing, work, commit.
+/// The handler that a careful engineer writes without the layer: verify, begin, insert on conflict do nothing, work,
+/// commit.
 async fn by_hand(
     State((pool, provider, calls)): State<(PgPool, Provider, Calls)>,
     headers: HeaderMap,

@@ -1,5 +1,6 @@
-//! Postgres works on long after the layer has given up a delivery. The application must not hold many more backends
-//! than its pool has connections. Once Postgres is well again, the application recovers without anybody's help.
+//! Postgres may continue to work on a delivery long after the layer has given it up. The application must not hold many
+//! more backends than its pool has connections. Once Postgres is well again, the application recovers without anybody's
+//! help.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +42,8 @@ enum Trouble {
 use Trouble::{FrozenDisk, LockedTable, MissingStandby, SlowStatement};
 
 impl Trouble {
-    /// Whether a statement that was given up ends only with the trouble, because nothing may cancel a commit.
+    /// Whether the trouble is about commits. Nothing may cancel a commit, so a commit that was given up ends only when
+    /// the trouble ends.
     fn is_of_commits(self) -> bool {
         matches!(self, MissingStandby | FrozenDisk)
     }
@@ -90,7 +92,7 @@ async fn holds(trouble: Trouble, time: Duration) {
     let mut visible = None;
     while began_at.elapsed() < time {
         seen.look(&server).await;
-        // Commits that were under way when the trouble started have finished by now.
+        // By now, the commits that were under way when the trouble started have finished.
         if trouble == MissingStandby && began_at.elapsed() > time / 4 {
             let now = server.count("select count(*) from effects").await;
             let before = *visible.get_or_insert(now);
@@ -118,7 +120,7 @@ async fn holds(trouble: Trouble, time: Duration) {
         // If deliveries had to wait for a connection, each would take seconds.
         assert!(refused > SENDERS * time.as_secs(), "{trouble:?}");
     } else {
-        // Otherwise, the statement would run as long as the trouble.
+        // If the layer did not cancel the statement, it would run as long as the trouble.
         assert!(seen.longest < time.as_secs_f64() / 2.0, "{trouble:?}");
     }
     assert_eq!(server.left_in_transaction().await, 0, "{trouble:?}");
@@ -244,7 +246,7 @@ impl Sending {
         }
     }
 
-    /// Waits until each sender has had a few more deliveries processed.
+    /// Waits until a few more deliveries of each sender are processed.
     async fn goes_on(&self) {
         let enough = self.processed.load(Ordering::Relaxed) + 5 * SENDERS;
         let all = async {

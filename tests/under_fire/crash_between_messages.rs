@@ -1,6 +1,9 @@
 //! Goes through every message between the application and Postgres in the life of a delivery, and
-//! inflicts every fault before each of these messages. Afterwards, the delivery has been processed
-//! once.
+//! inflicts every fault before each of these messages. In the end, the delivery must have been
+//! processed once.
+//!
+//! A *boundary* is the point before a message. A *cell* of the printed table is one boundary with
+//! one fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,8 +36,8 @@ struct Done {
     upheld: Upheld,
 }
 
-/// A server, a proxy and an application of their own. Several lanes work side by side, since most
-/// of the time for a cell is waiting.
+/// A server, a proxy and an application that only this lane uses. Several lanes work side by side,
+/// because a cell spends most of its time waiting.
 struct Lane {
     number: usize,
     server: Server,
@@ -109,8 +112,8 @@ pub async fn run(length: Length) {
     );
 }
 
-/// Whether a cell belongs to the short form, which has the cut and one more fault for every
-/// boundary.
+/// Whether a cell belongs to the short form of the test, which inflicts the cut and one more fault
+/// at every boundary.
 fn is_short(number: usize, column: usize) -> bool {
     column == 0 || column == 1 + number % (FAULTS.len() - 1)
 }
@@ -146,7 +149,7 @@ impl Lane {
         }
     }
 
-    /// Takes one boundary after another.
+    /// Works on one boundary after another, until none is left.
     async fn work(
         mut self,
         boundaries: Vec<Message>,
@@ -246,7 +249,7 @@ impl Lane {
         attempts
     }
 
-    /// A delivery without a fault, apart from a slow disk.
+    /// Sends a delivery without inflicting a fault. Only a slow disk may make its attempts fail.
     async fn deliver(&mut self, id: &str) {
         let attempt = self.attempt(id).await;
         self.again += self.retry(id, attempt).await - 1;

@@ -1,6 +1,6 @@
 //! A delivery is sent once to a process that runs recovery, or was processed before and is run again by an operator. A
-//! fault hits it before one of the messages in its life: keep, take, run, commit and end. Its promised effect happens
-//! once.
+//! fault hits the delivery before one of the messages between the application and Postgres, from the moment when the
+//! delivery is kept until its kept row is ended. Its promised effect must happen once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,14 +38,15 @@ const LIVES: [Life; 11] = [
     life(REPROCESS, &["fail"]),
 ];
 
-/// Stands for a delivery that is processed and that an operator orders to run again.
+/// A path that stands for a processed delivery that an operator orders to run again.
 const REPROCESS: &str = "/reprocess";
 
 const fn life(path: &'static str, behaviours: &'static [&'static str]) -> Life {
     Life { path, behaviours }
 }
 
-/// More messages than any life has. A fault that is due only after the end of a life is the last one of its row.
+/// More messages than any life has. Once a fault was due only after the end of a life, no later message of this life is
+/// tried.
 const MOST_MESSAGES: usize = 600;
 
 /// How long a process has to start its recovery. Its first messages belong to no delivery.
@@ -70,7 +71,7 @@ enum Fired {
     Hit,
     /// There was nothing to harm.
     Nothing,
-    /// The fault came after the end.
+    /// The fault was due only after the end of the delivery's life.
     TooLate,
 }
 
@@ -208,7 +209,7 @@ impl Lane {
         });
         let due = tokio::time::timeout(Duration::from_secs(3), faults.recv()).await;
         let Ok(Some(due)) = due else {
-            // Otherwise, a message that comes now would be held forever.
+            // Without this drop, a message that comes now would be held forever.
             drop(faults);
             sent.await.unwrap();
             self.end_of(id).await;
@@ -250,8 +251,8 @@ impl Lane {
         self.server.count(&sql).await
     }
 
-    /// Waits, with a running process, until the delivery is no longer due or the patience ends. If the delivery is
-    /// still due, it breaks a rule of the history.
+    /// Waits, with a running process, until the delivery is no longer due, at most until `PATIENCE` is over. A delivery
+    /// that is still due breaks a rule of the history.
     async fn end_of(&self, id: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.count(id, "due").await > 0 && Instant::now() < deadline {

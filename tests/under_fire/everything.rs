@@ -31,23 +31,23 @@ const PACE: Duration = Duration::from_millis(30);
 /// The time between one event of a list and the next.
 const LIST_PACE: Duration = Duration::from_millis(500);
 
-/// One in this many events never comes. These events are known by their numbers.
+/// The webhook of one in this many events never comes. The number of an event shows whether its webhook comes.
 const NEVER_COMES: u64 = 6;
 
-/// How old an event must be to be reconciled. The event of a running request is younger.
+/// How old an event must be to be reconciled. An event whose request is still running is younger.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How many deliveries are sent at once, at most.
 const MOST: usize = 100;
 
-/// For how long the provider sends a delivery again. Even if a request waits in a frozen process, it arrives within the
-/// window.
+/// For how long the provider sends a delivery again. The time is short enough that even a request that waits in a
+/// frozen process arrives within the redelivery window.
 const GIVES_UP: Duration = Duration::from_secs(6);
 
 /// How long the provider waits for an answer.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
 
-/// Longer than a process may be silent before another process takes over its work.
+/// How long a process is frozen. After a silence of this length, another process takes over its work.
 const FROZEN: Duration = Duration::from_secs(8);
 
 /// The routes of the soak and of recovery, and the lists.
@@ -73,8 +73,8 @@ const LISTED: usize = 2;
 /// One in this many deliveries fails at each attempt.
 const HOPELESS: f64 = 1.0 / 60.0;
 
-/// How long the last delivery may take. This is longer than the three minutes of a reconciliation turn that a stopped
-/// process could not give up.
+/// How long the last delivery may take. A process that stops may fail to give up its reconciliation turn, which then
+/// lasts for three minutes, so this is longer.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// After this time, a process should need no more memory.
@@ -82,12 +82,12 @@ const WARM_UP: Duration = Duration::from_secs(300);
 
 struct World {
     server: Server,
-    /// The first one lives to the end.
+    /// The process at the first place lives to the end.
     places: Vec<Place>,
     sender: Sender,
     recorder: Recorder,
     lists: Vec<(&'static str, Api)>,
-    /// The events that never came.
+    /// The events whose webhooks never came.
     missing: Mutex<BTreeSet<String>>,
     counts: Counts,
     over: AtomicBool,
@@ -302,7 +302,7 @@ impl World {
                 _ => "sleep 5",
             },
             behaviours: &sent.behaviours,
-            // Some senders hang up, at any moment.
+            // Some senders hang up at a random moment.
             patience: match random.f64() < 0.05 {
                 true => Duration::from_millis(random.u64(1..60)),
                 false => REQUEST_TIME,
@@ -312,16 +312,16 @@ impl World {
         self.sender.deliver(&request).await
     }
 
-    /// Makes events happen, and sends most of them. The others come through reconciliation, which keeps them or asks
-    /// the provider to send them.
+    /// Makes events happen, and sends the webhooks of most of them. Reconciliation finds the others, and keeps them or
+    /// asks the provider to send them.
     async fn send_events(self: Arc<Self>, mut random: Rng) {
         let mut beat = tokio::time::interval(LIST_PACE);
         let mut sending = JoinSet::new();
         let mut over_since = None;
         for number in 1.. {
             beat.tick().await;
-            // Deliveries that are asked for after the last event are sent, too. If one does not come, that breaks a
-            // rule.
+            // After the last event, this loop still sends the deliveries that reconciliation asks for. A delivery that
+            // does not come breaks a rule of the history.
             if self.is_over() {
                 let since = *over_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > PATIENCE || self.all_missing_are_known().await {
@@ -380,7 +380,7 @@ impl World {
         add(&self.counts.given_up);
     }
 
-    /// Whether each event that never came is kept or processed now.
+    /// Whether each event whose webhook never came is now kept or processed.
     async fn all_missing_are_known(&self) -> bool {
         let missing: Vec<String> = self.missing.lock().unwrap().iter().cloned().collect();
         let missing = missing.join("','");
@@ -444,7 +444,7 @@ impl World {
         let lives = number == 0;
         loop {
             self.rest(random.u64(2..12)).await;
-            // Starts it, if it was killed.
+            // Starts the process, if it was killed.
             process.address().await;
             if self.is_over() {
                 break;
@@ -505,8 +505,8 @@ impl World {
         }
     }
 
-    /// Resumes all endpoints, and waits until nothing is due or the patience ends. If something is still due, it breaks
-    /// a rule of the history.
+    /// Resumes all endpoints, and waits until nothing is due, at most until `PATIENCE` is over. A delivery that is
+    /// still due breaks a rule of the history.
     async fn wait_for_the_last(&self) {
         let mut random = Rng::new();
         for endpoint in &ENDPOINTS[ALONE..] {

@@ -1,4 +1,4 @@
-//! What can happen between two messages.
+//! The faults that can happen between two messages of the application and Postgres.
 
 use tokio::process::Command;
 

@@ -1,5 +1,4 @@
-//! A process dies with a delivery in its hands, while copies of the delivery wait in another
-//! process.
+//! A process dies while it handles a delivery, and copies of the delivery wait in another process.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub async fn run() {
     let process = || Process::new(server.url(), &recorder, 5, Duration::from_secs(5));
     let (dying, waiting) = (process(), process());
     let sender = Sender::new(&recorder);
-    // Both processes connect before it matters.
+    // Both processes connect to Postgres now, so that connecting takes no time later.
     for process in [&dying, &waiting] {
         let warm_up = sender.send(process.address().await, "warm-up", "").await;
         assert!(warm_up.is_acknowledged());

@@ -77,8 +77,8 @@ const TOGETHER: [&str; 12] = [
     "history",
 ];
 
-/// These two run alone. The first one counts the messages of a request, and a slow request has more of them. The second
-/// one compares two rates.
+/// These two tests run alone. The first one counts the messages of a request, and a slow request has more messages. The
+/// second one compares two rates.
 const ALONE: [&str; 2] = ["crash_between_messages", "storm"];
 
 /// Names the test for which this program is started.
@@ -123,7 +123,7 @@ async fn main() -> ExitCode {
     };
 
     let started = Instant::now();
-    // This is done here, before several tests find out at once that Postgres is not installed.
+    // Installs Postgres now if it is missing, so that several tests do not try to install it at once.
     throwaway_postgres::find_or_install().unwrap_or_else(|error| panic!("{error}"));
     let together: Vec<_> = TOGETHER.into_iter().filter(is_asked_for).collect();
     let alone: Vec<_> = ALONE.into_iter().filter(is_asked_for).collect();

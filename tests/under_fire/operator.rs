@@ -1,4 +1,4 @@
-//! What an operator has the application do.
+//! The orders that an operator gives to the application.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub enum Order {
     Retry,
     Discard,
     Reprocess,
-    /// The whole endpoint, as is its end.
+    /// Pauses the whole endpoint. The order that ends the pause also applies to the whole endpoint.
     Pause,
     Resume,
 }
@@ -26,10 +26,10 @@ const ORDERS: [(Order, &str); 5] = [
     (Order::Resume, "resume"),
 ];
 
-/// Where the application takes orders.
+/// The route at which the application takes orders.
 pub const ROUTE: &str = "/operate/{order}/{endpoint}/{id}";
 
-/// A discard waits for an attempt under way.
+/// How long a discard waits for a running attempt.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Order {

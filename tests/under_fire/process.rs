@@ -1,4 +1,4 @@
-//! Application processes, and what a supervisor does with them.
+//! Application processes, and how a supervisor starts, stops and kills them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::history::Recorder;
 /// How long a process may take to stop. Its handlers finish within a few seconds.
 pub const STOP_TIME: Duration = Duration::from_secs(60);
 
-/// An application that is started again after it was killed.
+/// An application. If its process was killed, the next call of `address` starts it again.
 pub struct Process {
     database: String,
     recorder: Recorder,
@@ -241,7 +241,8 @@ impl Process {
 
 impl Running {
     async fn stop(mut self, grace: Duration) -> bool {
-        // Waiting would close the standard input of the process, which would take that for the end of its parent.
+        // `wait` would close the standard input of the process, and the process would take that for the end of its
+        // parent.
         let _input = self.child.stdin.take();
         send("-TERM", self.child.id()).await;
         let Ok(stopped) = tokio::time::timeout(grace, self.child.wait()).await else {
@@ -254,7 +255,7 @@ impl Running {
     }
 }
 
-/// Sends a signal to a process that was not waited for yet.
+/// Sends a signal to a child process that nobody has waited for yet, so its process id is still valid.
 async fn send(signal: &str, process: Option<u32>) {
     let Some(process) = process else { return };
     let kill = Command::new("kill")

@@ -1,5 +1,5 @@
-//! A proxy between the application and Postgres. It knows where a message ends, and can do harm
-//! between any two messages.
+//! A proxy between the application and Postgres. It knows where a message ends, and can inflict a
+//! fault between any two messages.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -50,7 +50,8 @@ struct State {
 struct Armed {
     /// The messages since [`arm`](Proxy::arm).
     seen: Vec<Message>,
-    /// Before which message since then the fault is due, and the channel that reports it.
+    /// The index of the message before which the fault is due, counted since `arm`, and the channel
+    /// that reports that it is due.
     fault: Option<(usize, mpsc::UnboundedSender<Due>)>,
 }
 
@@ -83,7 +84,7 @@ impl Proxy {
         )
     }
 
-    /// Counts messages from here on, and makes the fault due before the given one.
+    /// Counts messages from now on, and makes the fault due before the message with this number.
     pub fn arm(&self, before: usize) -> mpsc::UnboundedReceiver<Due> {
         let (tell, due) = mpsc::unbounded_channel();
         *self.state.armed.lock().unwrap() = Some(Armed {
@@ -98,7 +99,7 @@ impl Proxy {
         self.state.cut.notify_waiters();
     }
 
-    /// Lets nothing through until the guard is dropped.
+    /// Lets nothing through until the returned lock guard is dropped.
     pub async fn silence(&self) -> OwnedRwLockWriteGuard<()> {
         self.state.silence.clone().write_owned().await
     }
@@ -160,8 +161,9 @@ impl Connection {
                 }
             }
             if *self.silent.borrow() {
-                // Postgres is not to learn of anything, so nothing more is read from it. The
-                // application is read until it closes the connection.
+                // Postgres must not notice the silence, so its connection stays open and nothing
+                // more is read from it. The proxy still reads from the application until the
+                // application closes the connection.
                 if !to_postgres {
                     std::future::pending::<()>().await;
                 }

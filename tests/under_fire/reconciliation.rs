@@ -1,7 +1,9 @@
-//! 1,000 events of each provider that has a list. 37 of them never came, 5 are under way, 3 come while they are being
-//! reconciled, 2 were forgotten on purpose, 10 are older than what retention has left, and the others were processed.
-//! Two processes reconcile, and are killed in the middle. At the end, the 37 and the 3 events have been processed once
-//! each, and nothing else has.
+//! 1,000 events of each provider that has a list. Of these events, 37 never came, 5 are under way, 3 come while they
+//! are being reconciled, 2 were forgotten on purpose, 10 are older than what retention has left, and the others were
+//! processed. Two processes reconcile, and are killed in the middle. The test runs them until the 37 and the 3 events
+//! have been processed once each. Nothing else may be processed.
+//!
+//! A *round* reads a provider's list once. One process at a time has the *turn* to do a round.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +22,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// How long the test may take, with kills.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What has become of an event before the test starts.
+/// What happened to an event before the test starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Old,
@@ -177,7 +179,7 @@ pub async fn run() {
     );
 }
 
-/// Fills the tables with what has become of a provider's events before the test starts.
+/// Fills the tables with what happened to a provider's events before the test starts.
 async fn prepare(server: &Server, provider: &str) {
     let processed = ids(provider, &numbers(&[Fate::Processed]));
     let forgotten = ids(provider, &numbers(&[Fate::Forgotten]));

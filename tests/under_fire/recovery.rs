@@ -143,8 +143,8 @@ impl Recovering {
         }
     }
 
-    /// Waits until nothing is due or the patience ends, and keeps the processes running meanwhile. If something is
-    /// still due, it breaks a rule of the history.
+    /// Waits until nothing is due, at most until `PATIENCE` is over, and keeps the processes running meanwhile. A
+    /// delivery that is still due breaks a rule of the history.
     async fn wait_for_the_last(&self) {
         let deadline = Instant::now() + PATIENCE;
         let due = "select count(*) from idempotent_webhook.kept_deliveries where state = 'due'";

@@ -148,7 +148,7 @@ async fn beside_traffic(server: &Server, job: &Process, length: Length) {
     }
 }
 
-/// Sends this many deliveries, a few at once, and returns how long each took.
+/// Sends `requests` deliveries, a few at once, and returns how long each took.
 async fn send(sender: &Sender, to: SocketAddr, name: &str, requests: usize) -> Vec<Duration> {
     let mut sending = JoinSet::new();
     for part in 0..SENDERS {

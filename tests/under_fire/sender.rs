@@ -23,10 +23,10 @@ pub struct Request<'a> {
     pub path: &'a str,
     pub id: &'a str,
     pub event_type: &'a str,
-    /// What the handler does, if nothing is kept.
+    /// What the handler does, on routes that keep nothing.
     pub behaviour: &'a str,
-    /// What the handler does at each attempt, if deliveries are kept. After these attempts, it
-    /// succeeds.
+    /// What the handler does at each attempt, on routes that keep deliveries. After these attempts,
+    /// the handler succeeds.
     pub behaviours: &'a [&'a str],
     pub patience: Duration,
 }
@@ -52,7 +52,7 @@ pub enum Attempt {
         status: u16,
         outcome: String,
     },
-    /// There was no answer: the process is gone, or this sender has hung up.
+    /// There was no answer, because the process is gone or this sender has hung up.
     Unanswered,
 }
 
@@ -115,7 +115,8 @@ impl Sender {
         .await
     }
 
-    /// Sends a delivery whose handler does this at its attempts, and then succeeds.
+    /// Sends a delivery whose handler does what `behaviours` says, one item for each attempt, and
+    /// then succeeds.
     pub async fn send_once(
         &self,
         to: SocketAddr,
@@ -154,7 +155,7 @@ impl Sender {
         self.execute(id, request).await
     }
 
-    /// Sends a request about a delivery.
+    /// Sends a request, and records it and its answer in the history of the delivery.
     pub async fn execute(&self, id: &str, request: reqwest::Request) -> Attempt {
         let url = request.url();
         let number = self.recorder.sent(id, url.authority(), url.path());

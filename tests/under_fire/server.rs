@@ -1,4 +1,4 @@
-//! The Postgres server under the tests, and queries for what is in it.
+//! The Postgres server of a test, and queries about its content.
 
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ pub struct Server {
     postgres: ThrowawayPostgres,
 }
 
-/// The effects have no key, so an effect that happens twice shows up. Changes of rows are logged in the transaction
-/// that makes them. A transaction belongs to `Retention` if it has taken the turn of `Retention`.
+/// The table of effects has no key, so an effect that happens twice shows up. Triggers log each change of a row in the
+/// transaction that makes the change. A transaction belongs to `Retention` if it has taken the *turn* of `Retention`:
+/// the permission to do a task that one process does at a time.
 const TABLES: &str = "
     create table effects (delivery_id text);
     create table noted (delivery_id text, event text);
@@ -106,7 +107,7 @@ impl Server {
         Self::start_with([]).await
     }
 
-    /// The same, with more variables in the environment of the server.
+    /// Starts a server like `start`, with additional environment variables.
     pub async fn start_with(environment: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         let postgres = ThrowawayPostgres::start_with(Durability::Durable, environment)
             .await
@@ -222,7 +223,7 @@ impl Server {
         recorder.history(lines.collect())
     }
 
-    /// Ends the turns of processes in tasks that one process does at a time. Returns how many reconciliation rounds
+    /// Ends all turns, as if the processes that have them had given them up. Returns how many reconciliation rounds
     /// this broke off.
     pub async fn end_turns(&self) -> i64 {
         self.count(END_TURNS).await
@@ -271,8 +272,7 @@ impl Server {
         panic!("waited too long for: {sql}");
     }
 
-    /// Waits until no connection is in a transaction, and returns how many still are when
-    /// the patience ends.
+    /// Waits until no connection is in a transaction. After a time limit, returns how many connections still are.
     pub async fn left_in_transaction(&self) -> i64 {
         let mut left = 0;
         for _ in 0..500 {

@@ -1,5 +1,5 @@
-//! A process that is asked to stop exits by itself, regardless of what holds it up: one thing alone, or all at once.
-//! Its running work is finished, or another process does it.
+//! A process that is asked to stop exits by itself, regardless of what holds it up: one `Hold` alone, or all at once.
+//! The process finishes its running work, or another process does that work.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -225,12 +225,13 @@ async fn ends_by_itself(held_by: &[Hold]) {
         is_cut_off,
         "{held_by:?}: {said}"
     );
-    // The layer gives up on a body at about the time when the server is given up.
+    // A server that only a body holds up may still finish: the layer stops waiting for the body at about the time when
+    // the shutdown stops waiting for the server.
     assert!(
         unfinished.contains("the server") || !has(Headers),
         "{held_by:?}: {said}"
     );
-    // This holds once Postgres has noticed that the process is gone.
+    // Waits, because Postgres takes a moment to notice that the process is gone.
     assert_eq!(server.left_in_transaction().await, 0);
     if !is_cut_off {
         let numbers = "select count(*) from idempotent_webhook.processes";
@@ -262,7 +263,7 @@ async fn ends_by_itself(held_by: &[Hold]) {
     println!("{held_by:?}: ended by itself after {took:.0?}");
 }
 
-/// Makes a problem of the endpoint.
+/// Causes a problem of the endpoint.
 const DIE: &str = "
     with dead as (
         insert into idempotent_webhook.kept_deliveries

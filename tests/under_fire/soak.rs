@@ -72,7 +72,8 @@ pub async fn run(length: Length) {
             let (soak, random) = (soak.clone(), random.fork());
             sending.push(tokio::spawn(async move {
                 if !late.is_zero() {
-                    // Other copies are sent in the meantime.
+                    // Frees the slot while this copy waits, so that other copies are sent in the
+                    // meantime.
                     drop(permit);
                     tokio::time::sleep(late).await;
                 }
@@ -128,7 +129,7 @@ impl Soak {
             0.04..0.05 => "hang",
             _ => "sleep 5",
         };
-        // Some senders hang up, at any moment.
+        // Some senders hang up at a random moment.
         let patience = match random.f64() < 0.05 {
             true => Duration::from_millis(random.u64(1..60)),
             false => Duration::from_secs(20),
@@ -139,7 +140,8 @@ impl Soak {
             .await
     }
 
-    /// Kills one process after another. The next attempt that is sent to it starts it again.
+    /// Kills one process after another. The next attempt that is sent to a killed process starts it
+    /// again.
     async fn kill_processes(self: Arc<Self>, mut random: fastrand::Rng) {
         while !self.over.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(random.u64(500..2000))).await;

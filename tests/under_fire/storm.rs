@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// What has become of the stream.
+/// The results of the stream.
 struct Stream {
     acknowledged: u32,
     refused: u32,

@@ -1,5 +1,5 @@
-//! The reports to hooks while processes are frozen in a hook, or asked to stop during an outage. One of the processes
-//! has no hook.
+//! *Telling*: the reports to hooks while processes are frozen in a hook, or asked to stop during an outage. One of the
+//! processes has no hook.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ const GRACE: Duration = Duration::from_secs(30);
 /// How long a process waits for Postgres.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Adds a dead delivery to each of three endpoints. The process in which they died was killed before it reported that.
+/// Adds a dead delivery to each of three endpoints, as if the process in which they died had been killed before it
+/// reported their deaths.
 const DIE: &str = "
     with dead as (
         insert into idempotent_webhook.kept_deliveries
@@ -37,7 +38,8 @@ const END: &str = "
     with ended as (delete from idempotent_webhook.kept_deliveries returning 1)
     select count(*) from ended";
 
-/// Pretends that processes that are in a hook have been there for longer than they may.
+/// Makes each running hook call look as if it had taken longer than allowed, so that other processes take over its
+/// report.
 const PASS_ON: &str = "
     with problems as (
         update idempotent_webhook.problems
@@ -60,7 +62,7 @@ const NO_DEATH_UNTOLD: &str = "
 
 pub async fn run() {
     println!("\ntelling: processes are frozen in a hook, and stop in an outage\n");
-    // Each of these spends most of its time waiting, and has a Postgres of its own.
+    // The following tests run at once. Each spends most of its time waiting, and has a Postgres server of its own.
     let moments = [Moment::Idle, Moment::Attempt, Moment::Hook];
     let stopped = [Outage::Silence, Outage::Crash]
         .into_iter()
@@ -107,14 +109,14 @@ fn processed() -> Attempt {
     }
 }
 
-/// The first process freezes in the first call of its hook, until the end.
+/// The first of `number` processes freezes in the first call of its hook, and stays frozen for most of the test.
 async fn frozen(number: usize) {
     let server = Server::start().await;
     let recorder = Recorder::start();
     let told = Told::new();
     let process = || Process::new(server.url(), &recorder, 5, PATIENCE).recovering();
     let frozen = process().telling(told.path(), LONG);
-    // The last one has no hook.
+    // The last process has no hook.
     let others: Vec<Process> = (1..number)
         .map(|place| match place + 1 < number {
             true => process().telling(told.path(), Duration::ZERO),
@@ -132,13 +134,13 @@ async fn frozen(number: usize) {
     }
     let has_hook = number > 2;
     if has_hook {
-        // The other processes leave the frozen process its own reports.
+        // The other processes do not make the report that the frozen process has taken.
         server.until(NO_DEATH_UNTOLD).await;
         told.until("kept: failing begun", 1).await;
         assert_eq!(told.count(first), 1);
     }
     server.count(PASS_ON).await;
-    // A process checks when it starts, and then every half minute.
+    // A process checks for problems when it starts, and then every half minute. The deploy makes it check now.
     others[0].deploy().await;
     if has_hook {
         told.until(first, 2).await;
@@ -148,7 +150,7 @@ async fn frozen(number: usize) {
     if has_hook {
         server.until(NO_PROBLEM).await;
     } else {
-        // The reports that the frozen process may have made are left. The others were not made.
+        // Only the report that the frozen process may already have made is left.
         server
             .until(
                 "select (array_agg(endpoint || ' ' || is_there) = array['acknowledged false'])::int::bigint
@@ -164,7 +166,7 @@ async fn frozen(number: usize) {
         .send_once(frozen.address().await, "/kept", "after-it", &[])
         .await;
     assert_eq!(sent, processed());
-    // The process has made all its reports.
+    // Once it has stopped, the process has made all its reports.
     assert!(frozen.terminate(STOP_TIME).await);
     let mut expected = vec![first.to_owned(), "acknowledged: failing over".to_owned()];
     if has_hook {
@@ -230,7 +232,7 @@ async fn stopped(outage: Outage, moment: Moment) {
         server.count(DIE).await;
     }
     let address = stopping.address().await;
-    // By then, the process has started all its background work.
+    // Once this query succeeds, the process has started all its background work.
     server
         .until("select count(*) / 2 from idempotent_webhook.processes")
         .await;
@@ -275,7 +277,8 @@ async fn stopped(outage: Outage, moment: Moment) {
         )
         .await;
     if moment == Moment::Hook {
-        // Reports that the process could not write down are made again, and missing reports are made once.
+        // The report that the process made but could not write down is made again, and each missing report is made
+        // once.
         server.count(PASS_ON).await;
         stopping.address().await;
         server.until(NO_DEATH_UNTOLD).await;

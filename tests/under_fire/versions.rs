@@ -15,7 +15,7 @@ const DELIVERIES: usize = 20;
 /// The handler of the new version fails at its first attempts.
 const BEHAVIOURS: [&str; 6] = ["fail"; 6];
 
-/// Makes the deliveries look older, since a deploy may take longer than an hour. Each was received before that.
+/// Makes the deliveries look two hours old, because a deploy may take longer than an hour.
 const AGE: &str = "
     with aged as (
         update idempotent_webhook.kept_deliveries
@@ -42,7 +42,7 @@ pub async fn run() {
     let sender = Sender::new(&recorder);
     let address = new.address().await;
     let order = |order| sender.order(address, order, VERSIONS, VERSIONS);
-    // Nothing runs before all deliveries are old.
+    // Pauses the endpoint, so that no delivery runs before all of them look old.
     assert!(order(Order::Pause).await.is_acknowledged());
     send(&sender, &new, "accepted").await;
     let kept = i64::try_from(DELIVERIES).unwrap();
@@ -75,7 +75,7 @@ pub async fn run() {
     println!("{upheld}");
 }
 
-/// Asks whether the kept deliveries had this many attempts in total, or have all ended.
+/// The query for whether the kept deliveries had this many attempts in total, or have all ended.
 fn has_run(times: usize) -> String {
     format!(
         "select (attempts >= {times} or attempts = 0)::int::bigint from ({ATTEMPTS}) as all_of_them (attempts)"

@@ -18,7 +18,7 @@ use deliveries::{
     BASE64_SECRET, Input, SECRET, SIZES, event, github, mac, standard_webhooks, stripe,
 };
 
-/// Whether a body is the one that was signed.
+/// Returns whether a body is the one that was signed.
 type Verify = Box<dyn Fn(&[u8]) -> bool>;
 
 /// Makes a [`Verify`] for a body. The body is signed just now, because some crates insist on a
@@ -55,7 +55,7 @@ fn this_crate((provider, head, _): Input) -> Verify {
 
 fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts) -> Verify {
     let secret = webhook_verify::Secret::new(secret);
-    // Accepts any age, as this crate does here.
+    // Accepts any age, as this crate does in this benchmark.
     let options = webhook_verify::VerifyOptions::default().with_max_age(None);
     Box::new(move |body| {
         let options = options.clone();
@@ -63,7 +63,8 @@ fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts)
     })
 }
 
-/// It has no function for only the signature, so this also parses the event.
+/// async-stripe-webhook has no function that checks only the signature, so this also parses the
+/// event.
 fn async_stripe_webhook(body: &[u8]) -> Verify {
     let (_, head, _) = stripe(body);
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();

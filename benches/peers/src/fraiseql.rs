@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use fraiseql_webhooks::serde_json::{Value, json};
 use fraiseql_webhooks::signature::github::GitHubVerifier;
-// This crate has its own, older version of sqlx.
+// fraiseql-webhooks uses an older version of sqlx, and exports it.
 use fraiseql_webhooks::sqlx::postgres::PgPoolOptions;
 use fraiseql_webhooks::sqlx::{self, Postgres, Transaction};
 use fraiseql_webhooks::{

@@ -1,4 +1,5 @@
-//! Other crates, which do the same for a delivery: verify, claim, write one row, commit.
+//! Contenders that use other crates. All do the same work for a delivery: verify, claim, write one
+//! row, commit.
 //!
 //! The benchmark `throughput` starts this program, with the contender in `BENCHMARK_VARIANT` and
 //! the database in `BENCHMARK_DATABASE`.

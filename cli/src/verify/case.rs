@@ -68,7 +68,7 @@ impl Step {
 pub struct Failure {
     pub step: Step,
     pub reason: String,
-    /// A time at which the request would verify, if only its time is wrong.
+    /// Set if the time is the only fault of the request: a time at which the request would verify.
     pub valid_at: Option<SystemTime>,
 }
 
@@ -159,7 +159,7 @@ impl Case {
             step,
             reason: match &error {
                 Reason::NoMatch => "it does not match".to_owned(),
-                // The command has its own option for the public URL.
+                // This text names the command's option for the public URL.
                 Reason::NoPublicUrl => {
                     "it covers the URL that the provider calls: give it with --public-url"
                         .to_owned()

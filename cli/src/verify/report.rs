@@ -94,7 +94,7 @@ impl Report {
 
     fn write_request(&self, text: &mut String) -> std::fmt::Result {
         let Case { head, body, .. } = &self.case;
-        // A query that is not signed may contain a token.
+        // The query is shown only if it is signed, because another query may contain a token.
         let path = match self.preset.signs_url() {
             true => head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
             false => head.uri.path(),
@@ -289,7 +289,7 @@ fn is_json_text(body: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
-/// The last bytes of a body, because line breaks cannot be seen otherwise.
+/// The last bytes of a body, with escapes, because line breaks at the end would not be visible.
 fn ending(body: &[u8]) -> String {
     let last = body.len().saturating_sub(2);
     match body.get(last..) {

@@ -36,7 +36,7 @@ impl Application {
         Self { url, pool }
     }
 
-    /// Takes away the layer's Postgres.
+    /// Closes the layer's pool, so that the layer no longer reaches Postgres.
     pub async fn close_pool(&self) {
         self.pool.close().await;
     }

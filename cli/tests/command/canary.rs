@@ -1,4 +1,5 @@
-//! `webhook send --canary`: how far a canary gets, over TLS, through proxies in front of the layer, and to Postgres.
+//! `webhook send --canary` reports how far a canary gets: through TLS, through proxies in front of the layer, and to
+//! Postgres. A canary is a signed request that the layer claims and rolls back without calling the handler.
 
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ async fn deploy_3_a_canary_goes_over_tls_with_a_certificate_that_is_trusted() {
     let reached = canary_with(&trusting, "stripe", &by_name, &[]).await;
     reached.ends(0).says("claimed in Postgres");
 
-    // A certificate that nobody has signed, or that has another name: this error does not pass by itself.
+    // A certificate that no trusted authority has signed, or that is for another name. Sending the canary again would
+    // not help.
     canary("stripe", &by_name)
         .await
         .ends(1)

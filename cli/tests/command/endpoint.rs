@@ -219,7 +219,7 @@ async fn distinct_deliveries_are_processed_each() {
         }
     );
 
-    // To this endpoint, all ids are the same.
+    // This endpoint reads the same id from all bodies.
     let object: JsonPath = "$.object".parse().unwrap();
     let constant = presets::stripe(secret()).delivery_id(Source::json(object));
     let app = Application::serve(constant).await;
@@ -311,7 +311,7 @@ async fn a_capture_is_sent_as_it_is() {
         }
     );
 
-    // What the endpoint receives.
+    // Checks what the endpoint receives.
     let (looking, mut seeing) = look().await;
     let put = captured.replacen("POST", "PUT", 1);
     let run = webhook(&["replay", "-", "--to", &looking], &put).await;

@@ -1,4 +1,4 @@
-//! The usual mistakes: each is made, and must be found and named.
+//! The tests make each of the usual mistakes, and the command must find and name it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -110,7 +110,7 @@ fn json_that_was_written_again() {
             (
                 spaced,
                 EVENT,
-                "the body is written with a space after each comma and colon, as Python's json.dumps writes it, \
+                "the body is written with a space after each comma and each colon, as Python's json.dumps writes it, \
                  with \\u escapes for what is not ASCII",
             ),
             (

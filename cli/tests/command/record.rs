@@ -334,7 +334,7 @@ fn z3_a_recorded_file_can_be_replayed_and_verified() {
     run(None, &replay, b"").is_error("the secret is missing");
     let file = file.to_str().unwrap();
     webhook(SECRET, &["verify", "github", file], b"").is_error(
-        "the file was recorded for github, with pseudonyms and without a signature, so there is none to verify",
+        "the file was recorded for github, with pseudonyms and without a signature, so there is no signature to verify",
     );
 
     let custom = text(Path::new(file)).replace("# recorded for github\n", "# recorded for acme\n");

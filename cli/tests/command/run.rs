@@ -28,13 +28,13 @@ impl Run {
         self
     }
 
-    /// Checks for an error that does not pass by itself.
+    /// Checks for an error that a later call would return again.
     #[track_caller]
     pub fn is_error(&self, text: &str) -> &Self {
         self.fails(2, text)
     }
 
-    /// Checks for an error that may pass by itself.
+    /// Checks for an error after which a later call may succeed.
     #[track_caller]
     pub fn is_not_now(&self, text: &str) -> &Self {
         self.fails(3, text)

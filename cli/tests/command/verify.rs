@@ -24,8 +24,8 @@ fn a_case_of_each_preset_verifies() {
         };
         let run = captured.verify();
         match run.code {
-            // A case without a clock would verify with any tolerance. The command uses the preset's
-            // tolerance.
+            // A case without a time may set its own tolerance. The command uses the preset's
+            // tolerance, so only the step for the time may fail.
             1 if captured.at.is_none() => {
                 run.says("\nThe signature is right.");
             }

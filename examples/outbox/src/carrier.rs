@@ -1,4 +1,4 @@
-//! The external API: a carrier that remembers idempotency keys, as Stripe's API does.
+//! The external API. This carrier remembers idempotency keys, as Stripe's API does.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,7 +38,7 @@ impl Carrier {
             .with_state(self.clone())
     }
 
-    /// The key of every request for an order.
+    /// The idempotency keys of all requests for an order.
     pub fn keys(&self, order: &str) -> Vec<String> {
         self.with_books(|books| {
             let requests = books.requests.iter();

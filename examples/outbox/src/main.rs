@@ -50,7 +50,7 @@ async fn run() -> Result<bool> {
     let route = webhook::route(jobs).layer(webhook::layer(pool.clone())?);
     let address = serve(Router::new().route(webhook::PATH, route)).await?;
 
-    // An id that no earlier run has used.
+    // Makes an order id that no earlier run has used.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     let (event, order) = (format!("evt_{now:x}"), format!("order-{now:x}"));
     let first = stripe::deliver(address, &event, &order).await?;
@@ -60,8 +60,8 @@ async fn run() -> Result<bool> {
     let jobs_after_second = jobs_left(&pool).await?;
     println!("the same again:  {second}, jobs waiting: {jobs_after_second}");
 
-    // Usually, the worker runs all the time, here or in a process of its own. Here, it starts only now, to show that
-    // the job waits.
+    // Usually, the worker runs all the time, in the application or in a process of its own. In this example, it starts
+    // only now, to show that the job waits.
     let client = shipping::Carrier::new(format!("http://{carrier_address}"))?;
     let worker = shipping::worker(PgPool::connect_with(options).await?, client).await?;
     let done = async {

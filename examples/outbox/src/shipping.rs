@@ -24,9 +24,9 @@ impl Ship {
     /// The settings of the job, such as the number of attempts.
     pub fn spec() -> JobSpec {
         JobSpec {
-            // The delays between 12 attempts add up to 16 hours. The delays between the default of 25 attempts add up
-            // to four days. An API that forgets keys after one day, as Stripe's may, would treat the last of these
-            // attempts as new requests.
+            // The delays between 12 attempts add up to 16 hours. With the default of 25 attempts, the delays would add
+            // up to four days. An API may forget idempotency keys after one day, as Stripe's may, and would then treat
+            // the later attempts as new requests.
             max_attempts: Some(12),
             ..JobSpec::default()
         }
@@ -36,8 +36,8 @@ impl Ship {
 impl TaskHandler for Ship {
     const IDENTIFIER: &'static str = "ship";
 
-    /// May run more than once for one job, because a worker can die between the carrier's answer and the moment when
-    /// the job is marked as done.
+    /// This may run more than once for one job, because a worker can die after the carrier has answered and before the
+    /// job is marked as done.
     async fn run(self, context: WorkerContext) -> impl IntoTaskHandlerResult {
         match context.get_ext::<Carrier>() {
             Some(carrier) => carrier.ship(&self).await.map_err(|e| e.to_string()),
@@ -82,8 +82,8 @@ pub async fn worker(pool: PgPool, carrier: Carrier) -> Result<Worker, WorkerBuil
         .define_job::<Ship>()
         .add_extension(carrier)
         // Without these four lines, a job whose worker was killed stays locked for four hours. With them, another
-        // worker gets the job once the first one has been silent for five seconds. If the first worker is alive after
-        // all, both run the job, and the key makes that harmless.
+        // worker gets the job once the first worker has been silent for five seconds. If the first worker is still
+        // alive, both run the job. The idempotency key makes that harmless.
         .heartbeat_interval(Duration::from_secs(1))
         .sweep_interval(Duration::from_secs(1))
         .sweep_threshold(Duration::from_secs(5))

@@ -15,7 +15,7 @@ use crate::shipping::Ship;
 
 pub const PATH: &str = "/webhooks/stripe";
 
-/// The provider. The application verifies with it, and the test signs with it.
+/// The provider. The application uses it to verify, and the test uses it to sign.
 pub fn provider() -> Result<Provider, SecretError> {
     Ok(presets::stripe(Secret::new("whsec_demo")?))
 }
@@ -42,8 +42,8 @@ async fn payment(
     };
     let ship = Ship {
         order: order.to_owned(),
-        // This key comes from the delivery, not from the job: it must be the same for every attempt
-        // at the delivery and at the job.
+        // This key comes from the delivery and not from the job, because it must be the same for
+        // every attempt at the delivery and every attempt at the job.
         idempotency_key: delivery.idempotency_key("ship"),
     };
     // Because this uses `tx`, the job and the claim are committed together, or not at all. The

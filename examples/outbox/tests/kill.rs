@@ -40,7 +40,7 @@ async fn main() {
     }
 }
 
-/// The application is killed after the acknowledgement, before the job has run.
+/// Kills the application after the acknowledgement, before the job has run.
 async fn before_the_job(world: &World) {
     // The job waits, as it does while all workers are busy.
     let application = world.start(WITHOUT_WORKER).await;
@@ -59,8 +59,8 @@ async fn before_the_job(world: &World) {
     println!("killed before the job ran: called once, shipped once");
 }
 
-/// The application is killed after the carrier has shipped, but before it has answered, so the job
-/// is not done.
+/// Kills the application after the carrier has shipped, but before the carrier has answered, so the
+/// job is not done.
 async fn amid_the_job(world: &World) {
     world.carrier_is_silent.store(true, Ordering::Relaxed);
     let application = world.start(WHOLE).await;
@@ -82,7 +82,7 @@ async fn amid_the_job(world: &World) {
     println!("killed during the job: called twice with one key, shipped once");
 }
 
-/// The application is killed after the handler has enqueued the job, but before the commit.
+/// Kills the application after the handler has enqueued the job, but before the commit.
 async fn before_the_commit(world: &World) {
     let mut application = world.start(HANGS_BEFORE_COMMIT).await;
     let address = application.address;

@@ -38,10 +38,10 @@ async fn traced(mut request: Request, next: Next) -> Response {
     let propagator = TraceContextPropagator::new();
     if request.extensions().get::<Again>().is_some() {
         let first = propagator.extract(&HeaderExtractor(request.headers()));
-        // This fails without a layer of OpenTelemetry, and then there is no trace.
+        // This fails if no OpenTelemetry layer is installed. In that case, there is no trace.
         let _ = span.set_parent(first);
     } else {
-        // Replaces a trace that the sender names.
+        // Replaces the header, so that a sender cannot choose the trace.
         let headers = request.headers_mut();
         propagator.inject_context(&span.context(), &mut HeaderInjector(headers));
     }

@@ -4,8 +4,9 @@
 //! `WebhookEvent::try_from_header_and_body`. **A handler that verifies again, for example with `construct_event`, fails
 //! at each recovery attempt**: the signature is not kept, and it would be too old after a few minutes.
 //!
-//! Complete types follow one version of an API. An event of another version may not fit, and then each of its retries
-//! fails. A small struct with only the members that a handler needs is safer; see `Events` in the guide.
+//! Complete types follow one version of an API. An event of another version may not fit these types, and each of its
+//! retries then fails. A small struct that has only the members that a handler needs is safer. See `Events` in the
+//! guide.
 
 use axum::Router;
 use axum::http::StatusCode;

@@ -74,7 +74,7 @@
           await navigator.clipboard.writeText(command.textContent);
           button.textContent = "Copied";
         } catch {
-          // Only a secure page may write to the clipboard. Otherwise the text is selected.
+          // Only a secure page may write to the clipboard. On any other page, the text is selected.
           document.getSelection().selectAllChildren(command);
         }
       });
@@ -85,8 +85,8 @@
   // The summaries of parts that the reader can open. Opened parts stay open when the content reloads.
   const opened = "details[data-key] > summary";
 
-  // The second click of a double click on the previous page lands on this page. Without this, it would select a
-  // word that the reader does not want to select.
+  // The second click of a double click on the previous page lands on this page. Without this function, that click would
+  // select a word by mistake.
   function selectNothingYet() {
     document.getSelection()?.removeAllRanges();
     document.addEventListener("mousedown", (event) => {
@@ -106,7 +106,7 @@
   // Reloads only the content, so that the scroll position stays, and opened parts stay open.
   async function reload() {
     const answer = await fetch(location.href, { redirect: "manual" });
-    // The session has expired. A full reload shows the page that the server sends instead.
+    // If the session has expired, a full reload shows the page that the server sends instead.
     const hasEnded = answer.type === "opaqueredirect" || [401, 403].includes(answer.status);
     if (hasEnded) return location.reload();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -28,7 +28,7 @@ fn is_invisible(character: char) -> bool {
         // Interlinear annotations.
         '\u{fff9}'..='\u{fffb}' => true,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        // Tags, which carry hidden text.
+        // Unicode tags, which can carry hidden text.
         '\u{e0000}'..='\u{e007f}' => true,
         character => character.is_control(),
     }

@@ -9,7 +9,8 @@ use maud::{DOCTYPE, Markup, html};
 use crate::dashboard::page_list::menu;
 use crate::dashboard::{Access, assets};
 
-/// Marks a request whose reader has come from another site, and sees no actions until they ask for them.
+/// Marks a request from a reader who has come from another site. The page shows no actions until the reader asks for
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dashboard) struct HeldBack;
 
@@ -18,7 +19,8 @@ pub(in crate::dashboard) struct HeldBack;
 pub(in crate::dashboard) struct Layout {
     /// The last segment of the path, which is the name of the page.
     page: String,
-    /// The relative path from this address to the pages. Empty, unless the address has more segments than any page has.
+    /// The relative path from this address to the pages. It is empty unless the address has more segments than any
+    /// page.
     up: String,
     refresh: Option<u32>,
     /// The relative address of this page, if its actions are not shown yet.
@@ -49,8 +51,8 @@ impl Layout {
         }
     }
 
-    /// Makes the page reload after some seconds, as long as somebody looks at it. It does not reload while its actions
-    /// are not shown yet, because a request of the page's own script comes from this site, and its response would
+    /// Makes the page reload after some seconds, as long as somebody looks at it. While the actions of a page are held
+    /// back, it does not reload: the request of the page's script would come from this site, so the response would
     /// contain the actions.
     pub(in crate::dashboard) fn refreshed(mut self, seconds: Option<u32>) -> Self {
         self.refresh = seconds.filter(|_| !self.is_held_back());

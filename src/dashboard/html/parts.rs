@@ -20,7 +20,7 @@ pub(in crate::dashboard) fn status(status: Option<i16>) -> Markup {
     html! { @if let Some(status) = status { span.number { (status) } } }
 }
 
-/// Names with their values.
+/// A list of names, each with its value.
 pub(in crate::dashboard) fn facts(facts: &[(&str, Option<Markup>)]) -> Markup {
     html! {
         dl.facts {
@@ -33,7 +33,7 @@ pub(in crate::dashboard) fn facts(facts: &[(&str, Option<Markup>)]) -> Markup {
     }
 }
 
-/// A text in place of an empty list: what will be listed there.
+/// A text in place of an empty list, which says what the list will show.
 pub(in crate::dashboard) fn empty(text: &str) -> Markup {
     html! { p.empty { (text) } }
 }

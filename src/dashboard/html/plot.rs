@@ -159,7 +159,7 @@ impl Size {
     }
 
     /// The heights of the parts of a bar, each including the gap above it. Even the smallest part is visible, because
-    /// the largest part makes room for it.
+    /// the largest part is made smaller to leave room for it.
     fn heights(&self, counts: &Counts, highest: i64) -> [(&'static str, i64); 4] {
         let scaled = |count: i64| count * self.room() / highest.max(1);
         let mut heights = parts(counts).map(|(class, count)| match count {

@@ -134,7 +134,7 @@ async fn on_endpoint(
     })
 }
 
-/// Gives the database another environment.
+/// Gives the database another environment, which decides whose processes run its deliveries.
 async fn adopt(pool: &PgPool, access: &Access, environment: &str) -> Result<Begun, PageError> {
     let adopted = operator::adopt_by(pool, environment, access.operator()).await?;
     let adopted = adopted.ok_or(PageError::bad_request(
@@ -146,7 +146,7 @@ async fn adopt(pool: &PgPool, access: &Access, environment: &str) -> Result<Begu
     })
 }
 
-/// Whether all of these deliveries may be seen, and belong to existing endpoints.
+/// Whether all of these deliveries belong to existing endpoints, and the operator may see them.
 async fn are_there(
     connection: &mut PgConnection,
     access: &Access,
@@ -198,7 +198,7 @@ async fn on_delivery(
     })
 }
 
-/// Changes one delivery and counts the change. If nothing has changed, it returns the reason.
+/// Changes one delivery and counts the change. If nothing has changed, returns the reason.
 async fn change_and_count(
     pool: &PgPool,
     id: i64,

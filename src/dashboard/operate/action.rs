@@ -1,5 +1,5 @@
-//! Operator actions: their names, the texts that explain them, and what they do. `parse_action.rs` reads from a request
-//! which deliveries an action applies to.
+//! Operator actions: their names, the texts that explain them, and what they do. To learn which deliveries an action
+//! applies to, `parse_action.rs` reads the parameters of the request.
 
 use super::super::params::Params;
 use crate::recovery::operator::Operation;
@@ -16,7 +16,7 @@ pub(in crate::dashboard) enum Action {
     Erase,
     Pause,
     Resume,
-    /// Give the database another environment.
+    /// Give the database another environment. Only processes with this environment then run its deliveries.
     Adopt,
 }
 
@@ -34,7 +34,7 @@ impl Action {
         }
     }
 
-    /// Whether the changed deliveries run again.
+    /// Whether the deliveries that the action changes run again.
     pub(super) fn makes_due(self) -> bool {
         matches!(self, Self::Retry | Self::Reprocess)
     }
@@ -125,7 +125,7 @@ impl Action {
         )
     }
 
-    /// Why the action has not changed a delivery that is not running.
+    /// Why the action has not changed a delivery, if no attempt at the delivery is running.
     pub(super) fn why_unchanged(self, was_processed: bool) -> &'static str {
         match self {
             Self::Retry if was_processed => "It has been processed in the meantime.",

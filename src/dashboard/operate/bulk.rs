@@ -1,5 +1,6 @@
 //! Bulk actions, which change many deliveries in the background and can be cancelled. `recovery/operator/bulk.rs`
-//! decides the size of the batches. If the process was killed, `recorded_actions.rs` reports the action as interrupted.
+//! decides the size of the batches. If the process is killed during an action, `recorded_actions.rs` reports the action
+//! as interrupted.
 
 use std::time::Duration;
 
@@ -42,8 +43,8 @@ enum Batch<'a> {
 }
 
 impl InBackground {
-    /// Changes all deliveries that match a filter. Each batch is counted in its own transaction, so the numbers are
-    /// always correct, even if the process is killed.
+    /// Changes all deliveries that match a filter. The transaction that changes a batch also counts it, so the numbers
+    /// are always correct, even if the process is killed.
     pub(super) async fn run(
         self,
         action: Action,
@@ -111,8 +112,8 @@ impl InBackground {
             });
             let done = done.await;
             drop(place);
-            // Pauses for as long as the batch took (at most `MAX_PAUSE`), to leave the database to deliveries for half
-            // of the time.
+            // Pauses for as long as the batch took (at most `MAX_PAUSE`), so that the action uses the database only
+            // half of the time.
             tokio::time::sleep(started.elapsed().min(MAX_PAUSE)).await;
             match done {
                 Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -134,7 +135,7 @@ impl InBackground {
         self.end(note).await;
     }
 
-    /// Returns how many could not be changed.
+    /// Changes the deliveries with these keys. Returns how many of them could not be changed.
     async fn selected(&self, action: Action, keys: &[Key]) -> sqlx::Result<usize> {
         let mut unchanged = 0;
         for of_endpoint in keys.chunk_by(|a, b| a.endpoint == b.endpoint) {

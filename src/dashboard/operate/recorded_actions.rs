@@ -44,9 +44,9 @@ const END: &str = "
     where id = $1
 ";
 
-/// Deletes the record of the action `$1` if the previous record for its delivery is the same action by the same
-/// operator, ended less than a minute ago, and also changed nothing, with the same note `$2`: somebody pressed the
-/// button again. Returns the previous record.
+/// Deletes the record of the action `$1` if somebody has only pressed the same button again, and returns the previous
+/// record for the same delivery. The previous record must be the same action by the same operator, must have ended less
+/// than a minute ago, and must have changed nothing, with the same note `$2`.
 const DELETE_REPEATED: &str = "
     with repeated as (
         select before.id
@@ -78,8 +78,9 @@ const CANCEL: &str = "
     returning id
 ";
 
-/// Deliveries that are still due are counted only for actions that changed at most 500 deliveries. The reason is read
-/// from a delivery that still has it.
+/// Deliveries that are still due are counted only for actions that changed at most 500 deliveries. If the action
+/// applied to a reason group (all deliveries with similar failure reasons), an example of the reason is read from a
+/// delivery that still has one.
 macro_rules! select {
     ($where:literal) => {
         concat!(
@@ -134,9 +135,9 @@ pub(super) struct Asked<'a> {
     pub(super) action: Action,
     pub(super) endpoints: &'a [String],
     pub(super) key: Option<&'a Key>,
-    /// The selection in words, without the reason.
+    /// The filters of the action in words, without the reason.
     pub(super) selection: Option<&'a str>,
-    /// The group of the reason, a UUID.
+    /// The UUID of the reason group that the action applies to.
     pub(super) reason_group: Option<&'a str>,
 }
 
@@ -227,7 +228,7 @@ impl Recorded {
     }
 }
 
-/// The state of an action that makes deliveries due. It is done once none of its deliveries is due any longer.
+/// The state of an action that makes deliveries due. The action is done when none of its deliveries is due any longer.
 pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
     match due {
         Some(0) => "done",
@@ -252,8 +253,9 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
     .await
 }
 
-/// Counts the changed deliveries and the running ones that were not changed, in the transaction of the change. Also
-/// records which deliveries the action made due. Returns whether the action was cancelled.
+/// Counts the changed deliveries, and the deliveries that were not changed because they are running. `tx` must be the
+/// transaction that makes the change. Also records which deliveries the action made due. Returns whether the action was
+/// cancelled.
 pub(super) async fn add(
     tx: &mut PgConnection,
     id: i64,
@@ -287,8 +289,8 @@ async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::
     end.execute(tx).await.map(drop)
 }
 
-/// Records that an action on a delivery has changed nothing. If the action before it was the same, within a minute,
-/// only the earlier record stays. Returns the id of the remaining record.
+/// Records that an action on a delivery has changed nothing. If the same action had already changed nothing less than a
+/// minute ago, only that earlier record stays. Returns the id of the remaining record.
 pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
     ShortTx::run(pool, async |tx| {
         let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)

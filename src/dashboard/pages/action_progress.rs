@@ -30,7 +30,7 @@ macro_rules! of_action {
     };
 }
 
-/// Those of the action's deliveries that are still kept.
+/// The deliveries of the action that are still kept.
 const KEPT: &str = concat!(
     "
     select
@@ -55,7 +55,7 @@ const KEPT: &str = concat!(
 "
 );
 
-/// Those of the action's deliveries that are no longer kept.
+/// The deliveries of the action that are no longer kept.
 const ENDED: &str = concat!(
     "
     select of_action.endpoint, of_action.tenant, of_action.delivery_id",
@@ -66,7 +66,7 @@ const ENDED: &str = concat!(
 "
 );
 
-/// A separate statement, so that it also works if `deliveries` is a distributed table.
+/// Counts processed deliveries in a separate statement, which also works if `deliveries` is a distributed table.
 const PROCESSED: &str = "
     select count(*)
     from idempotent_webhook.deliveries
@@ -84,7 +84,7 @@ pub(in crate::dashboard) struct ActionPage {
     outcomes: Option<Outcomes>,
 }
 
-/// What became of the deliveries, as far as the page has read them.
+/// What became of the deliveries that the page has read.
 #[derive(Debug, Default, Serialize)]
 struct Outcomes {
     processed: i64,

@@ -6,7 +6,7 @@ use super::super::html::visible;
 const MAX_BODY: usize = 8 * 1024;
 
 /// The command that sends the request again, with placeholders for the host and the signature. If the body is large, is
-/// not plain text, or is not given completely, the command reads it from the file that the page offers for download.
+/// not plain text, or is incomplete here, the command reads it from the file that the page offers for download.
 pub(super) fn curl(
     method: &str,
     uri: &str,
@@ -36,7 +36,7 @@ pub(super) fn curl(
     let text = body
         .filter(|body| body.len() <= MAX_BODY)
         .and_then(|body| std::str::from_utf8(body).ok())
-        // Only if the page shows the body unchanged, since people copy what they see.
+        // The command contains the body only if the page shows it unchanged, because people copy what they see.
         .filter(|text| visible(text) == **text);
     match text {
         Some(text) => add("--data-raw", text),
@@ -46,7 +46,7 @@ pub(super) fn curl(
 }
 
 fn url(uri: &str) -> String {
-    // Only the path and the query, because the host is a machine behind a proxy.
+    // The command contains only the path and the query of the URI, because its host is a machine behind a proxy.
     let path = uri.split_once("://").map_or(uri, |(_, rest)| {
         rest.find('/')
             .map_or("/", |start| rest.get(start..).unwrap_or_default())

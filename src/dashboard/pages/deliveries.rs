@@ -21,7 +21,7 @@ pub(in crate::dashboard) struct Deliveries {
     deliveries: Vec<Delivery>,
     /// The next page.
     next: Option<Link>,
-    /// Set if the page ends because it has searched enough. The next page may show more.
+    /// How far the page has searched, if its time was up before it was full. The next page may show more.
     searched_to: Option<Timestamp>,
     #[serde(skip)]
     known: Vec<String>,

@@ -24,9 +24,9 @@ macro_rules! columns {
     };
 }
 
-/// Failed deliveries with one endpoint and state, which an index finds latest first. They have the reason `$3`, or
-/// without a reason the event type `$4`. They come after the position in `$5` to `$8`, and failed between the times
-/// `$9` and `$10`.
+/// Failed deliveries with one endpoint and state, which an index finds latest first. If a reason group is given as
+/// `$3`, they have a reason of this group; otherwise, they have the event type `$4`, if it is given. They come after
+/// the position in `$5` to `$8`, and failed between the times `$9` and `$10`.
 macro_rules! indexed {
     () => {
         "
@@ -45,8 +45,8 @@ macro_rules! indexed {
     };
 }
 
-/// The position at which a search round ends. For each endpoint and state, a round reads `$11` deliveries; it ends at
-/// the latest of the positions reached.
+/// The position at which a round of the search ends (`cursor.rs`). For each endpoint and state, this statement finds
+/// the position after the next `$11` deliveries. The round ends at the most recent of these positions.
 const SEARCHED_TO: &str = concat!(
     "
     select

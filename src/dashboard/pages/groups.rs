@@ -17,9 +17,9 @@ const MAX_GROUPS: usize = 50;
 /// The largest number of combinations of endpoint, state and reason that are read.
 const MAX_PARTS: usize = 3_000;
 
-/// The reasons of each endpoint and state. The index finds one reason after the other, so that the number of deliveries
-/// per reason does not matter. The index is read backwards, so the first entry found for a reason is its latest
-/// failure.
+/// The reasons of each endpoint and state. An index scan jumps from each reason to the next, so that the number of
+/// deliveries per reason does not matter. The index is read backwards, so the first entry found for a reason is its
+/// latest failure.
 const REASONS: &str = "
     with recursive reasons as (
         select scope.endpoint, scope.state, first.reason_group, first.last_failed_at
@@ -84,7 +84,7 @@ const PARTS: &str = concat!(
         from idempotent_webhook.kept_deliveries as kept
         where kept.endpoint = part.endpoint and kept.state = part.state
             and kept.last_failed_at is not null
-            -- Ordered like the index that finds the row at once, however rare the reason is.
+            -- This condition and this order match an index, which finds the row at once, however rare the reason is.
             and kept.reason_group <= part.reason_group
         order by kept.reason_group desc, kept.last_failed_at desc
         limit 1
@@ -158,7 +158,7 @@ pub(super) async fn read(
         };
         reasons.entry(id).or_default().push(reason);
     }
-    // Latest first: both the reasons, and the parts of each reason.
+    // The reasons, and the parts of each reason, are sorted latest first.
     let mut reasons: Vec<Vec<Reason>> = reasons.into_values().collect();
     for parts in &mut reasons {
         parts.sort_by(|a, b| b.last_failed.total_cmp(&a.last_failed));
@@ -174,7 +174,7 @@ pub(super) async fn read(
     Ok(Groups { groups, are_cut })
 }
 
-/// Builds the groups. All parts of a group are next to each other in `reasons`.
+/// Builds the groups. In `reasons`, all entries of a group must be next to each other.
 async fn groups(
     connection: &mut PgConnection,
     access: &Access,
@@ -233,7 +233,8 @@ impl Group {
         self.parts.push(part);
     }
 
-    /// The link to the group's deliveries. It names the endpoint and the state if the group has only one of them.
+    /// The link to the group's deliveries. The link names the endpoint if the group has only one endpoint, and the
+    /// state if it has only one state.
     fn narrowed(&self, link: Link) -> Link {
         let mut endpoints: Vec<&str> = self.parts.iter().map(|part| &*part.endpoint).collect();
         endpoints.dedup();

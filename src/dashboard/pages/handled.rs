@@ -34,7 +34,8 @@ pub(super) struct HandledType {
     name: String,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
-    /// The longest pause, counted in minutes in which any event with a handler arrived.
+    /// The longest pause between events of this type. It counts only minutes in which an event of any type with a
+    /// handler arrived.
     longest_pause_minutes: Option<i32>,
     #[serde(rename = "stopped")]
     has_stopped: bool,

@@ -36,13 +36,13 @@ pub(super) struct IgnoredType {
     name: String,
     events: i64,
     last: Timestamp,
-    /// The endpoint has not received this type before.
+    /// Whether the endpoint had never received this type before.
     #[serde(rename = "new")]
     is_new: bool,
-    /// The layer's table names the type as ignored.
+    /// Whether the layer's table of event types lists the type as one to ignore.
     #[serde(rename = "named")]
     is_named: bool,
-    /// The name is verified: an untrusted sender cannot have chosen it.
+    /// Whether the name is verified, which means that an untrusted sender cannot have chosen it.
     #[serde(rename = "verified")]
     is_verified: bool,
 }

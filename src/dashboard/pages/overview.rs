@@ -170,8 +170,8 @@ pub(super) fn list(endpoint: &Endpoint, state: &'static str, number: Count) -> M
     }
 }
 
-/// Buttons that pause an endpoint, or resume an endpoint that is paused or held back by the breaker. While the breaker
-/// is open, both are shown.
+/// Buttons that pause an endpoint, or resume it if it is paused or held back by the breaker. After many failures in a
+/// row, the open breaker makes recovery try one delivery at a time; meanwhile, both buttons are shown.
 pub(super) fn pause_or_resume(endpoint: &Endpoint) -> Markup {
     let act = |label: &str, action: &str| {
         let fields = [

@@ -58,7 +58,7 @@ const PROCESSED: &str = concat!(
 "
 );
 
-/// The rows of listed deliveries whose requests are still kept.
+/// The kept rows of the listed deliveries whose requests are still in the archive.
 const ARCHIVED: &str = "
     select kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.attempts
     from unnest($1::text[], $2::text[], $3::text[]) as wanted (endpoint, tenant, delivery_id)

@@ -1,4 +1,5 @@
-//! The progress of an endpoint's reconciliation, for each of the provider's event lists.
+//! The progress of an endpoint's reconciliation, for each of the provider's event lists. Reconciliation regularly reads
+//! these lists, to find events that never arrived as requests. Each reading is a *round*.
 
 use maud::{Markup, Render, html};
 use serde::Serialize;

@@ -14,7 +14,7 @@ const TOLD: &str = "
     where endpoint = $1
 ";
 
-/// This value is not a setting. It is shown with the numbers of the endpoint.
+/// The name of a reported value that is not a setting. The page of the endpoint shows it with the numbers.
 const SWITCHED_OFF: &str = "switched_off_by_provider";
 
 #[derive(Debug, Serialize)]

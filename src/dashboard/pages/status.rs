@@ -12,7 +12,7 @@ use super::super::params::Params;
 use super::super::rows::{self, Count};
 use super::super::{Access, Shared};
 
-/// The states of endpoints consider this many hours.
+/// The state of an endpoint depends on its activity in this many hours.
 const HOURS: i64 = 24;
 
 #[derive(Serialize)]

@@ -25,7 +25,8 @@ pub(in crate::dashboard) struct Why {
     cut: bool,
     /// The time before which deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
-    /// Rejected requests. They are not authentic, so they belong to no known delivery. For readers who see all tenants.
+    /// Rejected requests. They are not authentic, so they belong to no known delivery. Only for readers who see all
+    /// tenants.
     rejected: Option<Rejected>,
 }
 
@@ -51,12 +52,13 @@ struct Story {
     /// The last failed attempts, latest first, at most 20. For an attempt `by` the provider, the status is that of the
     /// handler's response, or of the response that the layer sent instead.
     failed_attempts: Vec<Attempt>,
-    /// When the last recovery attempt reached no layer, and below, the status of the response that it received.
+    /// When the last recovery attempt reached no layer. `unreached_status` is the status of the response that it
+    /// received.
     unreached: Option<Timestamp>,
     unreached_status: Option<i16>,
-    /// Whether reconciliation received it from the provider's list of events, and not a request.
+    /// Whether the delivery came from the provider's list of events (reconciliation), and not in a request.
     reconciled: bool,
-    /// Whether the provider sends it again by itself. `None` if this is not known.
+    /// Whether the provider sends the delivery again by itself. `None` if this is not known.
     provider_sends_again: Option<bool>,
 }
 
@@ -65,7 +67,7 @@ struct Story {
 enum WaitsFor {
     /// A process that runs an attempt.
     Process,
-    /// Recovery, which runs it at the time of its next attempt.
+    /// Recovery, which runs the delivery at the time of its next attempt.
     Recovery,
     Operator,
     /// The provider: the delivery runs again only if the provider sends it again.
@@ -208,7 +210,7 @@ fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool>
     };
     let hears_of_failures = !told.acknowledges() && told.keeps() != Some("accepted");
     if delivery.is_reconciled() {
-        // It is not known whether its request was sent, or how it was answered.
+        // It is not known whether the provider has also sent a request, or which response the provider received.
         return None;
     }
     if !hears_of_failures || told.redelivers() == Some(false) || is_over() == Some(true) {
@@ -222,7 +224,8 @@ fn sends_again(delivery: &Delivery, told: &Told, now: Timestamp) -> Option<bool>
                 Some(kept) => kept.has_only_succeeded(),
                 None => told.keeps().is_none(),
             };
-            // Otherwise, either recovery or a provider retry has processed the delivery.
+            // If an attempt has failed, it is not known whether recovery or a provider retry then processed the
+            // delivery.
             has_heard_of_none.then_some(false)
         }
         _ => told.redelivers(),

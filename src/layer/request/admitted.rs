@@ -1,4 +1,5 @@
-//! A delivery that may be processed, and where it comes from.
+//! A delivery that may be processed, and the origin of the attempt at it. A kept delivery is one that is stored in
+//! Postgres. A `Take` identifies the attempt that has taken a kept delivery to run it.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(super) struct Admitted {
     pub(super) settings: Arc<Settings>,
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Sha256Digest>,
-    /// The object that it belongs to, if deliveries of one object run one at a time.
+    /// The object that the delivery belongs to, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
     /// The event type of a kept delivery, if this process has no handler for it.
@@ -41,19 +42,20 @@ pub(super) enum Origin {
     Received(Option<KeptRequest>),
     /// The provider has sent a request, and it is already kept.
     KeptFirst(Take),
-    /// The request is kept and already answered. It is handled in the background, and holds a slot.
+    /// The request is kept and already answered. It is handled in the background, and holds one of recovery's slots.
     Accepted {
         take: Take,
         _slot: OwnedSemaphorePermit,
     },
     /// The delivery is kept, and recovery runs it again.
     Recovered(RecoveryAttempt),
-    /// The delivery is kept, and is rehearsed: the attempt is rolled back and not recorded.
+    /// The delivery is kept, and the attempt is a rehearsal: it is rolled back and not recorded.
     Rehearsed(RehearsalAttempt),
 }
 
 impl Origin {
-    /// The take of the kept delivery, unless the attempt is at a delivery that is not kept.
+    /// Identifies this attempt among the attempts at a kept delivery. `None` for a delivery that is not kept yet, and
+    /// for a rehearsal.
     pub(super) fn take(&self) -> Option<&Take> {
         match self {
             Self::Received(_) | Self::Rehearsed(_) => None,
@@ -62,7 +64,8 @@ impl Origin {
         }
     }
 
-    /// Who counts as the author of the attempt: the provider, even if its request was already answered, or recovery.
+    /// Whether the attempt counts as made by the provider or by recovery. An attempt at a provider's request counts as
+    /// the provider's even if the request was already answered.
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,

@@ -1,7 +1,8 @@
-//! The answer to a request, for example to a duplicate. `decision.rs` decides it. `failure.rs` says which failures are
-//! a 503; for failures before the handler, `layer/verification/rejection.rs` and `unhandled.rs` do. `ending.rs` makes
-//! the response of an attempt, and `layer/verification/response.rs` gives each response its headers and a status that
-//! the provider accepts.
+//! The answer to a request, for example to a duplicate, as decided in `decision.rs`.
+//!
+//! The status of a failed attempt is chosen in `failure.rs`. If a request does not get as far as an attempt, its status
+//! is chosen in `rejection.rs` and `unhandled.rs` of `layer/verification/`. `ending.rs` makes the response of an
+//! attempt. `layer/verification/response.rs` gives each response its headers, and a status that the provider accepts.
 
 use bytes::Bytes;
 use http::Response;
@@ -75,7 +76,8 @@ mod tests {
         Verification::new("test".into(), provider.clone())
     }
 
-    /// With the header on every failure, Wise would use up its retries within minutes.
+    /// `Retry-After` is sent only with the statuses that define it. For example, the provider Wise would use up its
+    /// retries within minutes if every failure had this header.
     #[test]
     fn a_failure_has_retry_after_only_where_its_status_has_it() -> Result<(), SecretError> {
         let given = presets::github(Secret::new("secret")?);

@@ -1,5 +1,5 @@
-//! An attempt at a delivery: the claim, the handler, and the commit of its transaction after a 2xx, or else the
-//! rollback.
+//! An attempt at a delivery: the claim, the handler, and the end of the transaction. After a 2xx, the transaction is
+//! committed; otherwise, it is rolled back.
 
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
@@ -20,8 +20,9 @@ use crate::transaction::{
     ClaimRequest, ClaimedTx, DuplicateOf, Left, NotClaimed, PendingClaim, Slot,
 };
 
-/// No take has this number, and `idempotent_webhook.claim` refuses it. A handler with another driver therefore does not
-/// claim a rehearsed delivery.
+/// The take number of a rehearsal. (An attempt that takes a kept delivery gets a take number, which is never 0.) The
+/// SQL function `idempotent_webhook.claim` refuses this number, so a handler with another driver cannot claim a
+/// rehearsed delivery.
 const NO_TAKE: i64 = 0;
 
 impl Admitted {
@@ -34,7 +35,7 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        // Only a kept delivery gets here: a provider's request of an ignored type is answered earlier.
+        // This must be a kept delivery, because a provider's request with an ignored type is answered earlier.
         if let Some(event_type) = &self.ignored {
             return self.without_handler(event_type).await;
         }
@@ -45,7 +46,8 @@ impl Admitted {
         let handled = self.call_handler(inner, request, &slot).await;
         match slot.close() {
             None => Failure::Outlived.into(),
-            // This applies regardless of the handler's answer, which may have hidden this error.
+            // This decides the ending regardless of the handler's answer: the handler may have ignored the error of the
+            // claim.
             Some(Left::NotClaimed(not_claimed)) => Ending::after_the_handler(not_claimed),
             Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
             Some(Left::Claim(pending)) => match handled {
@@ -69,8 +71,8 @@ impl Admitted {
         }
     }
 
-    /// The handler says that it has committed the delivery with another driver. If it has, nothing is left to do,
-    /// regardless of what failed later.
+    /// Ends an attempt whose handler reports that it has committed the delivery with another driver. If the claim is
+    /// there, the delivery is processed, even if something failed after the commit.
     async fn committed_elsewhere<R, E>(
         &self,
         handled: Result<Response<R>, Ending<R, E>>,
@@ -84,7 +86,8 @@ impl Admitted {
             (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
             (Ok(_), Err(not_claimed)) => Ending::after_the_handler(not_claimed),
             (Err(ending), Ok(true)) => {
-                // It is committed, although the handler failed afterwards: the sender gets the answer to a duplicate.
+                // The delivery is committed, although the handler failed afterwards. The sender gets the same answer as
+                // for a duplicate.
                 telemetry::ended(&ending);
                 Ending::Duplicate(DuplicateOf::Id)
             }
@@ -92,8 +95,8 @@ impl Admitted {
         }
     }
 
-    /// This process has no handler for the type. Unless the delivery was already processed, that is a failure: the
-    /// delivery stays kept for a version of the application that has a handler.
+    /// Ends an attempt at a kept delivery for whose type this process has no handler. If the delivery was not processed
+    /// before, the attempt fails: the delivery stays kept for a version of the application that has a handler.
     async fn without_handler<R, E>(&self, event_type: &str) -> Ending<R, E> {
         if self.origin.is_rehearsal() {
             return Failure::NoHandler(event_type.to_owned()).into();
@@ -146,7 +149,7 @@ impl Admitted {
         claimed
     }
 
-    /// `None` for a rehearsal, which is not measured.
+    /// The metrics, or `None` for a rehearsal, because rehearsals are not measured.
     fn metrics(&self) -> Option<&Metrics> {
         (!self.origin.is_rehearsal()).then_some(&self.settings.verification.metrics)
     }
@@ -172,7 +175,7 @@ impl Admitted {
 
     fn delivery_for_handler(&self, is_reprocessed: bool) -> Delivery {
         match is_reprocessed {
-            // An operator has asked to have it processed again, which a provider's request does not show.
+            // An operator has asked to reprocess the delivery. A request from the provider does not contain this fact.
             true => self.delivery.clone().reprocessed(),
             false => self.delivery.clone(),
         }
@@ -276,7 +279,7 @@ fn explain<R: 'static, E>(ending: Ending<R, E>, was_extracted: bool) -> Ending<R
 
 fn reason_of<R: 'static>(response: &mut Response<R>, was_extracted: bool) -> Option<FailureReason> {
     let status = response.status();
-    // A success that was rolled back for the test kit needs no reason.
+    // This is a success that was rolled back for the test kit, or the handler has given a reason.
     if status.is_success() || response.extensions().get::<FailureReason>().is_some() {
         return None;
     }

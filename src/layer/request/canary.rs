@@ -1,4 +1,5 @@
-//! The claim of a canary: it is claimed like a delivery, and rolled back.
+//! The claim of a canary (an operator's test request). The canary is claimed like a delivery, and the claim is rolled
+//! back.
 
 use tokio::time::Instant;
 
@@ -19,12 +20,13 @@ impl Settings {
                 Canary::Claimed
             }
             Err(NotClaimed::Failed(error)) => Canary::NotClaimed(error.to_string()),
-            // This is not expected, because nobody else has its id.
+            // Not expected, because no other request has the canary's id.
             Err(other) => Canary::NotClaimed(format!("{other:?}")),
         }
     }
 
-    /// The canary has an id of its own, so it waits for nobody and nobody waits for it, not even a replay.
+    /// The claim request of a canary. It has a new id and no fingerprint, so it waits for no other claim, and no other
+    /// claim waits for it.
     fn claim_of_canary(&self, tenant: Option<Tenant>) -> ClaimRequest {
         let verification = &self.verification;
         let canary = VerifiedDelivery {

@@ -1,12 +1,13 @@
-//! What follows from how an attempt ended: its outcome, and who answers the sender. The answer, the log, the metrics,
-//! recovery and the waiting duplicates all follow this decision.
+//! The decision after an attempt: its outcome, and who answers the sender. The answer, the log, the metrics, recovery
+//! and the waiting duplicates all follow this decision.
 
 use crate::metrics::outcome::Outcome;
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// It has committed the delivery, and the same commit has ended the kept row.
+    /// The attempt has committed the delivery. If the delivery was kept, the same commit has deleted its row or marked
+    /// it as processed.
     Processed,
     /// Another attempt had already committed the delivery.
     Duplicate,
@@ -14,7 +15,7 @@ pub(super) enum How {
     Replayed,
     /// Another attempt at the delivery, or at another delivery of its object, was still running.
     InFlight,
-    /// It has failed, before or after its handler was called.
+    /// The attempt has failed, before or after its handler was called.
     Failed,
 }
 
@@ -35,7 +36,7 @@ pub(super) enum Written {
     Committed,
 }
 
-/// What follows from how an attempt ended.
+/// The decision after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) outcome: Outcome,
@@ -51,8 +52,8 @@ pub(super) enum Answers {
     Acknowledgement,
 }
 
-/// Decides what follows from how an attempt ended. `acknowledges` says whether kept failures are hidden from the
-/// sender. It is `false` if there is no sender.
+/// Makes the decision after an attempt. `acknowledges` says whether the sender gets a success for a failure that is
+/// kept. It is `false` if there is no sender.
 pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision {
     use Answers::{Acknowledgement, Attempt};
 
@@ -103,8 +104,8 @@ mod tests {
         }
     }
 
-    /// Each way to end, with the decision if the sender sees failures, and the decision with `Keep::acknowledge`. For a
-    /// delivery that is committed, what was recorded does not matter.
+    /// Each combination of `How` and `Written`, with the decision if the sender sees failures, and the decision with
+    /// `Keep::acknowledge`. After `Processed`, `Duplicate` and `Replayed`, the value of `Written` does not matter.
     const TABLE: [(How, Written, Decision, Decision); 15] = {
         use How::*;
         use Written::*;
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// R14: never a 2xx for a failure unless it is known to be kept.
+    /// Guarantee R14: the layer answers a failure with a 2xx only if the delivery is known to be kept.
     #[test]
     fn r14_no_failure_is_acknowledged_without_a_reason() {
         for (how, written, ..) in TABLE {
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(on_page, decided);
     }
 
-    /// The kind of status and the outcome of each row.
+    /// The kind of status and the outcome in each row of the page's table.
     fn rows_of_page() -> impl Iterator<Item = (&'static str, &'static str)> {
         const PAGE: &str = include_str!("../../documentation/answers.md");
 

@@ -24,7 +24,7 @@ pub(super) enum Ending<B, E> {
     InFlight,
     /// Another delivery of the same object is still running.
     ObjectInFlight {
-        /// Whether the handler was called before the layer knew that.
+        /// Whether the layer found this out only after it had called the handler.
         handler_was_called: bool,
     },
     /// The handler's response. Its transaction is rolled back.
@@ -34,8 +34,8 @@ pub(super) enum Ending<B, E> {
     InnerError(E),
 }
 
-/// What is wrong with a handler that answered success. It is in the extensions of the response, for
-/// `assert_idempotent`.
+/// A likely mistake in a handler that answered success. It is an extension of the response, so that `assert_idempotent`
+/// can read it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspicion(&'static str);
 
@@ -79,8 +79,8 @@ impl<B, E> From<NotClaimed> for Ending<B, E> {
 }
 
 impl<B, E> Ending<B, E> {
-    /// The handler was called, and afterwards the delivery could not be claimed. This counts as an attempt, because the
-    /// handler has done its work before the claim, and will do it again the next time.
+    /// The ending if the delivery could not be claimed after the handler was called. This counts as an attempt, because
+    /// the handler has already done the work before its claim, and will do it again next time.
     pub(super) fn after_the_handler(not_claimed: NotClaimed) -> Self {
         match not_claimed {
             NotClaimed::Failed(error) => Self::Failed(Failure::LateClaim(error)),
@@ -101,7 +101,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// The failure to record. `None` if there is none; in that case, a delivery that is not kept yet stays that way.
+    /// The failure to record, if there is one. If there is none, a delivery that is not kept yet is not kept now.
     pub(super) fn failure(&self) -> Option<FailedAttempt> {
         let scheduled =
             |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);
@@ -181,7 +181,8 @@ impl<B: From<Bytes>, E> Ending<B, E> {
                         fail(response, provider, *retry_after)
                     }
                 };
-                // For `assert_idempotent`. An extension does not leave the process.
+                // `assert_idempotent` reads the reason. It is an extension of the response, so it does not leave the
+                // process.
                 response
                     .extensions_mut()
                     .insert(FailureReason::new(failure));

@@ -18,8 +18,8 @@ const MAX_CHAR_LEN: usize = 4;
 
 /// The beginning of the body, if the body is text and ready at once. The sender still gets the whole body.
 ///
-/// Only axum's body and `Full<Bytes>` are read, because the sender can still get the same body afterwards. For any
-/// other body type, what was read could not be put back.
+/// Only axum's body and `Full<Bytes>` are read, because the bytes that were read can be put back into them. Other body
+/// types do not allow that.
 pub(super) fn error_text<B: 'static>(response: &mut Response<B>) -> Option<String> {
     if !is_text(response.headers()) {
         return None;
@@ -70,7 +70,7 @@ fn first_data(body: &mut dyn Any) -> Option<Bytes> {
 
 type PolledFrame<B> = Poll<Option<Result<http_body::Frame<Bytes>, <B as Body>::Error>>>;
 
-/// Polls once, without a waker. The server later polls with its own waker.
+/// Polls once, with a waker that does nothing. The server later polls with its own waker.
 fn poll_frame<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> PolledFrame<B> {
     Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
 }

@@ -1,5 +1,5 @@
-//! Failures of the layer itself for an authentic request, such as a panic, a timeout, a refused commit or an
-//! unreachable Postgres. Each is answered with a 500 or a 503.
+//! Failures that the layer itself answers for an authentic request, with a 500 or a 503. Examples are a panic, a
+//! timeout, a refused commit or an unreachable Postgres.
 
 use std::any::Any;
 use std::fmt;
@@ -12,10 +12,11 @@ use crate::recovery::NOT_REHEARSABLE;
 use crate::tasks_and_errors::panic;
 use crate::transaction::{CommitError, DatabaseError};
 
-/// Why an attempt failed. Nothing was committed, or nobody knows whether it was; a retry settles it.
+/// Why an attempt failed. Either nothing was committed, or nobody knows whether the commit took effect. In the second
+/// case, a retry finds out.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The request has passed through another layer of this kind.
+    /// The request has already passed through another `IdempotentWebhook`.
     Nested,
     /// There was no connection, no transaction or no claim.
     Claim(DatabaseError),
@@ -31,7 +32,7 @@ pub(super) enum Failure {
     NoHandler(String),
     /// No more deliveries of the endpoint may be kept.
     QuotaExhausted,
-    /// The delivery was kept, and was discarded or taken by another attempt before this attempt began.
+    /// The delivery was kept. Before this attempt could claim it, it was discarded or taken by another attempt.
     Superseded,
     HandlerTimedOut {
         timeout: Duration,
@@ -42,13 +43,13 @@ pub(super) enum Failure {
     /// The handler has moved its `DedupeTx` or `LateClaim` to a place that outlives it.
     Outlived,
     Commit(CommitError),
-    /// The handler says that it has committed the delivery with another driver, but there is no claim.
+    /// The handler reports that it has committed the delivery with another driver, but there is no claim.
     NotCommitted,
-    /// It is a rehearsal, and the layer does not support rehearsals.
+    /// The attempt is a rehearsal, and the layer does not allow rehearsals.
     NotRehearsable,
-    /// It is a rehearsal for an endpoint other than the layer's.
+    /// The attempt is a rehearsal for an endpoint other than the layer's.
     OtherEndpoint(Arc<str>),
-    /// The handler says that it has committed a rehearsal with another driver.
+    /// The handler reports that it has committed a rehearsal with another driver.
     RehearsalCommitted,
     /// The handler has ended the transaction of a rehearsal.
     RehearsalLeft,
@@ -89,8 +90,8 @@ impl Failure {
         }
     }
 
-    /// Whether it counts as an attempt of the schedule: the handler was called, or this process has none for the event
-    /// type.
+    /// Whether the failure counts as an attempt of the retry schedule: the handler was called, or this process has no
+    /// handler for the event type.
     pub(super) fn is_an_attempt(&self) -> bool {
         !matches!(
             self,
@@ -105,8 +106,8 @@ impl Failure {
         )
     }
 
-    /// Whether a delivery that is not kept yet is kept after this failure, although its handler was not called. It is
-    /// not kept if Postgres could not store it either.
+    /// Whether a delivery that is not kept yet is kept after this failure, although its handler was not called. If
+    /// Postgres cannot be used, this is not tried.
     pub(super) fn keeps_what_did_not_begin(&self) -> bool {
         match self {
             Self::Claim(error) => error.leaves_postgres_usable(),

@@ -1,4 +1,5 @@
-//! The wait for other attempts in this process. It holds no connection.
+//! The wait for other attempts in this process. It holds no connection. A guard is held by the attempt that runs, and
+//! makes other attempts wait.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use crate::metrics::outcome::Outcome;
 use crate::transaction::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::transaction::{DuplicateOf, NotClaimed};
 
-/// How long a background attempt waits for other deliveries of its object.
+/// How long an attempt without a waiting sender waits for other deliveries of its object.
 const BACKGROUND_WAIT: Duration = Duration::from_secs(1);
 
-/// Held by the one attempt in this process that works on a delivery.
+/// The guards of the one attempt in this process that works on a delivery.
 pub(super) struct Guards {
     id: InFlightGuard,
     /// Set with the replay guard.
@@ -88,8 +89,8 @@ impl Admitted {
         }
     }
 
-    /// The longest wait for the object, if it is shorter than the wait for the delivery. It is shorter for a background
-    /// attempt, because such an attempt holds a slot that deliveries of other objects could use.
+    /// The longest wait for the object, if it is shorter than the wait for the delivery. It is shorter if no sender
+    /// waits: the attempt holds a slot that deliveries of other objects could use.
     pub(super) fn object_wait(&self) -> Option<Duration> {
         (!self.origin.is_request()).then_some(BACKGROUND_WAIT)
     }
@@ -101,11 +102,12 @@ impl Admitted {
 }
 
 impl Guards {
-    /// Wakes the waiting duplicates. If the delivery is processed, they are answered as duplicates of it. Otherwise one
-    /// of them becomes the next attempt.
+    /// Wakes the waiting duplicates. If the delivery is processed, they are answered as duplicates. Otherwise, one of
+    /// them becomes the next attempt.
     pub(super) fn release(self, how: How, outcome: Outcome) {
-        // If the body was processed under another id, this id was not processed. If this id was processed, this body
-        // may not have been.
+        // Other attempts may wait for this id, or for this body under another id. The two guards are released
+        // separately. After `Replayed`, this body was processed, but this id was not. After `Duplicate`, this id was
+        // processed, but perhaps with another body.
         let is_processed = matches!(outcome, Outcome::Processed | Outcome::Duplicate);
         if is_processed && how != How::Replayed {
             self.id.processed();

@@ -18,9 +18,9 @@ pub(super) struct KeepFirst {
     pub(super) is_answered_first: bool,
 }
 
-/// What has become of a delivery before its handler runs.
+/// What was done with a delivery before its handler runs.
 pub(super) enum KeptFirst {
-    /// It is kept, and this request makes an attempt at it, with this origin.
+    /// The delivery is kept, and this request makes an attempt at it. Contains the origin of the attempt.
     Attempt(Origin),
     /// Recovery will make the attempt, or nothing is kept.
     NoAttempt,
@@ -30,7 +30,7 @@ pub(super) enum KeptFirst {
 }
 
 impl KeepFirst {
-    /// `None` if the delivery is not to be kept before its handler runs.
+    /// Returns `None` if this delivery is not kept before its handler runs.
     pub(super) fn of<B>(admitted: &Admitted, request: &Request<B>) -> Option<Self> {
         let keeper = admitted.settings.keeper.as_ref()?;
         let what = keeper.settings.what;
@@ -49,9 +49,10 @@ impl KeepFirst {
 impl Admitted {
     /// Keeps the delivery.
     ///
-    /// After [`KeptFirst::NoAttempt`], nothing is left to do if the request is answered first. Otherwise, the request
-    /// makes an attempt as if nothing were kept first: over the quota, the delivery is not kept, and if it was kept
-    /// before, the attempt may fail.
+    /// If this returns [`KeptFirst::NoAttempt`] and the request is answered first, nothing is left to do. If the
+    /// request is not answered first, it makes an attempt as if nothing were kept before the handler runs. There are
+    /// two cases. If the quota is exhausted, the delivery is not kept. If the delivery was kept before, this attempt
+    /// may fail.
     pub(super) async fn keep_first<R, E>(
         &self,
         first: &KeepFirst,
@@ -66,7 +67,8 @@ impl Admitted {
         let has_room = keeper.quota.has_room_for(store, delivery).await;
         if !has_room.map_err(failed)? {
             return match first.is_answered_first {
-                // In an environment in which no process runs kept deliveries, the quota would stay exhausted.
+                // If the database belongs to another environment, no process runs its kept deliveries, so the quota
+                // would stay exhausted.
                 true if !store.is_home().await.map_err(failed)? => Ok(KeptFirst::Elsewhere),
                 true => Err(Failure::QuotaExhausted.into()),
                 false => Ok(KeptFirst::NoAttempt),
@@ -75,7 +77,8 @@ impl Admitted {
         let (taker, slot) = if first.is_answered_first {
             let slot = recovery.try_slot();
             let taker = match slot {
-                // Without a taker, recovery runs the delivery as soon as it can.
+                // A taker is the number under which this process takes deliveries. Without one, recovery runs the
+                // delivery as soon as it can.
                 Some(_) => recovery.taker().await.ok(),
                 None => None,
             };

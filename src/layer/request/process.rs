@@ -1,5 +1,5 @@
-//! The path of an authentic delivery, in one task: if the layer keeps deliveries first, the delivery is kept; then one
-//! attempt is made, and its result is recorded.
+//! The path of an authentic delivery. One task keeps the delivery, if the layer keeps deliveries before the handler
+//! runs. The task then makes one attempt, and records the result.
 
 use http::{Request, Response};
 use tokio::sync::oneshot;
@@ -20,8 +20,8 @@ use crate::transaction::in_flight::InFlightGuard;
 
 /// Processes a delivery to its end, even if the sender hangs up meanwhile.
 ///
-/// Only the wait for another attempt at the same delivery is outside the task, and ends if the sender hangs up. Nothing
-/// is lost by that, because the other attempt decides the result.
+/// If another attempt at the same delivery is running, the wait for it is not part of the task, and ends if the sender
+/// hangs up. Nothing is lost in that case, because the other attempt decides the result.
 pub(super) async fn process<S, B, R>(
     admitted: Admitted,
     keep_first: Option<KeepFirst>,
@@ -44,7 +44,7 @@ where
         },
         _ => None,
     };
-    // This comes before the task: whatever happens to this future from here on, the task records the result.
+    // Called before the task is spawned: from then on, the task records the result, even if this future is dropped.
     if let Origin::Recovered(attempt) = &admitted.origin {
         attempt.reach();
     }
@@ -56,7 +56,7 @@ where
             .await;
         drop(task);
     };
-    // Boxed, because spawning would otherwise move several kilobytes a dozen times.
+    // Boxed, because `spawn` would otherwise move several kilobytes a dozen times.
     let work = tokio::spawn(Box::pin(work).in_current_span());
     match answer.await {
         Ok(answer) => answer,
@@ -74,7 +74,7 @@ where
 }
 
 impl Admitted {
-    /// Keeps the delivery if the layer does that first, makes an attempt, and replies before or after the attempt.
+    /// Keeps the delivery if `keep_first` is set, makes an attempt, and replies before or after the attempt.
     async fn run<S, B, R>(
         mut self,
         keep_first: Option<KeepFirst>,
@@ -100,7 +100,8 @@ impl Admitted {
                 let _ = reply.send(Answer::Acknowledged(Outcome::Accepted));
                 if let KeptFirst::Attempt(origin) = kept {
                     self.origin = origin;
-                    // The request already has its own span, with an outcome of its own.
+                    // The attempt gets a span of its own, because the request's span already contains the outcome of
+                    // the request.
                     let span = verification::span(&caller, &self.settings.verification);
                     verification::identified(&span, &self.delivery);
                     self.attempt(id, inner, request).instrument(span).await;
@@ -115,8 +116,8 @@ impl Admitted {
         let _ = reply.send(self.attempt(id, inner, request).await);
     }
 
-    /// Waits for other attempts in this process, and makes this one. Records and logs the result before the next
-    /// attempt can begin.
+    /// Waits for other attempts in this process, and then makes this attempt. The result is recorded and logged before
+    /// the next attempt can begin.
     async fn attempt<S, B, R>(
         self,
         id: Option<InFlightGuard>,
@@ -134,8 +135,9 @@ impl Admitted {
         self.conclude(ending, guards).await
     }
 
-    /// Records how an attempt ended, decides what follows, and logs it. A failure is logged as a failure, even if the
-    /// provider does not see it. Recovery and the waiting duplicates follow the same decision.
+    /// Records how an attempt ended, makes the decision about its outcome and answer, and logs the ending. A failure is
+    /// logged as a failure, even if the provider does not see it. Recovery and the waiting duplicates follow the same
+    /// decision.
     async fn conclude<R, E>(&self, ending: Ending<R, E>, guards: Option<Guards>) -> Answer<R, E> {
         let how = ending.how();
         let written = self.record(how, ending.failure()).await;

@@ -1,4 +1,6 @@
-//! Decides which statement of `recovery/kept/result.rs` records the result of an attempt.
+//! Decides which statement of `recovery/kept/result.rs` records the result of an attempt. The *take number* is a
+//! counter in the row of a kept delivery. It changes whenever an attempt takes the delivery, so an outdated attempt
+//! cannot change the row.
 
 use std::time::Duration;
 
@@ -15,14 +17,14 @@ use crate::recovery::{
 use crate::tasks_and_errors::background::spawn_once;
 use crate::transaction::DatabaseError;
 
-/// How long a kept delivery waits after an attempt that did not begin.
+/// How long a kept delivery waits for its next attempt after an attempt that did not begin.
 const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long the layer tries to write a result. After that, the delivery becomes free once this process gives up the
-/// process number under which the delivery was taken, as if the attempt had not ended.
+/// For how long the layer tries to write a result. If this time is not enough, the delivery seems to be still in an
+/// attempt. It becomes free once this process gives up the process number under which it was taken.
 const WRITE_FOR: Duration = Duration::from_secs(60);
 
 impl Admitted {
@@ -41,8 +43,8 @@ impl Admitted {
         })
     }
 
-    /// Whether kept failures are hidden from the provider. They are not hidden if the database belongs to another
-    /// environment, in which no kept delivery runs.
+    /// Whether the provider gets a success for a failure that is kept. It does not if the database belongs to another
+    /// environment, because no process runs the kept deliveries of such a database.
     pub(super) async fn acknowledges(&self, written: Written) -> bool {
         let keeper = self.settings.keeper.as_ref();
         let acknowledges = keeper.is_some_and(|keeper| keeper.settings.acknowledge);
@@ -50,8 +52,8 @@ impl Admitted {
             return false;
         }
         match written {
-            // This is read after the write: what this process knew before says nothing about the database that now
-            // stores the row.
+            // The environment is read after the write: the database that stores the row now may belong to another
+            // environment than the database that this process read before.
             Written::Kept | Written::StillKept | Written::Discarded => {
                 let is_home = self.settings.store.is_home().await;
                 is_home.unwrap_or_else(|error| {
@@ -88,8 +90,8 @@ impl Admitted {
         Ok(Written::NotKept)
     }
 
-    /// Records a failure, or takes back an attempt that was counted but did not begin. This has no effect on a row that
-    /// was taken again, erased or discarded meanwhile.
+    /// Records a failure. If `failed` is `None`, the attempt was counted but did not begin, and the count is taken
+    /// back. This has no effect on a row that was taken again, erased or discarded meanwhile.
     async fn record_failure(
         &self,
         failed: Option<FailedAttempt>,
@@ -133,8 +135,8 @@ impl Admitted {
         }
     }
 
-    /// Writes the result of an attempt once Postgres answers again. An attempt that did not begin must not be counted,
-    /// and after a failed attempt, the delivery waits as the schedule says.
+    /// Writes the result of an attempt once Postgres answers again. This matters because an attempt that did not begin
+    /// must not be counted, and because a failed delivery waits as long as the retry schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
         let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
         let by = self.origin.by();
@@ -223,7 +225,7 @@ impl Admitted {
         Ok(Written::Kept)
     }
 
-    /// Ends the kept row of a delivery whose body was processed under another id.
+    /// Deletes the kept row of a delivery whose body was processed under another id.
     async fn drop_replay(&self) -> Result<Written, DatabaseError> {
         if self.settings.keeper.is_some() {
             self.settings
@@ -236,7 +238,7 @@ impl Admitted {
 }
 
 /// Records that an attempt at a kept delivery has failed or, if `failed` is `None`, that it did not begin. Returns
-/// whether the delivery is still kept, which means that the row still belongs to this attempt.
+/// `false` if the delivery's row was not changed, because it no longer belongs to this attempt.
 async fn write(
     settings: &Settings,
     delivery: &Delivery,
@@ -267,7 +269,8 @@ async fn write(
     Ok(kept.is_some())
 }
 
-/// Reports that a delivery is dead. The answer to the provider does not wait for the hook.
+/// Reports that a delivery is dead, and calls the application's hook. The answer to the provider does not wait for the
+/// hook.
 async fn tell_dead(
     settings: &Settings,
     keep: &Keep,

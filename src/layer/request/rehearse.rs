@@ -1,5 +1,5 @@
-//! The path of a rehearsal: an attempt that ends before its commit. It is neither recorded nor counted, and only the
-//! caller of the rehearsal gets its result. The rollback is in `transaction/commit.rs`.
+//! The path of a rehearsal: an attempt that is rolled back instead of committed. It is neither recorded nor counted,
+//! and only the caller of the rehearsal gets its result. The rollback is in `transaction/commit.rs`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::layer::settings::Settings;
 use crate::recovery::{Refused, RehearsalAttempt, RehearsalResult};
 use crate::transaction::{ClaimedTx, DedupeTx, RehearsalError, RowsByTable};
 
-/// What the handler has written. It is in the extensions of a response that would be committed.
+/// What the handler has written. This is an extension of the response if the attempt could have been committed.
 #[derive(Clone, Debug)]
 struct Effects(Option<RowsByTable>);
 
 /// Rehearses a delivery that was verified when it was kept.
 ///
-/// Like an attempt, a rehearsal has a task of its own, so middleware that gives up before the handler does not end it.
-/// The task is aborted together with the rehearsal. Its connection is then closed, and nothing is lost.
+/// Like any attempt, a rehearsal runs in its own task, so it goes on even if middleware in front of the layer gives up.
+/// If the caller aborts the rehearsal, the task is aborted as well. Its connection is then closed, and nothing is lost.
 pub(super) async fn rehearse<S, B, R>(
     settings: Arc<Settings>,
     rehearsal: RehearsalAttempt,
@@ -79,7 +79,8 @@ where
     let verification = &settings.verification;
     let delivery = rehearsal.delivery().clone();
     if *delivery.endpoint() != *verification.endpoint {
-        // It is not treated as a provider's request, because it would count as one without a signature.
+        // The layer must not treat this request as the provider's. If it did, it would count a request without a
+        // signature.
         return Err(Failure::OtherEndpoint(verification.endpoint.clone()).into());
     }
     if !settings.is_rehearsable {
@@ -121,7 +122,7 @@ impl Admitted {
 pub(super) async fn rehearse_rollback<R, E>(tx: ClaimedTx, ending: Ending<R, E>) -> Ending<R, E> {
     match tx.rehearse_rollback().await {
         Ok(()) => ending,
-        // The connection was lost, which the handler's response would not say.
+        // The connection was lost. The handler's response does not contain this failure.
         Err(RehearsalError::NotCommitted(error)) => Failure::Commit(error).into(),
         Err(RehearsalError::Left) => Failure::RehearsalLeft.into(),
     }
@@ -142,7 +143,7 @@ fn result_of<R, E>(answer: &Answer<R, E>) -> Result<RehearsalResult, Refused> {
         Ending::Failed(failure @ Failure::NoHandler(_)) => {
             RehearsalResult::Ignored(failure.to_string())
         }
-        // The path leads to another layer, or to two.
+        // The path of the rehearsal leads to the layer of another endpoint, or through two layers.
         Ending::Failed(failure @ (Failure::OtherEndpoint(_) | Failure::Nested)) => {
             RehearsalResult::unreached(failure.to_string())
         }

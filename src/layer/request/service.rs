@@ -1,5 +1,5 @@
-//! `IdempotentWebhookService` authenticates a request, and hands the delivery to `process.rs`, whose task goes on if
-//! the sender hangs up.
+//! `IdempotentWebhookService` authenticates a request, and hands the delivery to `process.rs`. The task there goes on
+//! even if the sender hangs up.
 
 use std::error::Error;
 use std::fmt;
@@ -80,10 +80,10 @@ where
             return ResponseFuture::new(ready(Ok(Response::new(Bytes::new().into()))));
         }
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
-            // The handler may leave its transaction unused, and its writes elsewhere would not be rolled back.
+            // The layer allows handlers that do not use the transaction, and a rollback would not undo their writes.
             return ResponseFuture::new(ready(Ok(RollBack::skipped())));
         }
-        // The service that was polled ready is the one to call.
+        // Calls the service that was polled ready, and leaves the clone in its place.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let caller = Span::current();
@@ -126,13 +126,14 @@ where
 {
     let began = Instant::now();
     let (mut head, body) = request.into_parts();
-    // It is removed because the handler may keep the head, and the attempt holds a slot of recovery.
+    // The attempt is removed from the extensions because it holds one of recovery's slots, and the handler may keep the
+    // head for long.
     let attempt = head.extensions.remove::<RecoveryAttempt>();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
     let verification = &settings.verification;
-    // An attempt for another endpoint does not count here: its request is verified like one from outside.
+    // An attempt for another endpoint does not count here. Its request is verified like a request from outside.
     let kept = attempt.and_then(|attempt| {
         let provider = verification.provider.shared_name();
         let delivery = attempt.delivery_for(&verification.endpoint, provider)?;

@@ -14,7 +14,8 @@ use crate::provider::event_types::Ignored;
 use crate::tasks_and_errors::handler_error::FailureReason;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
-/// Logs that a delivery was received. If the process is killed in the handler, this event is its only trace.
+/// Logs that a delivery was received. If the process is killed while the handler runs, this event is the only trace of
+/// the delivery.
 pub(super) fn received() {
     debug!("webhook received");
 }
@@ -124,7 +125,8 @@ pub(super) fn not_written(error: &DatabaseError) {
     warn!(%error, "could not record the result of a webhook");
 }
 
-/// Logs that a failed delivery was only recorded, so that it cannot run again.
+/// Logs that the failure of a delivery was recorded without its request, so that recovery cannot run the delivery
+/// again.
 pub(super) fn request_not_kept(limit: usize) {
     warn!(
         limit,

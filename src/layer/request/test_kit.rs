@@ -1,5 +1,5 @@
-//! What the test kit asks of the layer: a rollback instead of a commit. This is how `assert_idempotent` finds writes
-//! that are not part of the transaction.
+//! The extensions with which the test kit makes the layer roll back instead of commit. `assert_idempotent` uses this to
+//! find writes that are not part of the transaction.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -9,12 +9,12 @@ use http::{Request, Response};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RollBack;
 
-/// An extension of the response, if the handler has answered success.
+/// An extension of the response to a request with [`RollBack`], if the handler has answered success.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RolledBack;
 
-/// An extension of the response to a request that was not handled, because its success could not be rolled back: the
-/// layer allows writes on other connections.
+/// An extension of the response to a request that was not handled. The layer allows its handler to write on other
+/// connections, and these writes could not be rolled back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skipped;
 

@@ -1,4 +1,5 @@
-//! The settings of a layer as JSON, for the dashboard. They are written together with the layer's activity.
+//! The settings of a layer as JSON, for the dashboard. They are written to Postgres together with the layer's activity
+//! (its counts of requests and attempts).
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::provider::event_types::WantedEvents;
 use crate::recovery::What;
 
 impl Settings {
-    /// Hands the settings to the activity, once a service uses them.
+    /// Hands the settings to the activity. Called once a service uses the settings.
     pub(crate) fn tell(&self) {
         if let Some(activity) = &self.counts.activity {
             activity.tell(|| Told {

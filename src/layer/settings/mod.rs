@@ -42,7 +42,7 @@ pub(crate) struct Settings {
     pub(crate) keeper: Option<Arc<Keeper>>,
     /// Whether the handler claims the delivery itself.
     pub(crate) claims_late: bool,
-    /// Where a request contains its object, if deliveries of one object run one at a time.
+    /// Where a request contains the object that it is about, if deliveries of one object run one at a time.
     pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
     /// Whether a rollback undoes everything that the handler does in a rehearsal.
@@ -52,7 +52,8 @@ pub(crate) struct Settings {
     /// The version of the application, or an empty text.
     pub(crate) version: Arc<str>,
     pub(crate) counts: Counts,
-    /// Writes the counts, unless that is switched off, and reads the requests of other processes for the metrics.
+    /// Writes the counts, unless that is switched off. Also reads the times of other processes' requests, for the
+    /// metrics.
     pub(crate) activity: Activity,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
@@ -117,8 +118,8 @@ impl Settings {
         self.activity.set_timeout(timeout);
     }
 
-    /// Keeps deliveries. Recovery learns of the endpoint here, and not only when a service is built, because a layer on
-    /// a handler builds a service for each request.
+    /// Keeps deliveries. The endpoint is made known to recovery here. Doing this when a service is built would be too
+    /// late, because a layer on a handler builds a service only when a request arrives.
     pub(crate) fn keep(&mut self, keep: Keep) {
         self.store.set_environment(keep.recovery.environment_of());
         let served = keep.recovery.serve(ServedLayer {
@@ -139,7 +140,7 @@ impl Settings {
         recovery.join(self.joined());
     }
 
-    /// What a shutdown waits for.
+    /// What a shutdown waits for before this layer counts as done.
     pub(crate) fn joined(&self) -> JoinedLayer {
         JoinedLayer {
             endpoint: self.verification.endpoint.clone(),
@@ -173,7 +174,7 @@ impl Settings {
 
     /// The longest time that an attempt can take.
     pub(crate) fn longest_attempt(&self) -> Duration {
-        // The steps are: to begin, to claim, to commit or roll back, and to record the result.
+        // Each step may take `store.timeout`: to begin, to claim, to commit or roll back, and to record the result.
         let steps = self.store.timeout.saturating_mul(8);
         // A late claim waits a second time.
         let waits = if self.claims_late { 2 } else { 1 };

@@ -30,7 +30,7 @@ fn pool() -> PgPool {
     PgPoolOptions::new().connect_lazy_with(PgConnectOptions::new())
 }
 
-/// A time in its largest unit, but a day in hours: `10 s`, `1 min`, `24 h`.
+/// A time in its largest unit, except that a day is written in hours: `10 s`, `1 min`, `24 h`.
 fn short(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),

@@ -33,8 +33,8 @@ pub(crate) struct Authentic {
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// Reads and verifies a request. If it is rejected, the span gets its route and tenant. `seen` is called with each
-/// authentic delivery, even with an ignored one.
+/// Reads and verifies a request. If the request is rejected, its route and tenant are added to the span. `seen` is
+/// called with each authentic delivery, even if the layer ignores its event type.
 ///
 /// All code of the application that runs before the handler is called here: the lookup of a tenant's secrets, the
 /// signature scheme, and the actions of a handshake. If any of it panics, the answer is the same as for other failures.
@@ -48,7 +48,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Pinned here, because a future that is passed on takes up its space twice.
+    // Pinned here, because passing the future on by value would use its space twice.
     let verifying = pin!(verify(verification, head, body, seen));
     let authentic = catch_panic(verifying).await;
     let authentic =

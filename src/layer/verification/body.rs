@@ -18,11 +18,13 @@ use crate::tasks_and_errors::error_chain::BoxError;
 #[derive(Debug)]
 pub(crate) enum BodyError {
     TooLarge {
-        /// The length in bytes, if the sender has announced it. As a number, it cannot contain text of the sender.
+        /// The length in bytes, if the sender has announced it. It is parsed as a number, so that no text of the sender
+        /// gets into logs.
         announced: Option<u64>,
         limit: usize,
     },
-    /// The limit of another layer, such as tower-http's, which does not report its value.
+    /// The body exceeds the limit of another layer, such as tower-http's. The error of that layer does not contain the
+    /// limit.
     LimitOfAnotherLayer,
     TooSlow(Duration),
     Broken(BoxError),
@@ -80,8 +82,8 @@ impl Error for BodyError {
 
 /// Reads a body of at most `limit` bytes, which must all arrive within `timeout`.
 ///
-/// A body whose `Content-Length` is over the limit is refused unread. The buffer grows with the received bytes, not
-/// with the announced length.
+/// A body whose `Content-Length` is over the limit is refused without being read. The buffer grows with the received
+/// bytes, not with the announced length.
 pub(crate) async fn buffer<B>(
     headers: &HeaderMap,
     body: B,
@@ -113,7 +115,7 @@ where
     B::Error: Into<BoxError>,
 {
     let mut body = pin!(body);
-    // Most bodies have one frame, which is passed on without a copy.
+    // Most bodies have a single frame. It is passed on without a copy.
     let mut first = Bytes::new();
     let mut rest = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -136,7 +138,8 @@ where
     if rest.is_empty() {
         return Ok(first);
     }
-    // The buffer has grown by doubling, and stays in memory while the delivery waits.
+    // The buffer has grown by doubling, so it may have much unused space, and it stays in memory while the delivery
+    // waits.
     rest.shrink_to_fit();
     Ok(rest.into())
 }

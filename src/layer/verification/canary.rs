@@ -1,5 +1,5 @@
-//! How far a canary has come, and the answer to its sender. A canary is an operator's test request, not a request from
-//! the provider: it is not counted, and the handler is not called.
+//! Canaries: test requests that an operator sends. The answer shows whether the canary was authentic, and whether it
+//! could be claimed. A canary is not a request from the provider: it is not counted, and the handler is not called.
 
 use std::fmt;
 
@@ -11,19 +11,20 @@ use super::response::{plain, retry_later};
 use super::settings::Verification;
 use crate::provider::delivery::Tenant;
 
-/// How far a canary has come.
+/// The result of a canary: how many of the steps before the handler have succeeded.
 #[derive(Debug)]
 pub(crate) enum Canary {
-    /// It is authentic. The layer claims nothing, or has not claimed it yet.
+    /// It is authentic. This is the final result of a layer that claims nothing. Other layers then try to claim the
+    /// canary.
     Authentic(Option<Tenant>),
     /// It was claimed, and the claim was rolled back.
     Claimed,
-    /// It could not be claimed, for this reason, which is for the operator.
+    /// It could not be claimed. Contains the reason, for the operator.
     NotClaimed(String),
 }
 
 impl Canary {
-    /// The sender is not a provider, so it gets none of the answers that a provider insists on.
+    /// The sender is not a provider, so the response ignores what the provider requires of responses.
     pub(super) fn into_response<B: From<Bytes>>(self, verification: &Verification) -> Response<B> {
         let status = match self {
             Self::Authentic(_) | Self::Claimed => StatusCode::OK,

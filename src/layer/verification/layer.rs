@@ -16,9 +16,9 @@ use crate::provider::event_types::WantedEvents;
 ///
 /// It buffers and verifies the request, answers [handshakes](crate::provider::Handshake) and [ignored](Self::only)
 /// events, and calls the handler with the raw body and the [`Delivery`](crate::Delivery). Unlike `IdempotentWebhook`,
-/// **it calls the handler for each request**, although a provider sends a delivery more than once. It is for handlers
+/// **it calls the handler for each request**, although a provider sends a delivery more than once. Use it for handlers
 /// that [claim the delivery](crate::documentation::drivers) in a transaction of another driver, for handlers that put
-/// it into a queue, and for applications without Postgres.
+/// the delivery into a queue, and for applications without Postgres.
 ///
 /// ```
 /// use axum::{Router, http::StatusCode, routing::post};
@@ -46,9 +46,10 @@ use crate::provider::event_types::WantedEvents;
 ///
 /// A request that is not authentic, not usable or too large is answered as by `IdempotentWebhook` ([what is
 /// answered](crate::documentation::handling#what-is-answered)). The handler's response is sent unchanged, except for
-/// what the provider insists on: its [status of success](Provider::success_status) or of
-/// [failure](Provider::failure_status), and a text or an empty body. It is never a 410, because some providers then
-/// delete the endpoint. The header `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
+/// what the provider requires: a [status for success](Provider::success_status) or for
+/// [failure](Provider::failure_status), and a certain text or an empty body. The response never has the status 410,
+/// because some providers then delete the endpoint. The header `x-webhook-outcome` says `verified` after a 2xx, and
+/// `failed` otherwise.
 ///
 /// Like any axum handler, the handler is dropped when the sender hangs up. The layer does not catch its panics.
 ///
@@ -63,8 +64,8 @@ pub struct VerifiedWebhook(Arc<Verification>);
 impl VerifiedWebhook {
     /// A layer that verifies the deliveries of `provider`.
     ///
-    /// The endpoint is the namespace of delivery ids: give each route its own name, and keep it for as long as the
-    /// route exists.
+    /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep the name for as long as
+    /// the route exists.
     ///
     /// # Panics
     ///
@@ -78,8 +79,8 @@ impl VerifiedWebhook {
 
     /// Ignores events of all other types.
     ///
-    /// They are answered with the provider's success, and do not reach the handler. `Events` does the same with a
-    /// handler for each type, and its documentation says how names are matched.
+    /// The layer answers them with the success that the provider expects, and does not call the handler. `Events` does
+    /// the same with a handler for each type; its documentation explains how names are matched.
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! From the head of a request to an authentic delivery, without Postgres: all of [`VerifiedWebhook`], and the first
-//! part of [`IdempotentWebhook`](crate::IdempotentWebhook).
+//! Turns a request into an authentic delivery, without Postgres. [`VerifiedWebhook`] does nothing else, and
+//! [`IdempotentWebhook`](crate::IdempotentWebhook) does this first.
 
 mod authenticate;
 mod body;

@@ -12,21 +12,22 @@ use crate::provider::event_types::{Ignored, Matched, Wanted, WantedEvents};
 use crate::provider::signature::Tolerance;
 use crate::tasks_and_errors::log_once::LogOnce;
 
-/// How many events are ignored before the log reports that no name has matched. Some providers send fifty unwanted
-/// events for each wanted one.
+/// How many events are ignored before the log reports that none has matched a name of the table of event types. Some
+/// providers send fifty unwanted events for each wanted one.
 const MANY_IGNORED: u32 = 100;
 
-/// The largest number of versions that are logged. If they are not signed, anyone who has captured a request can make
-/// them up.
+/// The largest number of unexpected payload versions that are logged. If the version is not signed, anyone who has
+/// captured a request can invent versions.
 const MAX_VERSIONS: usize = 10;
 
 /// How often the use of an older secret is logged for each tenant, or for an endpoint without tenants.
 const OLDER_SECRET_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// For how many tenants, at most, the use of an older secret is logged in this interval.
+/// The largest number of tenants for which the use of an older secret is logged per `OLDER_SECRET_INTERVAL`.
 const MAX_TENANTS: usize = 100;
 
-/// No provider's clock is further ahead than this, even if a signature may be older than this.
+/// A signature from further in the future than this shows that the clock of this machine is behind. The limit also
+/// applies if the tolerance allows signatures to be older than this.
 const LONGEST_AHEAD: Duration = Duration::from_secs(5 * 60);
 
 /// How many characters of a sender's text are logged.
@@ -39,7 +40,7 @@ pub(super) struct Notices {
     older_secret: LogOnce<Option<Arc<str>>>,
     other_version: LogOnce<String>,
     slow_clock: LogOnce,
-    /// Ends as soon as a name has matched.
+    /// The warning that no name has matched. It is no longer logged once a name has matched.
     no_match: LogOnce,
     /// How many events were ignored while no name had matched.
     ignored: AtomicU32,
@@ -64,8 +65,8 @@ impl Notices {
         self.refused_method.is_first(())
     }
 
-    /// Notes which secret has verified a delivery. An older one (any `place` but 0) shows that a rotation is not
-    /// finished.
+    /// Notes which secret has verified a delivery. `place` is the secret's position in the list, and 0 is the newest.
+    /// An older secret shows that a rotation is not finished.
     pub(super) fn verified_by_secret(&self, place: usize, tenant: Option<&Arc<str>>) {
         if place > 0 && self.older_secret.is_first(tenant.cloned()) {
             info!(
@@ -76,7 +77,7 @@ impl Notices {
         }
     }
 
-    /// Notes that a delivery has a payload of another version than the expected ones.
+    /// Notes that the payload of a delivery has an unexpected version.
     pub(super) fn other_version(&self, version: &str, provider: &Provider) {
         let version = beginning(version);
         if self.other_version.is_first(version.clone()) {
@@ -89,9 +90,9 @@ impl Notices {
         }
     }
 
-    /// Notes when a delivery was signed. The tolerance allows this time; without a limit into the future, it allows any
-    /// later time. If the clock of this machine is behind, signatures are valid for longer than the tolerance says, and
-    /// nothing else would show that.
+    /// Notes when a delivery was signed, and warns if the clock of this machine seems to be behind. The tolerance has
+    /// already accepted the time of the signature, but it may have no limit for times in the future. If this machine's
+    /// clock is behind, signatures are valid for longer than the tolerance says, and nothing else would show that.
     pub(super) fn signed_at(&self, signed_at: SystemTime, now: SystemTime, tolerance: Tolerance) {
         let limit = tolerance.past();
         let limit = limit.map_or(LONGEST_AHEAD, |past| past.min(LONGEST_AHEAD));
@@ -106,8 +107,8 @@ impl Notices {
         }
     }
 
-    /// Notes what the table of types has decided for an event. If all names of the table are misspelled, every event
-    /// would be answered with success, and nothing else would show that.
+    /// Notes what the table of event types has decided for an event. If all names of the table were misspelled, every
+    /// event would be ignored and answered with success, and nothing else would show that.
     pub(super) fn wanted(&self, wanted: &Wanted, events: &WantedEvents) {
         if self.no_match.is_over() {
             return;

@@ -1,5 +1,5 @@
-//! Requests that are rejected before Postgres and the handler: with a 4xx if the sender is at fault, with a 503 if the
-//! provider's key could not be fetched (`provider/keys/mod.rs`).
+//! Requests that are rejected before the layer uses Postgres or calls the handler. If the sender is at fault, the
+//! answer is a 4xx. If the provider's key could not be fetched (`provider/keys/mod.rs`), it is a 503.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl Rejected {
         self.with_flaw(self.rejection.reason(provider))
     }
 
-    /// The reason that is stored in Postgres. It contains nothing that the sender of a forged request can choose (G1).
-    /// The tenant is one that the application knows.
+    /// The reason that is stored in Postgres. It contains nothing that the sender of a forged request can choose
+    /// (guarantee G1). It may contain the tenant, but only one that the application knows.
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         let reason = self.with_flaw(self.rejection.stored_reason(provider));
         match &self.tenant {
@@ -91,9 +91,9 @@ impl Rejection {
         }
     }
 
-    /// Whether the answer asks the sender to deliver again, because the key may be available then. If the keys of
-    /// tenants are fetched, every signature error gets this answer: two different answers would reveal which tenants
-    /// exist, and a key that could not be fetched must not cost a delivery.
+    /// Whether the answer asks the sender to deliver again, because the provider's key may be available later. If the
+    /// keys of tenants are fetched, every signature error gets this answer: a key that could not be fetched must not
+    /// cost a delivery, and different answers would reveal which tenants exist.
     pub(crate) fn is_for_later(&self, provider: &Provider) -> bool {
         match self {
             Self::Signature(SignatureError::KeyNotFetched(_)) => true,
@@ -114,7 +114,7 @@ impl Rejection {
         }
     }
 
-    /// The status, or another status that the provider wants in this case.
+    /// The status of the answer, including the exceptions that the provider requires.
     pub(crate) fn status_for(&self, provider: &Provider) -> StatusCode {
         let answers = &provider.answers;
         if self.is_for_later(provider) {
@@ -123,14 +123,14 @@ impl Rejection {
         let wanted = match self {
             Self::Method(_) => None,
             Self::Signature(_) => answers.rejection.or(answers.failure),
-            // The same delivery may be processed the next time, for example under another limit or on another
+            // The layer may accept the same delivery next time, for example with another limit or over another
             // connection.
             Self::Identity(_) | Self::Body(_) => answers.failure,
         };
         wanted.unwrap_or(self.status())
     }
 
-    /// The name of the cause in the metrics. There are only a few names.
+    /// The name of the cause in the metrics. It is one of a few fixed names.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Method(_) => "method_not_allowed",
@@ -188,7 +188,7 @@ impl Rejection {
     /// The reason that is stored in Postgres. It contains nothing that the sender of a forged request can choose (G1).
     pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         match self {
-            // With some schemes, a header names the signed headers, or the sender can choose a part of a header's name.
+            // With some signature schemes, the sender chooses the name of the missing header, or a part of it.
             Self::Signature(SignatureError::MissingHeader(name))
                 if !provider.is_known_for(name) =>
             {

@@ -1,4 +1,4 @@
-//! The layer's own responses, and the provider's requirements for any response.
+//! The layer's own responses, and the changes that a provider requires in every response.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::provider::Provider;
 /// The text for a sender that should deliver again.
 pub(crate) const LATER: &str = "temporarily unavailable";
 
-/// The response in the form that the provider insists on, with the outcome.
+/// Adds the outcome to a response, and gives the response the body that the provider requires.
 pub(crate) fn finish<B: From<Bytes>>(
     mut response: Response<B>,
     outcome: Outcome,
@@ -39,7 +39,7 @@ pub(crate) fn acknowledge<B: From<Bytes>>(provider: &Provider) -> Response<B> {
     response
 }
 
-/// A success with the status that the provider insists on.
+/// A success with the status that the provider requires.
 pub(crate) fn succeed<B: From<Bytes>>(
     mut response: Response<B>,
     provider: &Provider,
@@ -58,8 +58,8 @@ pub(crate) fn succeed<B: From<Bytes>>(
 }
 
 /// A failure with a status after which the provider delivers again. A success that was rolled back for the test kit
-/// stays a success. A handler's 410 is about an object that the handler has looked for, but some senders then delete
-/// the endpoint.
+/// stays a success. A handler's 410 is replaced: the handler means that an object is gone, but some providers delete
+/// the endpoint after a 410.
 pub(crate) fn fail<B>(
     mut response: Response<B>,
     provider: &Provider,
@@ -97,8 +97,8 @@ pub(crate) fn says_when(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// A 503 with `Retry-After`. If the provider wants another status, `Retry-After` is added only if that status may have
-/// it.
+/// A 503 with `Retry-After`. If the provider requires another status, `Retry-After` is added only to a status that may
+/// have it.
 pub(crate) fn unavailable<B: From<Bytes>>(
     text: &str,
     provider: &Provider,

@@ -65,7 +65,7 @@ where
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         let verification = self.verification.clone();
-        // The service that was polled ready is the one to call.
+        // Calls the service that was polled ready, and leaves the clone in its place.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let span = telemetry::span(&Span::current(), &verification);

@@ -19,9 +19,9 @@ pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct Verification {
     pub(crate) endpoint: Arc<str>,
     pub(crate) provider: Provider,
-    /// Set if only some events are wanted, or there are handlers by type.
+    /// The table of event types, which says which types are wanted. Set if the layer has such a table.
     events: Option<Arc<WantedEvents>>,
-    /// Shared by all clones, because `Reconcile` takes a clone before the handlers are set.
+    /// The same table, shared by all clones, because `Reconcile` takes a clone of the layer before the table is set.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
     pub(super) notices: Arc<Notices>,
     pub(crate) body_timeout: Duration,
@@ -36,8 +36,8 @@ impl Verification {
     ///
     /// # Panics
     ///
-    /// If the endpoint is not a valid name, the signature scheme cannot use a secret, or the URL that it signs is not
-    /// known.
+    /// If the endpoint is not a valid name, the signature scheme cannot use a secret, or the provider signs its URL and
+    /// `Provider::public_url` is not set.
     #[track_caller]
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub(crate) fn new(endpoint: Arc<str>, provider: Provider) -> Self {
@@ -134,7 +134,7 @@ impl Verification {
         self.events_of_clones.get()
     }
 
-    /// The name in the table that an event has matched, if there is one.
+    /// The name in the table of event types that an event has matched, if there is one.
     pub(crate) fn handled_name(&self, matched: Matched) -> Option<&str> {
         match matched {
             Matched::Type(place) => {
@@ -158,7 +158,7 @@ impl Verification {
         Some(wanted)
     }
 
-    /// What this table decides for an event. An event whose type cannot be read is not ignored.
+    /// What `events` decides for an event. An event whose type cannot be read is not ignored.
     pub(crate) fn check(
         &self,
         events: &WantedEvents,
@@ -175,7 +175,7 @@ impl Verification {
         match self.provider.qualified_type(event_type, head, body) {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
             Err(Unreadable) => match events.check(event_type, None) {
-                // It may be a wanted event.
+                // Without the unreadable part of the type, the event may be a wanted one.
                 Wanted::Ignored(_) => Wanted::Yes(Matched::Other),
                 wanted => wanted,
             },

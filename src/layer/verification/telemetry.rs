@@ -12,10 +12,10 @@ use crate::metrics::outcome::Outcome;
 use crate::provider::delivery::Delivery;
 use crate::tasks_and_errors::handler_error::FailureReason;
 
-/// The span of a request, or of the attempt at a delivery that was already accepted, within the caller's span. The
-/// handler runs in it.
+/// The span in which the handler runs, within the caller's span. It belongs to a request, or to the attempt at a
+/// delivery whose request was already answered.
 ///
-/// Its level is ERROR, so that no level filter drops the span but keeps its events.
+/// Its level is ERROR. With a lower level, a filter could drop the span and keep its events.
 pub(crate) fn span(caller: &Span, verification: &Verification) -> Span {
     error_span!(
         parent: caller,

@@ -23,7 +23,7 @@ use crate::tasks_and_errors::handler_error::FailureReason;
 pub(crate) enum Unhandled {
     Rejected(Rejected),
     Handshake(Handshake),
-    /// The request is an operator's canary, and has come this far.
+    /// The request is an operator's canary, with this result.
     Canary(Canary),
     /// The request is authentic, and the layer ignores its event type.
     Ignored(Ignored),
@@ -63,7 +63,7 @@ impl Unhandled {
             ..
         } = verification;
         let outcome = self.outcome();
-        // For `assert_idempotent`. An extension does not leave the process.
+        // `assert_idempotent` reads the reason. It is an extension of the response, so it does not leave the process.
         let reason = match &self {
             Self::Rejected(rejected) => Some(rejected.reason(provider)),
             Self::NoSecrets(_) | Self::HandshakeFailed(_) | Self::Panicked(_) => {
@@ -138,8 +138,8 @@ impl Unhandled {
                 let reason = rejected.reason(provider);
                 let body_bytes = body.map(|body| body.length);
                 match rejection {
-                    // Most such requests come from browsers and scanners, and are not deliveries. But the first one may
-                    // be a sign that the layer is in the wrong place.
+                    // Most requests with another method come from browsers and scanners, and are not deliveries. But
+                    // the first of them may be a sign that the layer is in the wrong place.
                     Rejection::Method(_) if verification.notices.is_first_refused_method() => {
                         warn!(
                             status,

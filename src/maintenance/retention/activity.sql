@@ -1,8 +1,8 @@
--- Deletes the activity and the settings of all endpoints that are older than $1. An event type is known for at least a
--- year, so that a type that comes once a year does not count as new.
+-- Deletes activity and settings that are older than $1, for all endpoints. Event types stay for at least a year, so
+-- that a type that arrives once a year does not count as new.
 --
--- On Citus, these tables are reference tables, and one statement cannot delete from them and from the tables of
--- `records.sql`.
+-- On Citus, these tables are reference tables. A statement that deletes from them cannot delete from the tables in
+-- `records.sql` as well.
 with activity as (
     delete from idempotent_webhook.activity
     where hour < now() - $1

@@ -1,4 +1,4 @@
--- Returns deliveries that have been dead for longer than $2, to erase their content.
+-- Returns deliveries that have been dead for longer than $2. Their content is to be erased.
 --
 -- $1 endpoint.
 select tenant, delivery_id, coalesce(body_bytes, 0) as body_bytes

@@ -19,11 +19,12 @@ const BATCH: usize = 1000;
 /// The rows that one transaction deletes or, with `Erase`, erases.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Activity and settings that are older than this age. After a year at least, also event types, actions of
-    /// operators, positions of lists, and redelivery requests. After a day, notes about deliveries that came again.
+    /// Activity and settings that are older than this age. Event types, actions of operators, positions of lists, and
+    /// redelivery requests are deleted after a year at the earliest. Notes that a delivery was sent again are deleted
+    /// after a day.
     Records(Duration),
-    /// The kept rows of an endpoint's deliveries that were processed since. Such a row is left behind if a failure was
-    /// kept while another process was still running the delivery.
+    /// The kept rows of an endpoint's processed deliveries. Such a row is left behind if a failure is kept while
+    /// another process is still running the delivery.
     Resolved(Arc<str>),
     /// The content of an endpoint's deliveries that died this long ago.
     Erase(Arc<str>, Duration),
@@ -36,8 +37,8 @@ pub(super) struct Old {
     pub(super) rows: Rows,
     pub(super) endpoint: Arc<str>,
     pub(super) age: Duration,
-    /// The time at which the previous batch ended, in microseconds of Unix time. Without it, Postgres would read the
-    /// deleted rows again until they are vacuumed.
+    /// The time of the last row of the previous batch, in microseconds of Unix time. If the search did not start there,
+    /// Postgres would read the deleted rows again until they are vacuumed.
     pub(super) since: Option<i64>,
 }
 
@@ -255,7 +256,8 @@ impl Step {
     }
 }
 
-/// The first of these rows, so that their bodies stay within a limit, and whether there may be more rows.
+/// Returns the first of these rows, as many as the limit for the total size of their bodies allows, and whether there
+/// may be more rows.
 fn batch_of(mut rows: Vec<PgRow>) -> sqlx::Result<(Vec<PgRow>, bool)> {
     let was_full = rows.len() == BATCH;
     let mut sizes = Vec::with_capacity(rows.len());

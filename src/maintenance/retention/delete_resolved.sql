@@ -1,4 +1,4 @@
--- Deletes the kept rows of processed deliveries. The rows are locked.
+-- Deletes the kept rows of processed deliveries. `lock_resolved.sql` has locked these rows.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 delete from idempotent_webhook.kept_deliveries as kept

@@ -1,6 +1,6 @@
--- Locks the rows that have not changed since they were selected, so that no operator forgets their deliveries or has
--- them processed again. Without this: A is selected, an operator has A processed again, and the row of A is deleted
--- before A runs.
+-- Locks the rows that have not changed since they were selected. Until the rows are deleted, no operator can forget or
+-- reprocess their deliveries. Without the lock, an operator could reprocess a selected delivery, and its row would be
+-- deleted before the delivery runs.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select key.tenant, key.delivery_id, coalesce(kept.body_bytes, 0) as body_bytes

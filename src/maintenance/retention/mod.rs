@@ -1,5 +1,5 @@
-//! Deletes deliveries that their provider can no longer redeliver. `task.rs` and `prune.rs` start a pass, `pass.rs`
-//! orders its steps, and `delete.rs` contains the statements.
+//! Deletes deliveries that their provider can no longer redeliver. `task.rs` and `prune.rs` start a pass over the
+//! tables, `pass.rs` runs its steps in order, and `delete.rs` contains the statements.
 
 mod delete;
 mod pass;
@@ -22,8 +22,8 @@ pub struct Pruned {
     /// [`DedupeTx::advance`](crate::DedupeTx::advance).
     pub subjects: u64,
     /// Dead deliveries, and records of failures without a request (see [`Keep::body_limit`](crate::Keep::body_limit)),
-    /// whose last failure is older than the given age. Records of deliveries that were processed since are also
-    /// deleted, but not counted.
+    /// whose last failure is older than the given age. If a delivery was processed after its failure, its record is
+    /// also deleted, but not counted.
     pub failures: u64,
 }
 

@@ -20,7 +20,7 @@ pub(super) const TURN: Duration = Duration::from_secs(10 * 60);
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
 
-/// Longer than a step takes, and longer than the pause after it.
+/// A limit that neither a step nor the pause after it exceeds.
 const LONGEST_STEP: Duration = Duration::from_secs(6 * 60);
 
 /// A round works for a quarter of the time: after each step it pauses three times as long as the step took.
@@ -49,7 +49,7 @@ pub(super) struct Pass<'a> {
     round: Option<Round<'a>>,
 }
 
-/// What limits a round of `Retention`.
+/// The turn and the stop signal of a round of `Retention`. A pass of `prune` has neither.
 struct Round<'a> {
     turn: Turn,
     stop: &'a mut Stop,
@@ -171,8 +171,8 @@ impl<'a> Pass<'a> {
     }
 
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
-        // The step runs in a transaction, so that PgBouncer keeps each statement on one connection from its preparation
-        // to its end.
+        // The step runs in a transaction, because outside of one, PgBouncer may prepare a statement on one connection
+        // and run it on another.
         if let Some(round) = &self.round
             && round.stop.is_asked()
         {

@@ -9,14 +9,16 @@ use super::pass::Pass;
 use super::{Pruned, redelivery_window};
 use crate::transaction::hint;
 
-/// Deletes deliveries that were received, subjects that were last advanced, and attempts that failed longer ago than
-/// `older_than`. Returns how many there were.
+/// Deletes rows that are older than `older_than`, and returns how many.
+///
+/// The age of a delivery counts from when it was received, the age of a subject from when it was last advanced, and the
+/// age of a failed delivery from its last failure.
 ///
 /// Use this in a cron job. [`Retention`](crate::Retention) does the same on a schedule.
 ///
 /// It deletes in batches of at most 1000 rows, each in its own transaction, so that claims continue meanwhile. If it is
 /// stopped, the next call deletes the rest. If another transaction keeps a row of a batch locked for longer than 200
-/// ms, the batch is also left for the next call, and this is logged at INFO. `prune` works without pauses, while
+/// ms, the next call deletes this batch, and the delay is logged at INFO. `prune` works without pauses, while
 /// `Retention` works a quarter of the time.
 ///
 /// Deliveries of an endpoint are not deleted as long as its redelivery window is not registered. A process registers
@@ -28,9 +30,9 @@ use crate::transaction::hint;
 /// database ([`Provider::redelivery_window`](crate::Provider::redelivery_window)), because a delivery that is
 /// redelivered after its row was deleted would be processed twice. In this case, nothing is deleted.
 ///
-/// If a window was shortened, the longer window counts until a day after the last process with it was running. The
-/// window of an endpoint that no longer exists counts until the length of the window and a day have passed since its
-/// last registration. If such a window was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
+/// If a window was shortened, the longer window counts until a day has passed since the last process that uses it was
+/// running. The window of an endpoint that no longer exists counts for its own length and a day after its last
+/// registration. If such a window was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
 ///
 /// [`PruneError::Database`] for any error of Postgres.
 ///

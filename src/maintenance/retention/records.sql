@@ -1,12 +1,13 @@
--- Deletes records of all endpoints that are older than $1. Some records are kept for a year at least, because their
--- loss would have an effect: for example, the provider would be asked again for a delivery that it was asked for
--- without success.
+-- Deletes records that are older than $1, for all endpoints. Some records stay for at least a year, because deleting
+-- them has consequences. For example, without the record of an unsuccessful redelivery request, the provider would be
+-- asked for the same delivery again.
 with redelivery_requests as (
     delete from idempotent_webhook.redelivery_requests
     where first_at < now() - greatest($1, interval '1 year')
 ),
--- The turns of lists that no process reconciles or compares any more. The row of such a list is deleted by the next
--- round, because this statement does not see what it deletes.
+-- Turns of lists that no process reconciles or compares any more. (A turn is the right of one process to work on a
+-- list.) The list's own row is deleted in the next round of retention, because this statement still sees the turn that
+-- it deletes.
 turns as (
     delete from idempotent_webhook.turns
     where next_at < now() - case task
@@ -40,7 +41,8 @@ other_environments as (
     delete from idempotent_webhook.other_environments
     where seen_at not between now() - interval '1 day' and now()
 ),
--- Only some of them each time, because there are many. Their results are soon of no interest.
+-- The results of actions for single deliveries. They go earlier than the actions, because nobody needs them for long,
+-- and at most 10,000 at a time, because there are many.
 action_deliveries as (
     delete from idempotent_webhook.operator_action_deliveries as of_action
     using (
@@ -55,7 +57,7 @@ action_deliveries as (
         and of_action.tenant = old.tenant
         and of_action.delivery_id = old.delivery_id
 )
--- Actions whose deliveries were deleted by an earlier round.
+-- Actions that have no such result left, because an earlier round has deleted the last one.
 delete from idempotent_webhook.operator_actions
 where began_at < now() - greatest($1, interval '1 year')
     and not exists (

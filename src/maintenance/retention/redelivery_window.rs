@@ -33,9 +33,10 @@ pub(super) struct RedeliveryWindow {
 }
 
 impl RedeliveryWindow {
-    /// The age from which rows are deleted if `age` is asked for: never less than the window.
+    /// The minimum age of rows to delete: `age`, or the window if it is longer.
     pub(super) fn age_limit(&self, age: Duration) -> Duration {
-        // Without this: A commits, its claim is deleted, and the provider sends it again: two effects.
+        // If the claim of a delivery were deleted within the window, the provider could still send the delivery again,
+        // and it would have two effects.
         age.max(self.length)
     }
 }
@@ -55,8 +56,8 @@ pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<RedeliveryWindow>> {
 }
 
 async fn read(pool: &PgPool, statement: &'static str) -> sqlx::Result<Vec<RedeliveryWindow>> {
-    // This runs in a transaction, so that PgBouncer keeps the statement on one connection from its preparation to its
-    // end.
+    // This runs in a transaction, because outside of one, PgBouncer may prepare a statement on one connection and run
+    // it on another.
     let windows: Vec<(Arc<str>, f64)> = ShortTx::run(pool, async |tx| {
         sqlx::query_as(statement).fetch_all(tx).await
     })

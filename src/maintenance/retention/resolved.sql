@@ -1,5 +1,5 @@
--- Returns deliveries that are both kept and processed, because a failure was kept while another process was running the
--- delivery.
+-- Returns deliveries that are both kept and processed. This happens if a failure is kept while another process is still
+-- running the delivery.
 --
 -- The limit is a literal, so that the planner knows that it is small.
 --

@@ -1,4 +1,5 @@
--- Deletes the notes about deliveries that came again, after a day: no operation takes that long.
+-- Deletes notes that a delivery was sent again, once they are a day old. Only an operator's action
+-- that is still running needs such a note, and no action takes that long.
 with old as materialized (
     select delivery_id, endpoint, tenant
     from idempotent_webhook.sent_again

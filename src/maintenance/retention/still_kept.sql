@@ -1,6 +1,7 @@
--- Returns the deliveries that have a kept row which may still run. Without their claims, they would be processed again,
--- so their claims are left for a round in which they have no such row. Without this: A takes a delivery, B processes it
--- and does not see that A has taken it, the claim is deleted, and A claims and commits: two effects.
+-- Returns the deliveries that have a kept row and may therefore still run. Their claims are not deleted in this round,
+-- because without its claim, such a delivery could be processed again. For example, process A takes a kept delivery to
+-- run it. Process B does not see this, and processes the delivery. If its claim were deleted now, A could claim the
+-- delivery as well, and commit: two effects.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select key.tenant, key.delivery_id

@@ -1,5 +1,5 @@
--- Returns which of the locked deliveries are processed. This is separate from the previous statement, because one of
--- the tables may be distributed.
+-- Returns which of the locked deliveries are processed. This statement is separate from `lock_resolved.sql`, because
+-- one of the two tables may be distributed.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select key.tenant, key.delivery_id

@@ -108,7 +108,7 @@ impl Retention {
         }
     }
 
-    /// Starts the background task. Without a handle, it has no environment.
+    /// Starts the background task. `environment` is `None` if the task does not belong to a handle of recovery.
     fn begin_with(self, environment: Option<Environment>, total: Arc<Mutex<Pruned>>) -> Background {
         Background::spawn("retention", move |stop| {
             let environment = environment.clone();
@@ -132,7 +132,7 @@ impl Retention {
             let ended = stop.or_after(GRACE, work.run(&mut round)).await;
             let interval = match ended {
                 Some(Ok(true)) | None => self.every,
-                // If the other process was killed, its turn expires soon.
+                // Another process has the turn. If that process was killed, its turn expires soon.
                 Some(Ok(false)) => {
                     if of_handle.is_none() {
                         self.report_environment().await;
@@ -161,8 +161,8 @@ impl Retention {
 }
 
 impl Retention {
-    /// Logs an error if the round was skipped because the database has an environment. A handle would report that
-    /// itself.
+    /// Logs an error if the round was skipped because the database has an environment. This is for retention without a
+    /// handle of recovery, because a handle would report it.
     async fn report_environment(&self) {
         let store = Store::new(self.pool.clone(), LOOK_TIMEOUT, Duration::ZERO);
         match store.has_environment().await {
@@ -202,7 +202,8 @@ impl RetentionTask {
     }
 }
 
-/// The wait before the first round. It is short, even if processes do not live as long as the interval.
+/// The wait before the first round. It is short, so that a process that lives for less than the interval runs a round
+/// as well.
 fn first_wait(every: Duration) -> Duration {
     every.min(SOON).mul_f64(random_fraction())
 }

@@ -21,20 +21,19 @@ pub(super) const ITEMS: &str = "items";
 
 const SIGNATURE: HeaderName = HeaderName::from_static("hmacsignature");
 
-/// Adyen sends one item in JSON, and at most six elsewhere.
+/// The maximum number of items. Adyen sends one item in JSON, and at most six in other formats.
 const MAX_ITEMS: usize = 6;
 
-/// The events whose reference belongs to something else, so that it may repeat: to a rescue, which may have
-/// several attempts; to a capture, whose payout may be rejected again; or to a file, which may be generated again
-/// under the same name.
+/// Events whose reference may repeat, because it belongs to something else: a rescue, which may have several attempts;
+/// a capture, whose payout may be rejected again; or a file, which may be generated again under the same name.
 const REPEATED: [&str; 3] = [
     "AUTORESCUE_NEXT_ATTEMPT",
     "PAIDOUT_REVERSED",
     "REPORT_AVAILABLE",
 ];
 
-/// The dispute events. Their reference is that of the dispute, and the same event may happen in several stages of
-/// a dispute. Most of them have a status as well, but not those of a payment in Brazil.
+/// The dispute events. They carry the reference of the dispute, and the same event may happen in several stages of a
+/// dispute. Most dispute events also carry a status, but those of payments in Brazil do not.
 const DISPUTES: [&str; 22] = [
     "ARBITRATION_LOST",
     "ARBITRATION_WON",
@@ -122,7 +121,7 @@ impl SignatureScheme for Adyen {
         false
     }
 
-    /// The id of a report or a dispute contains the time, which is not signed.
+    /// Ids do not count as signed: the id of a report or a dispute contains the time, which is not signed.
     fn signs_value(&self, _: &str) -> bool {
         false
     }

@@ -38,7 +38,7 @@ const ABOUT: [&str; 4] = ["data", "summary", "externalPurchaseToken", "appData"]
 
 #[derive(Debug)]
 pub(super) struct AppStore {
-    /// It fails only if the root certificate's file is broken, which a test would show.
+    /// An error only if the file of the root certificate is broken, which a test would show.
     chain: Result<X509Chain, CertificateError>,
 }
 
@@ -83,8 +83,8 @@ fn about(claims: &Claims) -> Option<(&str, &str)> {
     Some((text("bundleId")?, environment))
 }
 
-/// The time is read before the signature is verified, because the certificates must have been valid
-/// at that time.
+/// When the token was signed. The time is read before the signature is verified, because the certificates must have
+/// been valid at that time.
 fn signed_at(token: &Compact<'_>) -> Option<SystemTime> {
     let Match::Text(milliseconds) = token.unverified_claim("signedDate")? else {
         return None;
@@ -126,7 +126,7 @@ impl SignatureScheme for AppStore {
         })
     }
 
-    /// Other members of the body are not covered.
+    /// The body may have other members, which the signature does not cover.
     fn signs_body(&self) -> bool {
         false
     }
@@ -200,7 +200,7 @@ mod tests {
         let sent: Vec<_> = certificates.map(|one| one.to_der().to_vec()).collect();
         let chain = AppStore::new().chain?;
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        // 2026-01-01, then years in which the leaf certificate was not valid.
+        // The chain is valid on 2026-01-01. At the other two times, the leaf certificate was not valid.
         assert!(chain.verify(&sent, at(1_767_225_600)).is_ok());
         let fault = |time| chain.verify(&sent, time).err();
         assert_eq!(

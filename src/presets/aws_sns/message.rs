@@ -88,9 +88,9 @@ impl<'a> Message<'a> {
         BASE64.decode(&self.signature.0).ok()
     }
 
-    /// The signed content: names and values, each followed by a line break. `None` if something is missing, or if
-    /// a value other than the message contains a line break. Such a value could be read as several values, and the
-    /// signature of one message would be valid for another.
+    /// The signed content: names and values, each followed by a line break. `None` if something is missing, or if a
+    /// value other than the message contains a line break. A value with a line break could be read as several values,
+    /// and the signature of one message would be valid for another.
     pub(super) fn content(&self) -> Option<String> {
         let mut rest = vec![("MessageId", &*self.message_id.0)];
         match self.kind {

@@ -50,7 +50,8 @@ pub(super) fn host_of(topic: &str) -> Option<String> {
     Some(format!("sns.{region}.{domain}"))
 }
 
-/// Other paths of these hosts are the SNS API, which a caller can make answer with a text of their choice.
+/// Whether a path is the path of a certificate. The host's other paths belong to the SNS API, and a caller can make the
+/// API answer with a text of the caller's choice.
 fn is_certificate(path: &str) -> bool {
     let name = path
         .strip_prefix("/SimpleNotificationService-")
@@ -119,7 +120,7 @@ impl SignatureScheme for AwsSns {
         }
     }
 
-    /// Message attributes and white space are not covered.
+    /// The signature covers neither message attributes nor the white space of the body.
     fn signs_body(&self) -> bool {
         false
     }

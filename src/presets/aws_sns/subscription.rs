@@ -19,7 +19,7 @@ pub(super) fn confirmation(request: &HandshakeRequest<'_>) -> Option<Handshake> 
     match message.kind {
         Kind::Notification => None,
         Kind::SubscriptionConfirmation => Some(handshake.confirmed_at(message.subscribe_url?.0)),
-        // A request to its address would subscribe again.
+        // Do not visit the address in this message: that would subscribe again.
         Kind::UnsubscribeConfirmation => Some(handshake),
     }
 }

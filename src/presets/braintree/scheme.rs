@@ -27,7 +27,7 @@ const PAYLOAD_FIELD: &str = "bt_payload";
 /// The signed content of a test that sets no body.
 const EMPTY: &str = "<notification><kind>test</kind></notification>";
 
-/// Checking more pairs would only cost time.
+/// The maximum number of pairs that are checked. Checking more would only cost time.
 const MAX_PAIRS: usize = 10;
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl SignatureScheme for Braintree {
         secret.parse::<BraintreeKeys>().map(drop)
     }
 
-    // Fields other than these two are not signed.
+    // Fields other than the signature and the payload are not signed.
     fn signs_body_bytes(&self) -> bool {
         false
     }
@@ -117,7 +117,7 @@ impl Keys {
             (public == self.public).then_some(signature)
         });
         let signatures: Vec<_> = of_key.collect();
-        // Computes two MACs regardless of the number of signatures, and none for another key.
+        // Computes two MACs, regardless of the number of signatures. Computes none if all signatures name another key.
         !signatures.is_empty()
             && [payload, &[payload, b"\n"].concat()].iter().any(|payload| {
                 let mac = self.mac(payload);

@@ -15,7 +15,8 @@ const PATHS: [&str; 3] = [
 
 /// Circle's keys, for [`circle`](super::circle).
 ///
-/// Its text form is the address of the keys, or the given key.
+/// Its text form is the address of [`fetched`](Self::fetched) keys, or the [`given`](Self::given)
+/// key.
 #[derive(Clone, Debug)]
 pub struct CircleKeys(pub(super) Keys);
 
@@ -23,7 +24,7 @@ pub struct CircleKeys(pub(super) Keys);
 pub(super) enum Keys {
     /// The address, without a slash at its end.
     Fetched(String),
-    /// The public key; in tests, the private key.
+    /// The public key, which verifies. In tests, the private key, which can also sign.
     Given(Secret),
 }
 

@@ -32,7 +32,8 @@ pub(in crate::presets) fn values(headers: &HeaderMap, body: &[u8]) -> Signed {
     }
 }
 
-/// The values of a JSON event. The parameters name its members for the source and the type.
+/// The values of a JSON event. `source` and `kind` are the names of the members that contain the
+/// source and the type.
 pub(in crate::presets) fn of_event(event: &Value, source: &str, kind: &str) -> Signed {
     let text = |name| event.get(name).and_then(Value::as_str);
     of_parts(text(source), text("id"), text(kind))

@@ -99,7 +99,7 @@ impl SignatureScheme for Contentful {
         true
     }
 
-    /// The path is signed, the host is not.
+    /// The signature covers the path, but not the host.
     fn needs_public_url(&self) -> bool {
         false
     }
@@ -161,8 +161,8 @@ fn canonical(method: &str, path_and_query: &str, headers: &BTreeMap<&str, &str>)
     format!("{method}\n{}\n{headers}\n", encoded_path(path_and_query))
 }
 
-/// The query as a whole is percent-encoded first; then the path and the query together are encoded
-/// again.
+/// The path and the query as Contentful signs them: the query is percent-encoded first, and then
+/// the path and the query together.
 fn encoded_path(path_and_query: &str) -> String {
     let path = match path_and_query.split_once('?') {
         Some((path, query)) if !query.is_empty() => {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::provider::{Secret, SecretError};
 
-/// No verification token starts with this.
+/// The start of the text form for the sandbox. No verification token starts with this.
 const SANDBOX: &str = "sandbox:";
 
 /// The endpoint that eBay notifies, for [`ebay`](super::ebay), in production or in the sandbox.

@@ -62,8 +62,8 @@ impl Head {
     }
 }
 
-/// The address of a key. A sandbox has its own application and its own endpoint, so all secrets are of the same
-/// kind.
+/// The address of a key. The sandbox has its own application and its own endpoint, so either all secrets are for the
+/// sandbox, or none.
 fn address(key_id: &str, secrets: &Secrets) -> KeyRequest {
     let mut endpoints = secrets.iter().filter_map(|secret| secret.parse().ok());
     let host = match endpoints.any(|endpoint: EbayEndpoint| endpoint.is_sandbox) {

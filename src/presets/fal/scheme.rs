@@ -63,7 +63,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The signed content. A header cannot contain a line break.
+/// The signed content. A header cannot contain a line break, so the lines are unambiguous.
 fn message(id: &str, user: &str, time: &str, body: &[u8]) -> String {
     format!("{id}\n{user}\n{time}\n{}", sha256_hex(body))
 }

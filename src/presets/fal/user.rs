@@ -5,7 +5,7 @@ use std::str::FromStr;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-/// The fal user whose webhooks [`fal`](super::fal) accepts, which is you.
+/// The fal user whose webhooks [`fal`](super::fal) accepts: your own user.
 ///
 /// Its text form is the user id.
 #[derive(Clone, Debug)]

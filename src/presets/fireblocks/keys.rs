@@ -8,7 +8,8 @@ use crate::provider::{Secret, SecretError};
 
 /// Fireblocks' keys, for [`fireblocks`](super::fireblocks).
 ///
-/// Its text form is the environment (`us`, `eu`, `eu2` or `sandbox`), or the given key in PEM.
+/// Its text form is the environment (`us`, `eu`, `eu2` or `sandbox`), or the [`given`](Self::given)
+/// key in PEM.
 #[derive(Clone, Debug)]
 pub struct FireblocksKeys(pub(super) Keys);
 
@@ -18,7 +19,7 @@ pub(super) enum Keys {
     Eu,
     Eu2,
     Sandbox,
-    /// The public key; in tests, the private key.
+    /// The public key, which verifies. In tests, the private key, which can also sign.
     Given(Secret),
 }
 

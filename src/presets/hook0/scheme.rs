@@ -48,7 +48,7 @@ impl<'a> Head<'a> {
         Ok(head)
     }
 
-    /// `None` if a field is repeated, because it would be unclear which value counts.
+    /// Parses the signature header. `None` if a field is repeated, because it would be unclear which value counts.
     fn parse(text: &'a str) -> Option<Self> {
         let only = |prefix| {
             let mut found = text

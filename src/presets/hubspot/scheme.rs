@@ -134,7 +134,8 @@ impl SignatureScheme for HubSpot {
         true
     }
 
-    /// Version 1 of the signature does not cover the URL.
+    /// Version 1 of the signature does not cover the URL, so it can be verified without a public
+    /// URL.
     fn needs_public_url(&self) -> bool {
         false
     }

@@ -112,7 +112,8 @@ fn hash(method: &str, path_and_query: &str) -> Option<String> {
 fn canonical_query(query: &str) -> Option<String> {
     let mut by_name = BTreeMap::<_, Vec<_>>::new();
     for (name, value) in fields(query.as_bytes())? {
-        // Elsewhere, the query may carry the token itself, which is not hashed.
+        // The parameter `jwt`, with which Atlassian sends the token outside of webhooks, is not
+        // hashed.
         if name != b"jwt" {
             let values = by_name.entry(encode(&name, UNRESERVED)).or_default();
             values.push(encode(&value, UNRESERVED));

@@ -1,4 +1,4 @@
-//! Ko-fi's token, in JSON in a form.
+//! Ko-fi's token, in a form field that contains JSON.
 
 use std::borrow::Cow;
 

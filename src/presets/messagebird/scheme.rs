@@ -92,7 +92,7 @@ impl SignatureScheme for MessageBird {
         })
     }
 
-    /// The content that Bird signs. A token contains its own content.
+    /// The content that Bird signs. `None` for a token, which contains its own content.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,
@@ -126,7 +126,7 @@ impl SignatureScheme for MessageBird {
             "iss": ISSUER,
             "nbf": seconds(request.time()),
             "exp": seconds(request.time() + Duration::from_secs(60)),
-            // It is the same for every request of one delivery.
+            // This id is the same for every request of one delivery.
             ID: request_digest(&url, request.body()),
             "url_hash": sha256_hex(url.as_bytes()),
         });

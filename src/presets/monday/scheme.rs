@@ -35,7 +35,8 @@ impl SignatureScheme for Monday {
     ) -> Result<Signed, SignatureError> {
         let url = request.url()?;
         let (claims, signed) = self.0.open(request, secrets.iter().map(Secret::expose))?;
-        // It is not documented whether the audience contains the query of the URL.
+        // It is not documented whether the audience contains the query of the URL, so both are
+        // accepted.
         let without_query = url.split_once('?').map_or(&*url, |(endpoint, _)| endpoint);
         let is_ours = |audience: &&str| *audience == url || *audience == without_query;
         match claims.texts("aud").iter().any(is_ours) {

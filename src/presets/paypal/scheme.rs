@@ -92,7 +92,8 @@ fn is_signed(
     Ok(key.verify(RSA, content.as_bytes(), &head.signature))
 }
 
-/// PayPal serves the certificate without its issuers, so its address vouches for it.
+/// Whether the content is signed with the key of the certificate that the request names. PayPal serves the certificate
+/// without its issuers, so the certificate's address vouches for it.
 #[cfg(feature = "x509")]
 fn is_signed_with_certificate(
     request: &SignedRequest<'_>,

@@ -12,7 +12,7 @@ use crate::provider::{Secret, SecretError};
 #[derive(Clone, Debug)]
 pub struct PayPalWebhook {
     pub(super) id: String,
-    /// In tests, this is the private key.
+    /// The public key, which verifies. In tests, the private key, which can also sign.
     pub(super) public_key: Option<Secret>,
 }
 

@@ -13,7 +13,8 @@ const MALFORMED: SecretError = SecretError::new(
 
 /// Plaid's keys, for [`plaid`](super::plaid).
 ///
-/// Its text form is `<client id>:<secret>`, `sandbox:<client id>:<secret>`, or the JSON of the given key.
+/// Its text form is `<client id>:<secret>` or, for the sandbox, `sandbox:<client id>:<secret>`. For a
+/// [`given`](Self::given) key, it is the key's JSON.
 #[derive(Clone, Debug)]
 pub struct PlaidKeys(pub(super) Keys);
 
@@ -25,7 +26,7 @@ pub(super) enum Keys {
         client_id: String,
         secret: Secret,
     },
-    /// The public key; in tests, the private key.
+    /// The public key, which verifies. In tests, the private key, which can also sign.
     Given(Secret),
 }
 

@@ -24,7 +24,7 @@ const V2: HeaderName = HeaderName::from_static("x-plivo-signature-v2");
 const V2_NONCE: HeaderName = HeaderName::from_static("x-plivo-signature-v2-nonce");
 const V1: HeaderName = HeaderName::from_static("x-plivo-signature");
 
-/// Checking more signatures would only cost time.
+/// The maximum number of signatures that are checked. Checking more would only cost time.
 const MAX_SIGNATURES: usize = 10;
 
 #[derive(Debug)]
@@ -73,7 +73,6 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// `None` if there are too many fields.
     fn hash(&self) -> Hash {
         match self {
             Self::V3 { .. } | Self::V2 { .. } => Hash::Sha256,
@@ -81,6 +80,7 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// The signed content. `None` if there are too many fields.
     fn content(&self, method: &Method, url: &str, body: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::V3 { nonce, .. } => v3_content(method, url, body, nonce),
@@ -184,8 +184,8 @@ fn v3_content(method: &Method, url: &str, body: &[u8], nonce: &str) -> Option<Ve
     Some(content)
 }
 
-/// Whether the parameters, in the query or in the form, name a message. Two requests about one call
-/// can be identical.
+/// Whether the parameters, in the query or in the form, name a message. Requests about one call, on
+/// the other hand, can be identical.
 fn is_about_message(query: &str, body: &[u8]) -> bool {
     let names_message = |form| {
         let fields = sorted_fields(form).unwrap_or_default();

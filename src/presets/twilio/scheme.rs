@@ -20,8 +20,8 @@ use crate::provider::{Secret, Secrets};
 pub(super) const REQUEST: &str = "request";
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-twilio-signature");
-/// The header that names the key and the hash of a signature. Without it, they are the auth token
-/// and SHA-1.
+/// The header that names the key and the hash of a signature. Without this header, the key is the auth token, and the
+/// hash is SHA-1.
 const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
 const BODY_DIGEST: &str = "bodySHA256";
 
@@ -188,7 +188,7 @@ fn bases(base: &str) -> Vec<String> {
     }
 }
 
-/// The query, with the characters encoded that browsers encode.
+/// The query with those characters encoded that browsers encode.
 fn as_browsers_do(query: &str) -> String {
     let mut encoded = String::with_capacity(query.len());
     for byte in query.bytes() {

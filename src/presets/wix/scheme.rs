@@ -102,7 +102,8 @@ impl SignatureScheme for Wix {
         }
     }
 
-    /// The body is the innermost JSON, or a token, which is signed again.
+    /// A test sets either the innermost JSON as the body, or a token, whose content is signed
+    /// again.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let known = token(request.body()).and_then(|token| token.claims());
         let data = match known.as_ref().and_then(|claims| claims.text("data")) {

@@ -24,9 +24,9 @@ impl X {
     }
 }
 
-/// Whether the body starts like a JSON object. Such a body cannot be the token of a challenge. The
-/// answer to a challenge is the signature of its token, so it would otherwise be the valid
-/// signature of a body.
+/// Whether the body starts like a JSON object. The token of a challenge does not. The answer to a
+/// challenge contains the signature of its token. If bodies of any form were accepted, this answer
+/// would be a valid signature of a body that consists of the token.
 fn is_object(body: &[u8]) -> bool {
     body.starts_with(b"{")
 }

@@ -56,11 +56,11 @@ impl NameForms {
             let rest = name.strip_prefix(example.as_str());
             rest.is_some_and(|rest| rest.starts_with(|c| !is_of_word(c)))
         };
-        // Slack's name for `message.im` is `message`.
+        // A name that continues an example becomes the example: Slack's own name for `message.im` is `message`.
         if let Some(example) = self.examples.iter().find(begins_with) {
             return Some(example.clone());
         }
-        // For a name of several parts, an example that also has several parts comes first.
+        // For a name of several parts, examples that also have several parts are tried first.
         let has_parts = |name: &str| !name.chars().all(is_of_word);
         let (alike, others): (Vec<_>, Vec<_>) = self
             .examples
@@ -147,8 +147,8 @@ fn parts(name: &str) -> (Vec<&str>, Vec<char>) {
     )
 }
 
-/// How the letters of each part are written. If one part is in camel case, a lower-case part could be in camel case
-/// too.
+/// How the letters of each part are written. If one part is in camel case, a lower-case part counts as camel case as
+/// well, because it may be a single word.
 fn cases(parts: &[&str]) -> Vec<Case> {
     let mut cases: Vec<_> = parts.iter().map(|part| Case::of(part)).collect();
     if cases.contains(&Case::Camel) {
@@ -219,7 +219,7 @@ fn rewrite(name: &str, example: &str) -> Option<String> {
     }
     let words = match (separators.is_empty(), expected_separators.is_empty()) {
         (_, true) => vec![words.concat()],
-        // In `ORDERS_CREATE`, each word is a part.
+        // Each word of a name such as `ORDERS_CREATE` becomes a part.
         (true, false) if words.concat().len() == expected.len() => {
             words.concat().into_iter().map(|word| vec![word]).collect()
         }

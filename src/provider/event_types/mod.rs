@@ -1,5 +1,5 @@
-//! Names of event types, and groups of them with `*`. `wanted_events.rs` decides which are ignored, and `forms.rs`
-//! which names a provider's events can have.
+//! Names of event types, and groups of them with `*`. `wanted_events.rs` decides which events are ignored, and
+//! `forms.rs` decides which names a provider's events can have.
 
 mod forms;
 mod wanted_events;
@@ -7,7 +7,7 @@ mod wanted_events;
 pub(crate) use forms::NameForms;
 pub(crate) use wanted_events::{Ignored, Matched, Wanted, WantedEvents, add};
 
-/// Whether the character belongs to a part of a name, either to a word or between two words. Any other character
+/// Whether the character is inside a part of a name: in a word of the part, or between two words. Any other character
 /// separates parts, and a group such as `invoice.*` ends after such a separator.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || ['_', '-', '*', ' '].contains(&c)

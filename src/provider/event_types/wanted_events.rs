@@ -1,4 +1,5 @@
-//! Which events a layer lets through.
+//! Which events a layer lets through. This is decided by the layer's table of event types: the
+//! names that it handles, the names that it ignores, and whether it ignores all others.
 
 use std::fmt;
 
@@ -13,7 +14,8 @@ pub(crate) struct WantedEvents {
     ignores_others: bool,
 }
 
-/// What an event type matched in the table of event types. It is in the extensions of the request.
+/// What an event type matched in the table of event types. The layer puts this value into the
+/// extensions of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matched {
     Type(usize),
@@ -33,8 +35,8 @@ pub(crate) enum Wanted {
 pub(crate) enum Ignored {
     /// This name in the table says that the event is ignored.
     Named(String),
-    /// No name in the table matches the event type. Includes the qualifier if the table
-    /// distinguishes by it.
+    /// No name in the table matches the event type. The text includes the qualifier if the table
+    /// distinguishes events of this type by it.
     Other(String),
 }
 
@@ -57,7 +59,8 @@ impl WantedEvents {
         }
     }
 
-    /// `qualified` is the type with its qualifier, such as `pull_request.opened`, if there is one.
+    /// Decides about an event. `qualified` is the type with its qualifier, such as
+    /// `pull_request.opened`, if there is one.
     pub(crate) fn check(&self, event_type: &str, qualified: Option<&str>) -> Wanted {
         let qualified = qualified.unwrap_or(event_type);
         let of_this_type = |place: &usize| {

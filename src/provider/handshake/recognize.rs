@@ -1,4 +1,4 @@
-//! Recognizes handshakes that data alone cannot describe, so that code is needed.
+//! Recognizes handshakes that need a function, because data alone cannot describe them.
 
 use std::fmt;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
 /// How long the application's confirmation function may take. Each request that waits for it is answered sooner.
 const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
-/// The handshakes of a provider that functions recognize.
+/// The functions that recognize and complete a provider's handshakes.
 #[derive(Clone, Default)]
 pub(crate) struct Handshakes {
     unsigned: Vec<RecognizeFn>,

@@ -137,9 +137,9 @@ impl Provider {
     ///
     /// Default: if [`keys`](Self::keys) has a client that fetches keys, that client visits the address.
     ///
-    /// Copies of a handshake share one visit, because somebody who has captured a handshake can send it again. A
-    /// success counts for a minute, and so does a 4xx other than 429. Any other failure, including a panic, counts
-    /// for 5 seconds.
+    /// Copies of a handshake share one visit, because somebody who has captured a handshake can send it again. The
+    /// result of a visit is reused: a success or a 4xx other than 429 for a minute, and any other failure, including a
+    /// panic, for 5 seconds.
     ///
     /// ```
     /// use idempotent_webhook::Provider;
@@ -164,8 +164,8 @@ impl Provider {
         self
     }
 
-    /// Answers the GET with `hub.challenge` with which Meta and providers of WebSub check a subscription, if its
-    /// `hub.verify_token` is this token.
+    /// Answers the subscription checks of Meta and of WebSub providers, if their `hub.verify_token` is this token. A
+    /// check is a GET with `hub.challenge`.
     ///
     /// Without this setting, or with another token, such a GET is answered with 405.
     ///
@@ -194,8 +194,8 @@ impl Provider {
         self.handshakes.has_unsigned()
     }
 
-    /// Performs the action of a handshake before it is answered: stores the secret that it carries, and visits the
-    /// address that confirms it.
+    /// Performs the actions that a handshake needs before its answer: stores its secret, and visits its confirmation
+    /// address.
     pub(crate) async fn complete(
         &self,
         head: &Parts,

@@ -8,20 +8,18 @@ use serde_json::value::RawValue;
 use super::ReadError;
 use super::unescape::unescape;
 
-/// Reads the texts at `$.{list}[*].{member}`, and passes each to `accept`, or `None` for an element without such a
-/// text. Stops at the first element that `accept` refuses. Returns the number of elements in the list, or `None` if
-/// it stopped early.
+/// Reads the texts at `$.{list}[*].{member}`, and passes each to `accept`. For an element without such a text, it
+/// passes `None`. Stops at the first element that `accept` refuses. Returns the number of elements in the list, or
+/// `None` if it stopped early.
 ///
-/// Only one text is in memory at a time. The whole document is checked to be valid JSON, unless reading stops
-/// early.
-/// One text is in memory at a time. The whole document is checked to be valid JSON unless it stops.
+/// Only one text is in memory at a time. The whole document is checked to be valid JSON, unless reading stops early.
 pub(crate) fn read_elements(
     document: &[u8],
     list: &str,
     member: &str,
     mut accept: impl FnMut(Option<&str>) -> bool,
 ) -> Result<Option<usize>, ReadError> {
-    // Checked separately because serde_json does not check what it skips.
+    // UTF-8 is checked separately, because serde_json does not check it in what it skips.
     let text = std::str::from_utf8(document).map_err(ReadError::NotUtf8)?;
     let mut elements = Elements {
         member,

@@ -56,8 +56,7 @@ impl fmt::Display for JsonPathError {
 impl std::error::Error for JsonPathError {}
 
 impl JsonPath {
-    /// The same place, written as a JSON pointer of
-    /// [RFC 6901](https://www.rfc-editor.org/rfc/rfc6901).
+    /// This path, written as a JSON pointer of [RFC 6901](https://www.rfc-editor.org/rfc/rfc6901).
     ///
     /// ```
     /// use idempotent_webhook::JsonPath;

@@ -49,7 +49,7 @@ pub(crate) struct Reader {
 #[derive(Clone, Debug, Default)]
 struct Node {
     children: Vec<(Step, usize)>,
-    /// The paths that end here.
+    /// The paths that end at this node.
     ends: Vec<usize>,
 }
 
@@ -91,7 +91,7 @@ impl Reader {
 
     /// Reads all paths, in the order in which they were given.
     pub(crate) fn read(&self, document: &[u8]) -> Result<Vec<Match>, ReadError> {
-        // Checked separately because serde_json does not check what it skips.
+        // UTF-8 is checked separately, because serde_json does not check it in what it skips.
         let text = std::str::from_utf8(document).map_err(ReadError::NotUtf8)?;
         // RFC 8259 lets a reader skip a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -285,7 +285,7 @@ impl<'de> DeserializeSeed<'de> for MemberOf<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        // The name is not read as a string, which would have to be valid Unicode: JSON allows a lone surrogate.
+        // The name is not read as a Rust string, because JSON allows a lone surrogate, which is not valid Unicode.
         let name = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
         let name = unescape(name.get());
         Ok(self.0.children.iter().find_map(|(step, child)| match step {

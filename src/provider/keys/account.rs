@@ -1,7 +1,8 @@
 //! The addresses of a host, or of an account at that host: which keys are known, and which address is asked next.
 //!
+//! To ask an address is to fetch its keys. The pause is the shortest time from one fetch of an address to the next.
 //! Anyone can send a request that names a new address. So addresses whose keys are known are stored apart from
-//! addresses without keys, and each step of an address without keys is bounded.
+//! addresses without keys, and the number of addresses without keys is limited at each step.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,11 +22,12 @@ const MAX_KNOWN: usize = 100;
 /// its place for a while.
 const MAX_PLACES: usize = 10;
 
-/// How many addresses without keys are asked within a pause at most, and how many can wait for a place.
+/// The maximum number of addresses without keys that are asked within a pause. At most as many wait for a place.
 const MAX_ASKED: usize = 120;
 
-/// How many addresses can wait while failed addresses hold places, which become free one after the other. Each
-/// waiting address gets its turn, so the longest wait is this number times the shortest time between two turns.
+/// How many addresses can wait while failed addresses hold places. These places become free one after the other, and
+/// the waiting addresses are asked in order. So the longest wait is this number times the time from one free place to
+/// the next.
 const MAX_WAITING_IN_FLOOD: usize = 50;
 
 /// How many places of failed addresses become free within a pause.
@@ -118,9 +120,9 @@ impl Account {
         Some(known)
     }
 
-    /// Whether an address with keys may be asked although nothing shows that it has new keys. That is so if no
-    /// address was asked during the pause. The limit is needed because anyone can send a request that is not signed
-    /// with the key that it names.
+    /// Whether an address with keys may be asked although nothing shows that it has new keys. It may be asked if none
+    /// of the account's addresses with keys was asked during the pause. This limit is needed because anyone can send a
+    /// request that is not signed with the key that it names.
     pub(super) fn may_check_again(&self, pause: Duration) -> bool {
         self.known.values().all(|known| known.may_be_asked(pause))
     }
@@ -144,8 +146,8 @@ impl Account {
             return;
         }
         if self.places.is_empty() {
-            // No fetch has ended for a while, so the waiting addresses were not asked. Forget them: their requests
-            // come again.
+            // No fetch has ended for a while, so the waiting addresses were not asked. Forget them: the requests that
+            // named them come again.
             self.waiting.clear();
         }
         let is_flood = self.has_failures();
@@ -164,9 +166,9 @@ impl Account {
         }
     }
 
-    /// The fetch of an address without keys, for a request that has named it. `None` if the address was asked a
-    /// moment ago. Also `None` if failed addresses hold places, as they do in a flood of forged requests: a request
-    /// that waited for a place would usually wait without success.
+    /// The fetch of an address without keys, for a request that has named it. `None` if the address was asked a moment
+    /// ago. Also `None` if failed addresses hold places, as in a flood of forged requests, because a request that
+    /// waited for a place would usually wait without success.
     pub(super) fn flight(&self, id: &str) -> Option<Flight> {
         if let Some(Place::UnderWay(flight)) = self.places.get(id) {
             return Some(flight.clone());
@@ -205,14 +207,16 @@ impl Account {
     fn free_places(&mut self) {
         let now = Instant::now();
         self.places.retain(|_, place| match place {
-            // If it is not under way, its runtime has shut down, which says nothing about the address.
+            // A fetch that holds a place but is not under way has lost its runtime. That says nothing about the
+            // address, so the place becomes free.
             Place::UnderWay(flight) => is_under_way(flight),
             Place::Failed { until, .. } => now < *until,
         });
     }
 
-    /// Stores the keys with which an address has answered. The least recently used address makes room, although it
-    /// may still be in use: a provider may have a key for each of its webhooks, and more webhooks than fit.
+    /// Stores the keys with which an address has answered. If there are too many addresses, the least recently used one
+    /// is forgotten. It may still be in use, because a provider may have a key for each of its webhooks, and more
+    /// webhooks than fit.
     pub(super) fn learn(&mut self, id: String, keys: KeySet) {
         self.places.remove(&id);
         if self.known.len() >= MAX_KNOWN && !self.known.contains_key(&id) {

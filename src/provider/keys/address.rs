@@ -43,9 +43,8 @@ impl KeyRequest {
         self
     }
 
-    /// The account that owns the keys, if one address serves several accounts. The number of addresses of an
-    /// account is bounded. Never use a text that a request has chosen. Default: all addresses of a host belong to
-    /// one account.
+    /// The account that owns the keys, if one address serves several accounts. The number of an account's addresses is
+    /// limited. Never use a text that a request has chosen. Default: all addresses of a host belong to one account.
     #[must_use]
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
@@ -70,7 +69,7 @@ impl KeyRequest {
         &self.url
     }
 
-    /// Addresses with the same value share bounds.
+    /// Identifies the addresses that share limits: those of one account at one host.
     pub(super) fn bounds(&self) -> String {
         format!("{}\n{}", self.host(), self.account)
     }
@@ -117,9 +116,8 @@ impl fmt::Debug for KeyRequest {
     }
 }
 
-/// Whether an address that a request names is `https` and has no user, no port, no query and no fragment, and
-/// whether `is_known` knows its host and path. The address must be short, because many addresses may wait to be
-/// asked.
+/// Whether an address that a request names is `https` and has no user, no port, no query and no fragment, and whether
+/// `is_known` accepts its host and path. The address must be short, because many addresses may wait to be asked.
 #[cfg(feature = "rsa")]
 pub(crate) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
     const MAX_LENGTH: usize = 256;

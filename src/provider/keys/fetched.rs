@@ -74,8 +74,8 @@ impl Fetched {
         self.max_age.max(MAX_STALE)
     }
 
-    /// The keys at an address, if they include the wanted one. Otherwise, an error with the request that fetches
-    /// them. If the keys were already fetched for this webhook request, they are used as they are.
+    /// The keys at an address, if they include the wanted one. Otherwise, an error that contains the request to fetch
+    /// them. Keys that were already fetched for this webhook request are used as they are.
     pub(super) fn look_up(
         &self,
         request: &KeyRequest,
@@ -129,7 +129,7 @@ impl Fetched {
         // The fetches run at the same time, so one deadline is enough for all of them.
         let all_end = async {
             for flight in flights.iter_mut().flatten() {
-                // This fails when the sender is dropped, at the end of the fetch.
+                // `changed` fails when the sender is dropped, at the end of the fetch.
                 let _ = flight.changed().await;
             }
         };
@@ -143,7 +143,7 @@ impl Fetched {
         let State { accounts, seen } = &mut *state;
         let bounds = request.bounds();
         if !accounts.contains_key(&bounds) {
-            // Tenants come and go, and each tenant may have its own account.
+            // Tenants come and go, and each may have its own account, so drop idle accounts.
             let max_stale = self.max_stale();
             accounts.retain(|_, account| !account.is_idle(max_stale));
         }

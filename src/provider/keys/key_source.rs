@@ -16,9 +16,9 @@ use crate::tasks_and_errors::error_chain::BoxError;
 
 /// The source of a provider's public keys: given once, or fetched from the address that the preset knows.
 ///
-/// [The module](crate::provider::keys) says when keys are fetched. [`Provider::keys`](crate::Provider::keys) takes
-/// the source. Clones share the keys, so one source is enough for all providers of an application whose keys the
-/// same client may fetch. Set the times before cloning the source.
+/// [The module](crate::provider::keys) says when keys are fetched. [`Provider::keys`](crate::Provider::keys) takes the
+/// source. Clones share the keys. So an application needs only one source for all providers whose keys the same client
+/// may fetch. Set the times, such as [`max_age`](Self::max_age), before cloning the source.
 #[derive(Clone)]
 pub struct KeySource(Kind);
 
@@ -87,7 +87,7 @@ impl KeySource {
         self
     }
 
-    /// The keys, if they include the wanted one.
+    /// The keys at an address, if they include the wanted key.
     pub(crate) fn look_up(
         &self,
         request: &KeyRequest,
@@ -111,8 +111,8 @@ impl KeySource {
             }
     }
 
-    /// Fetches all keys that a request needs, at the same time. Waits no longer than `until`, after which the
-    /// fetches continue. Returns, for each address, whether it could be asked.
+    /// Fetches all keys that a request needs, at the same time. Waits no longer than `until`; the fetches continue
+    /// after that. Returns, for each address, whether it could be asked.
     pub(crate) async fn fetch_until(
         &self,
         needed: impl Iterator<Item = &KeyNotFetched>,

@@ -28,25 +28,25 @@
 //!   is no longer accepted. While fetching fails, the old keys are used, for at most a day. If an address has a
 //!   single key ([`KeyRequest::one_key`]), as with AWS SNS, PayPal, eBay and Circle, a 404 or 410 withdraws the key
 //!   at once.
-//! - Again when a request names a key that is not among the fetched ones, or names none and is signed with none of
-//!   them: the provider has rotated its keys. Such a fetch, like any other fetch of one address, happens at most
+//! - Again when a request names a key that is not among the fetched keys, or names no key and is signed with none of
+//!   them: the provider may have rotated its keys. Such a fetch, like any other fetch of one address, happens at most
 //!   once a minute ([`KeySource::pause`]).
 //! - Again when a request is not signed with the key that it names, because the provider may have replaced the key
-//!   under the same id. This happens only if no address of the host, or of the account at that host, was asked for
-//!   a minute.
+//!   under the same id. This happens only if no address of the host, or of the account at that host, was asked during
+//!   the last minute.
 //! - Again 10 seconds after a failure, if no keys are known at all.
 //!
-//! So no request costs a fetch of its own. If one address has all keys, a flood of forged requests with made-up key
-//! ids causes one fetch a minute. Requests that arrive during a fetch wait for it and share it. They wait for at
-//! most 3 seconds ([`KeySource::timeout`]), or for half of the provider's [response
-//! deadline](crate::Provider::response_deadline) if that is less, regardless of how many addresses they need. The
-//! fetch continues without them.
+//! So no request costs a fetch of its own. If one address has all keys, a flood of forged requests with made-up key ids
+//! causes one fetch a minute. Requests that arrive during a fetch wait for it and share it. They wait for at most 3
+//! seconds ([`KeySource::timeout`]), or for half of the provider's [response
+//! deadline](crate::Provider::response_deadline) if that is less, regardless of how many addresses they need. If they
+//! stop waiting, the fetch continues.
 //!
 //! A request is answered with 401 if its key is not among the keys that were fetched for it, or if it is not signed
-//! with the key that it names. If its key could not be fetched, or may not be fetched now, the request is answered
-//! with 503 and `Retry-After`, so that the provider sends it again. Both kinds of requests are counted as rejected.
-//! A flood of forged key ids gets 503 as well: a key that the provider started to use a moment ago looks the same,
-//! and requests signed with it must not be lost. If a proxy takes hosts out of service because of their 5xx
+//! with the key that it names. If its key could not be fetched, or may not be fetched now, the request is answered with
+//! 503 and `Retry-After`, so that the provider sends it again. Both kinds of requests are counted as rejected. Requests
+//! with forged key ids are answered with 503 as well. They look like requests signed with a key that the provider
+//! started to use a moment ago, and those must not be lost. If a proxy takes hosts out of service because of their 5xx
 //! answers, as Envoy's outlier detection does, exclude the route from that.
 //!
 //! With [`TenantSecrets`](crate::TenantSecrets), all of these requests are answered with 503, and so is a request
@@ -58,8 +58,8 @@
 //!
 //! # Which addresses are asked
 //!
-//! The preset decides. If a request names the address, as with AWS SNS and PayPal, the preset checks it first:
-//! `https`, a host of the provider's own, no port, no user, and the path that the provider uses.
+//! The preset decides. If a request names the address, as with AWS SNS and PayPal, the preset first checks the address:
+//! it must have `https`, a host of the provider's own, no port, no user, and the path that the provider uses.
 //!
 //! With AWS SNS, PayPal, Plaid, eBay and Circle, a request names the address, so anyone can send a request that
 //! names a new one. These limits apply to each host, or to each account at a host:
@@ -70,25 +70,26 @@
 //!   at once, and then 6 in a minute**. A fetch that finds keys does not count.
 //! - **At most 120 addresses are asked in a minute,** and as many can wait for a place. They are asked in the order
 //!   in which they arrived.
-//! - **If failed addresses hold all places, an address must be named twice** before it waits for a place, and at
-//!   most 50 can wait. An address has at most 256 bytes.
+//! - **If failed addresses hold all places, an address must be named twice** before it waits for a place, and at most
+//!   50 addresses can wait. An address may have at most 256 bytes.
 //! - **The keys of at most 100 addresses are remembered.** The least recently used address makes room.
 //!
-//! A flood of forged requests that each name a new address takes the free places. These requests do not wait for a
-//! place. An authentic request does wait when it is sent again: its key is fetched 10 seconds later. The layer
-//! remembers 65,536 named addresses. So even with **300 forged requests a second**, AWS SNS, which sends again
-//! after 20 seconds, has a chance of 9 in 10 at each retry. If forged requests name the same addresses again and
-//! again, these addresses get their turns as well: with 20 such addresses an authentic key is fetched within about
-//! two minutes, with 50 within nine. **A flood that names more than 60 addresses again and again,** or each of its
-//! addresses twice, has as many chances of a turn as it has requests. It can keep a new key from being fetched for
-//! as long as the flood continues. Known keys stay in use meanwhile, and are fetched again. If this matters to you,
-//! limit the rate of requests in front of the application.
+//! A flood of forged requests that each name a new address takes the free places. Each of these addresses is named only
+//! once, so it does not wait for a place. An authentic request names its address again when the provider sends it
+//! again. The address then waits, and its key is fetched 10 seconds later. The layer remembers 65,536 named addresses.
+//! So even with **300 forged requests a second**, AWS SNS, which sends again after 20 seconds, has a chance of 9 in 10
+//! at each retry. If forged requests name the same addresses again and again, these addresses wait and are asked as
+//! well. With 20 such addresses, an authentic key is fetched within about two minutes; with 50, within nine. **A flood
+//! that names more than 60 addresses again and again,** or that names each of its addresses twice, has as many chances
+//! of a place as it has requests. It can keep a new key from being fetched for as long as it continues. Meanwhile,
+//! known keys stay in use, and are still fetched again. If this matters to you, limit the rate of requests in front of
+//! the application.
 //!
 //! Until a key is fetched, requests signed with it are answered with 503. If the provider has a key for each
 //! webhook, as Circle may, **more than 120 new keys in a minute, or more than 100 keys in use,** cost retries and
 //! fetches.
 //!
-//! An account without usable keys is forgotten.
+//! The state of an account is dropped when none of its keys is usable any longer.
 //!
 //! An answer counts if its status is 200, if it has at most 256 KiB, and if it contains keys.
 //!

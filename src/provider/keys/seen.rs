@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Enough slots that a flood of 300 new addresses a second does not displace an address within 20 seconds, the time
-/// after which AWS SNS sends a message again.
+/// The number of slots. With so many, a flood of 300 new addresses a second rarely displaces an address within 20
+/// seconds, the time after which AWS SNS sends a message again.
 const SLOTS: usize = 1 << 16;
 
 /// Recently named addresses. Each slot holds a part of an address's hash, and the rest of the hash chooses the
@@ -42,7 +42,7 @@ mod tests {
             assert!((0..6000).all(|forged| !seen.has_been(&format!("forged {i} {forged}"))));
             remembered += u32::from(seen.has_been(&authentic));
         }
-        // 91 of 100, on average.
+        // On average, 91 of 100 are remembered.
         assert!(remembered > 70, "{remembered}");
     }
 }

@@ -12,7 +12,8 @@ use crate::provider::signature::x509::Certificate;
 #[derive(Clone, Debug)]
 pub struct KeySet {
     keys: Vec<Key>,
-    /// In the order of the text. The key of a certificate may be of an unknown kind, so it is not always in `keys`.
+    /// The certificates, in the order of the text. The key of a certificate may be of an unknown kind, so it is not
+    /// always in `keys`.
     #[cfg(feature = "x509")]
     certificates: Vec<Certificate>,
 }
@@ -58,8 +59,8 @@ impl KeySet {
         (!keys.is_empty()).then_some(keys).ok_or(KeySetError)
     }
 
-    /// Like [`parse`](Self::parse), but without an error if no key is left because one has expired: a withdrawn key
-    /// must not be mistaken for a key that cannot be read.
+    /// Like [`parse`](Self::parse), but if no key is left because a key has expired, the result is an empty set, not an
+    /// error. A withdrawn key must not be mistaken for a key that cannot be read.
     pub(super) fn read(text: &str) -> Result<Self, KeySetError> {
         match serde_json::from_str::<Value>(text) {
             Ok(json) => Self::of_json(&json).ok_or(KeySetError),
@@ -102,7 +103,7 @@ impl KeySet {
         })
     }
 
-    /// Keys come before the keys of certificates, so that a test signs with the private key.
+    /// Keys outside of certificates come before the keys of certificates, so that a test signs with the private key.
     fn of_pem(text: &str) -> Option<Self> {
         let blocks = || pem_blocks(text);
         let keys = blocks().filter_map(PublicKey::from_text);

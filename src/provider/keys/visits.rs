@@ -39,8 +39,8 @@ type Visit = watch::Receiver<Option<Ended>>;
 pub(super) struct Visits(Arc<Mutex<HashMap<String, Visit>>>);
 
 impl Visits {
-    /// Visits an address with a GET, waits for a visit that is already under way, or returns the result of the last
-    /// one.
+    /// Visits an address with a GET. If a visit to the address is already under way, waits for it. If the result of the
+    /// last visit still counts, returns that result.
     pub(super) async fn visit(
         &self,
         url: &str,
@@ -65,7 +65,7 @@ impl Visits {
         let mut visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         visits.retain(|_, visit| match &*visit.borrow() {
-            // If its runtime was shut down, the visit never ends.
+            // A visit whose runtime was shut down never ends.
             None => visit.has_changed().is_ok(),
             Some(ended) => now < ended.until,
         });
@@ -80,7 +80,7 @@ impl Visits {
         visits.insert(url.to_owned(), visit.clone());
         drop(visits);
         let client = client.clone();
-        // A task, so that a dropped request does not end the visit.
+        // The visit runs in a task, so that a dropped request does not end it.
         tokio::spawn(async move {
             sender.send_replace(Some(send(request, &client, timeout).await));
         });

@@ -7,7 +7,7 @@ use super::set::KeySet;
 pub(crate) enum Wanted<'a> {
     /// The key with this id.
     Id(&'a str),
-    /// Any of the keys, if requests name none.
+    /// Any key, because requests name none.
     Any,
     /// A key that is not known yet, because none of the known keys has signed the request.
     Newer,

@@ -15,8 +15,8 @@ use super::token::one_of;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// HTTP Basic authentication. The secret is the text form of [`BasicCredentials`]. **Nothing is signed**: anyone
-/// who sees one request can make any other.
+/// HTTP Basic authentication. The secret is the text form of [`BasicCredentials`]. **Nothing is signed**: anyone who
+/// sees one request can forge others.
 ///
 /// ```
 /// use idempotent_webhook::provider::signature::{BasicAuth, BasicCredentials};

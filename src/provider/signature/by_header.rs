@@ -12,8 +12,8 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 /// One scheme for requests with a certain header, and another scheme for requests without it.
 ///
-/// This is for providers that let users choose. It is only as strong as the weaker scheme, and covers only what
-/// both schemes cover: anyone who can forge the weaker one leaves the header out.
+/// This is for providers that let users choose. The combination is only as strong as the weaker scheme, and covers only
+/// what both schemes cover, because the sender of a request chooses whether it has the header.
 ///
 /// ```
 /// use http::HeaderName;

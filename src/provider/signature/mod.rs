@@ -74,7 +74,8 @@ pub(crate) fn only_value<'a>(
     }
 }
 
-/// Whether a text is a UUID, which can change neither an address nor the boundaries of the signed content.
+/// Whether a text is a UUID. A UUID is safe inside an address or signed content: it cannot change where the address
+/// leads, or where a part of the content ends.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let is_at = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',

@@ -5,8 +5,8 @@ use super::mac::{ExpectedMac, Hash};
 
 /// Whether two secret texts or MACs are the same. The time it takes depends only on their lengths.
 ///
-/// The comparison is between HMACs of the two under one key. The HMACs have the same length, and reveal nothing
-/// about where the texts differ.
+/// HMACs of the two texts under one key are compared. The HMACs have the same length, and reveal nothing about where
+/// the texts differ.
 pub(crate) fn is_same(expected: &[u8], presented: &[u8]) -> bool {
     let presented = hmac(Hash::Sha256, expected, [presented]);
     ExpectedMac::of(expected, [expected]).matches(&presented)

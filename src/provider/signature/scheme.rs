@@ -17,9 +17,9 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
 ///
-/// [`Hmac`](super::Hmac) describes most providers by data, and [`StandardWebhooks`](super::StandardWebhooks)
-/// describes those that follow that specification. Implement this trait for a scheme that neither of them can
-/// describe, and pass the value to [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
+/// [`Hmac`](super::Hmac) describes most providers by data, and [`StandardWebhooks`](super::StandardWebhooks) describes
+/// the providers that follow the Standard Webhooks specification. Implement this trait for a scheme that neither of
+/// them can describe, and pass the value to [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
 ///
 /// ```
 /// use http::HeaderName;
@@ -115,8 +115,9 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
 
     /// Whether the signature covers every byte of the body.
     ///
-    /// Return `false` for a form whose decoded fields are signed: anyone who has captured a request can write the
-    /// same fields in another way, and the body then has another digest. Default: [`signs_body`](Self::signs_body).
+    /// Return `false` if the decoded fields of an HTML form are signed. Anyone who has captured such a request can
+    /// encode the same fields in another way, which gives the body another digest. Default:
+    /// [`signs_body`](Self::signs_body).
     fn signs_body_bytes(&self) -> bool {
         self.signs_body()
     }
@@ -127,15 +128,15 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Whether the signature covers [`SignedRequest::url`], or a part of it that is not known without
-    /// [`Provider::public_url`](crate::Provider::public_url). If it does and a signature does not match, the log
-    /// also names the URL as a possible cause.
+    /// Whether the signature covers [`SignedRequest::url`], or a part of the URL that is known only with
+    /// [`Provider::public_url`](crate::Provider::public_url). If it does and a signature does not match, the log also
+    /// names the URL as a possible cause.
     fn signs_url(&self) -> bool {
         false
     }
 
-    /// Whether no request can be verified without [`Provider::public_url`](crate::Provider::public_url). If so, a
-    /// layer is not built for a provider that has no public URL. Default: [`signs_url`](Self::signs_url).
+    /// Whether no request can be verified without [`Provider::public_url`](crate::Provider::public_url). If so,
+    /// creating a layer for a provider without a public URL panics. Default: [`signs_url`](Self::signs_url).
     fn needs_public_url(&self) -> bool {
         self.signs_url()
     }
@@ -182,19 +183,20 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
 
     /// A secret that the scheme can use and that belongs to nobody.
     ///
-    /// A request for an unknown tenant is verified with it, so that the verification takes about the same work as
-    /// for a known tenant. The response time can still distinguish the two: by the number of secrets and, if keys
-    /// are fetched, by the fetches. Default: a short text in base64.
+    /// A request for an unknown tenant is verified with it, so that the verification takes about the same work as for a
+    /// known tenant. The response time may still reveal a difference, because it depends on the number of a tenant's
+    /// secrets and, if keys are fetched, on the fetches. Default: a short text in base64.
     fn dummy_secret(&self) -> Secret {
         Secret::dummy()
     }
 
-    /// The query parameters that contain a secret. They are not kept with a request. Default: none.
+    /// The query parameters that contain a secret. The layer leaves them out of the requests that it stores. Default:
+    /// none.
     fn secret_parameters(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Checks that the scheme can use a secret, when the layer is built.
+    /// Checks, when the layer is created, that the scheme can use a secret.
     ///
     /// # Errors
     ///
@@ -228,7 +230,8 @@ pub struct SignedRequest<'a> {
 impl<'a> SignedRequest<'a> {
     /// A request with its exact raw body.
     ///
-    /// The URL that the provider called is not known. [`Provider::verify`](crate::Provider::verify) takes it from
+    /// Such a request does not know the URL that the provider called. The request that
+    /// [`Provider::verify`](crate::Provider::verify) passes to a scheme knows it from
     /// [`Provider::public_url`](crate::Provider::public_url).
     pub fn new(head: &'a Parts, body: &'a [u8]) -> Self {
         Self {
@@ -255,7 +258,7 @@ impl<'a> SignedRequest<'a> {
         self
     }
 
-    /// The keys at an address, if at least one of them has this id or no id. If `id` is `None`, any keys.
+    /// The keys at an address, if at least one of them has this id or no id. If `id` is `None`, the ids do not matter.
     ///
     /// If a key must be fetched and [`Provider::keys`](crate::Provider::keys) allows it, the layer fetches the keys
     /// and verifies the request again.
@@ -288,7 +291,7 @@ impl<'a> SignedRequest<'a> {
         match (is_signed, id) {
             (true, _) => Ok(()),
             (false, Some(_)) => Err(self.no_match_of_key_at(request)),
-            // The provider may have a new key.
+            // The request names no key, and the provider may have a new one.
             (false, None) => Err(self.no_match(request, Wanted::Newer)),
         }
     }
@@ -333,7 +336,7 @@ impl<'a> SignedRequest<'a> {
         }
     }
 
-    /// The keys that were given to the provider, for schemes that fetch none.
+    /// The keys of [`KeySource::given`], for schemes that fetch no keys.
     #[cfg(feature = "x509")]
     pub(crate) fn given_keys(&self) -> Option<&'a KeySet> {
         self.keys?.get_given().map(|keys| &**keys)
@@ -467,7 +470,7 @@ pub enum SignatureError {
     /// The provider signs the URL that it calls, and
     /// [`Provider::public_url`](crate::Provider::public_url) is not set.
     NoPublicUrl,
-    /// The signature is well-formed, but wrong for this request with any of the secrets.
+    /// The signature is well-formed, but does not match this request with any of the secrets.
     NoMatch,
     /// No signature matches, and the scheme cannot use one of the secrets: the secret is not base64, or is a key of
     /// another kind.
@@ -484,8 +487,8 @@ pub enum SignatureError {
     /// The certificates do not lead to a certificate of the provider, or are not valid. Feature `x509`.
     #[cfg(feature = "x509")]
     Certificate(super::x509::CertificateError),
-    /// The request is for another receiver, or from another sender, than the configured one. The text says which
-    /// part of the request shows it.
+    /// The request is for a receiver, or from a sender, other than the configured one. The text says which part of the
+    /// request shows it.
     NotForUs(&'static str),
     /// The request names no tenant, or a tenant whose name is not usable, so there is no secret.
     NoTenant,

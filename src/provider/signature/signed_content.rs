@@ -43,7 +43,7 @@ pub(super) enum Part {
     Timestamp,
     Id,
     Body,
-    /// As bytes, or encoded as a text.
+    /// The SHA-256 of the body: as bytes, or as a text if there is an encoding.
     BodySha256(Option<Encoding>),
     Method,
     Url,
@@ -68,7 +68,7 @@ pub(super) struct Values<'a> {
     pub(super) body: &'a [u8],
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
-    /// Empty if no part of it is signed.
+    /// The path and the query. Empty if no part of them is signed.
     pub(super) path_and_query: &'a str,
     /// Empty if the URL is not signed.
     pub(super) url: &'a str,
@@ -262,7 +262,8 @@ fn feed(
     Ok(())
 }
 
-/// Like `feed`, but with a type that does not grow with each level.
+/// Like `feed`, but `update` has the same type at every level of optional parts. The type of a closure would grow with
+/// each level.
 fn feed_all(
     parts: &[Part],
     values: &Values<'_>,
@@ -280,7 +281,7 @@ fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
 }
 
 impl Values<'_> {
-    /// Whether the request has the values of the parts.
+    /// Whether the request has the values of all parts.
     fn have(&self, parts: &[Part]) -> bool {
         parts.iter().all(|part| match part {
             Part::Header(name) => self

@@ -55,7 +55,7 @@ enum Variant {
 }
 
 impl StandardWebhooks {
-    /// With the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`.
+    /// The scheme with the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`.
     pub fn new() -> Self {
         Self {
             ids: vec![HeaderName::from_static("webhook-id")],
@@ -65,8 +65,8 @@ impl StandardWebhooks {
         }
     }
 
-    /// With the headers `svix-id`, `svix-timestamp` and `svix-signature`, or, if they are absent, with the headers of
-    /// the specification.
+    /// The scheme with the headers `svix-id`, `svix-timestamp` and `svix-signature`, or, if they are absent, with the
+    /// headers of the specification.
     pub fn svix() -> Self {
         let mut scheme = Self::new();
         let first = |names: &mut Vec<_>, name| names.insert(0, HeaderName::from_static(name));
@@ -76,7 +76,7 @@ impl StandardWebhooks {
         scheme
     }
 
-    /// With the headers of Svix, and no others.
+    /// The scheme with the headers of Svix, and no others.
     pub(crate) fn only_svix() -> Self {
         let mut scheme = Self::svix();
         for names in [
@@ -112,7 +112,8 @@ impl StandardWebhooks {
 
     fn read<'a>(&'a self, headers: &'a HeaderMap) -> Result<Head<'a>, SignatureError> {
         let (name, id) = first_value(headers, &self.ids)?;
-        // Ambiguous: `a.1` at time 2 has the same content as `a` at time 1 with a body that starts with `2.`.
+        // An id with a dot is ambiguous: `a.1` at time 2 has the same content as `a` at time 1 with a body that starts
+        // with `2.`.
         if id.contains('.') {
             return Err(SignatureError::MalformedHeader(name.clone()));
         }
@@ -239,8 +240,8 @@ impl SignatureScheme for StandardWebhooks {
     }
 }
 
-/// The limit keeps a sender from filling the header with signatures: each takes about ten times as long to verify
-/// as a MAC of a small body.
+/// The maximum number of ed25519 signatures that are verified. Each takes about ten times as long to verify as a MAC of
+/// a small body, so a sender must not be able to fill the header with them.
 #[cfg(feature = "ed25519")]
 const MAX_ED25519_SIGNATURES: usize = 20;
 

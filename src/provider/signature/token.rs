@@ -10,8 +10,8 @@ use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
 use crate::provider::{Secret, Secrets};
 
-/// The secret itself, in a header. **Nothing is signed**: anyone who sees one request can make any
-/// other.
+/// The secret itself, in a header. **Nothing is signed**: anyone who sees one request can forge
+/// others.
 ///
 /// The token is compared byte by byte, in constant time.
 ///

@@ -40,7 +40,7 @@ impl Tolerance {
         }
     }
 
-    /// Sets another limit for the sides that are limited. If no side was limited, both are limited.
+    /// Replaces the limit for the past, for the future, or both, wherever there is one. If there is none, sets both.
     #[must_use]
     pub const fn with_limit(self, limit: Duration) -> Self {
         match self.future {

@@ -42,9 +42,9 @@ impl Certificate {
         PublicKey::from_der(&key.to_der().ok()?)
     }
 
-    /// Checks that the certificate was valid at a time, and is for a name that `is_meant` accepts. This is for a
-    /// certificate that comes without its issuers from an address of the provider's own, because the address's TLS
-    /// vouches for it.
+    /// Checks that the certificate was valid at a time, and is for a name that `is_meant` accepts. Use it only for a
+    /// certificate that was fetched without its issuers from an address of the provider's own. The TLS connection to
+    /// the address vouches for the certificate.
     pub(crate) fn check(
         &self,
         at: SystemTime,
@@ -206,8 +206,8 @@ impl X509Chain {
         self
     }
 
-    /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third certificate
-    /// is not read: the known root takes its place.
+    /// The key of the first certificate of a chain, if the chain was valid at a time. The certificates are in DER. The
+    /// third certificate is not read: the known root takes its place.
     ///
     /// # Errors
     ///
@@ -254,7 +254,8 @@ impl X509Chain {
                 None,
             )
             .map_err(|error| fault(&error))?;
-        // Otherwise, the certificate whose extension was checked would not be the issuer of the leaf.
+        // If the path did not have exactly one intermediate certificate, the certificate whose extension was checked
+        // might not be the issuer of the leaf.
         match path.intermediate_certificates().count() {
             1 => Ok(()),
             _ => Err(CertificateError::UnknownIssuer),

@@ -79,7 +79,8 @@ impl EventSource for ChargebeeEvents {
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
-        // Chargebee does not document whether `after` includes the given second, so this asks from one second earlier.
+        // Chargebee does not document whether `after` includes the given second, so the query starts one second
+        // earlier.
         let after = query.since_unix().saturating_sub(1);
         let mut parameters = vec![
             ("limit", "100".to_owned()),

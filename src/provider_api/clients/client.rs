@@ -107,11 +107,11 @@ impl Default for Http {
 #[derive(Clone)]
 pub(super) enum Authorization {
     Bearer(Secret),
-    /// Created before each request, because it is valid only for minutes.
+    /// The token is created before each request, because it is valid only for minutes.
     BearerOf(Arc<dyn Fn() -> Secret + Send + Sync>),
     /// HTTP Basic, with the key as the user, and no password.
     User(Secret),
-    /// In a header that the provider defines.
+    /// The token is in a header that the provider defines.
     In(HeaderName, Secret),
 }
 
@@ -341,8 +341,8 @@ fn same_origin() -> Policy {
     })
 }
 
-/// Whether the request itself is wrong, so that the provider would refuse it again. The cause is not the key, a
-/// timeout, or a failure of the provider.
+/// Whether the request itself is wrong, so that the provider would refuse it again. This excludes a wrong key, a
+/// timeout, and a failure of the provider.
 fn is_permanent(status: StatusCode) -> bool {
     let may_pass = [
         StatusCode::UNAUTHORIZED,

@@ -12,7 +12,7 @@ use crate::provider_api::source_error::SourceError;
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads an item of a list with `read`. An item that cannot be read must not stop the rest, so it becomes an unusable
-/// event with the time `since`, which the round leaves out and reports.
+/// event with the time `since`. The round leaves this event out, and reports it.
 pub(super) fn item(
     since: SystemTime,
     json: &RawValue,

@@ -18,7 +18,7 @@ pub(super) struct Known {
     pub(super) reconciled_until: Option<f64>,
     /// The period of the unfinished round.
     pub(super) unfinished: Option<Times>,
-    /// Whether that round was at this list's path.
+    /// Whether the unfinished round was at this list's path.
     pub(super) is_at_this_path: bool,
     /// Deliveries that were received before this time may have been deleted.
     pub(super) pruned_before: Option<f64>,
@@ -55,7 +55,7 @@ pub(super) struct Bounds {
     pub(super) times: Times,
     /// Whether this resumes a round that was interrupted.
     pub(super) resumes: bool,
-    /// The start of the gap, which ends where the round starts. The events in it are not reconciled, and are too old
+    /// The start of the gap, which ends where the round starts. Events in the gap are not reconciled, and are too old
     /// for this round.
     pub(super) gap_since: Option<f64>,
 }
@@ -100,8 +100,8 @@ impl Bounds {
         .fold(begins_at, f64::max);
         let until = resumed.map_or(known.now - grace, |round| round.until);
 
-        // The time from which rounds must cover all events. Until the first round is complete, that is the end of that
-        // round.
+        // The time from which rounds must cover all events. Until the first round is complete, this is the end of the
+        // first round.
         let promised = match (known.reconciled_until, resumed) {
             _ if limits.on_request => None,
             (None, _) => known.unfinished.map(|round| round.until),
@@ -127,7 +127,7 @@ impl Bounds {
         }
     }
 
-    /// The period that a round should have covered, and this one does not.
+    /// The period that rounds should have covered, but that this round does not cover.
     pub(super) fn gap(&self) -> Option<Span> {
         Some(Span {
             since: from_unix_time(self.gap_since?),

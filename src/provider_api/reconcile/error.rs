@@ -23,7 +23,7 @@ pub enum ReconcileError {
     /// Give another list its own name: see `StripeEvents::named`. To use the same list again, clone its
     /// [`Reconcile`](crate::Reconcile).
     NameTaken(String),
-    /// The path belongs to no tenant, or its secrets could not be looked up.
+    /// The path belongs to no tenant, or the tenant's secrets could not be looked up.
     Tenant(BoxError),
     /// Another process is reconciling the list, or the database belongs to another environment.
     Busy,

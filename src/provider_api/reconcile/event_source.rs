@@ -11,7 +11,7 @@ use crate::provider_api::source_error::SourceError;
 
 /// A provider's list of events, read from its API.
 ///
-/// This is a source for an API of your own:
+/// A source for an API of your own:
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -112,8 +112,9 @@ impl PageQuery {
         self.until
     }
 
-    /// The event types and groups that the layer handles, such as `invoice.*`, if it ignores all others because of
-    /// [`only`](crate::IdempotentWebhook::only) or `Events`. The list may leave out the others.
+    /// The event types and groups that the layer handles, such as `invoice.*`. The list may leave out all other types.
+    /// `None` if the layer does not ignore all other types. ([`only`](crate::IdempotentWebhook::only) and `Events` set
+    /// which types it ignores.)
     pub fn event_types(&self) -> Option<&[String]> {
         self.events.as_ref()?.types().map(EventTypes::names)
     }
@@ -139,7 +140,7 @@ pub struct EventPage {
 
 impl EventPage {
     /// A page of events. `next` is the cursor with which [`EventSource::page`] finds the next page, or `None` if this
-    /// is the last one. Another process may continue with it. No two pages of a list may have the same `next`.
+    /// is the last one. Another process may continue with this cursor. No two pages of a list may have the same `next`.
     pub fn new(events: impl IntoIterator<Item = ListedEvent>, next: Option<String>) -> Self {
         Self {
             events: events.into_iter().collect(),
@@ -195,8 +196,8 @@ impl ListedEvent {
     }
 
     /// Sets the action that qualifies the event type, such as `opened` for GitHub's `pull_request`, if the list has no
-    /// body that contains it. Without an action, the provider is asked to send the event again if the layer has a
-    /// handler for any action of its type.
+    /// body that contains it. If the action is missing, the provider is asked to send the event again, provided that
+    /// the layer handles at least one action of its type.
     #[must_use]
     pub fn event_action(mut self, action: impl Into<String>) -> Self {
         self.action = Some(action.into());

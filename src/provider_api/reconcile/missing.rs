@@ -24,7 +24,7 @@ const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of deliveries that are kept in one transaction.
 const GROUP: usize = 64;
 
-/// An event of the list, with the delivery that its webhook would have been.
+/// An event of the list, and the delivery as which its webhook would have arrived.
 pub(super) struct Listed {
     pub(super) delivery: Delivery,
     head: Parts,
@@ -130,12 +130,12 @@ impl<S: EventSource> Rounds<'_, S> {
                 let wanted = events.check(event_type, Some(&qualified));
                 matches!(wanted, Wanted::Ignored(_))
             }
-            // The list does not give the action, so it may be one that the layer handles.
+            // The list does not give the action of this event, so the layer may handle it.
             (Content::Redelivery(_), None) => events.ignore_all_of(event_type),
         }
     }
 
-    /// The delivery that the webhook of an event would have been.
+    /// Derives the delivery as which the webhook of an event would have arrived.
     fn identify(&self, event: ListedEvent, tenant: &Option<Tenant>) -> Result<Listed, String> {
         let settings = &self.reconcile.settings;
         let method = settings.verification.provider.methods.first().cloned();

@@ -14,11 +14,11 @@ use crate::transaction::{DatabaseError, List, Store, Turn, keyed, with_timeout};
 /// How long a process keeps the turn after each page.
 pub(super) const TURN: Duration = Duration::from_secs(3 * 60);
 
-/// For how long a provider is asked to send a delivery that does not arrive. Each request makes an attempt that the
-/// next round finds, so without this limit, rounds would ask forever.
+/// For how long a provider is asked to send a delivery that does not arrive. Each such request leads to another attempt
+/// in the provider's list, which the next round finds. So without this limit, rounds would ask forever.
 const LONGEST_REQUEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The row of a list, as one process uses it.
+/// The stored row of a list, and this process's turn.
 #[derive(Clone, Debug)]
 pub(super) struct Position {
     pub(super) store: Store,
@@ -42,14 +42,14 @@ pub(super) struct Begun {
 pub(super) struct Unknown {
     /// The index of the delivery among those that were looked up.
     pub(super) place: usize,
-    /// Whether it may have been processed, and its record deleted since.
+    /// Whether the delivery may have been processed, and its record deleted since.
     pub(super) may_be_deleted: bool,
-    /// Whether the provider has been asked for it for longer than `LONGEST_REQUEST`, without success.
+    /// Whether the provider has been asked for the delivery for longer than `LONGEST_REQUEST`, without success.
     pub(super) asked_in_vain: bool,
 }
 
 impl Position {
-    /// The row of a list. `every` is the longest time from one round to the next.
+    /// The position of a list. `every` is the longest time from one round to the next.
     pub(super) fn new(store: Store, list: List, every: Duration, progress: Progress) -> Self {
         let turn = Turn::of_list("reconciliation", list, TURN, every, store.environment());
         Self {
@@ -171,7 +171,7 @@ impl Position {
         self.end(round, true, next, left_out, false).await
     }
 
-    /// Ends a round that is not complete. The next round resumes it, with the first page if `anew` is set, otherwise at
+    /// Ends a round that is not complete. The next round resumes it: at the first page if `anew` is set, otherwise at
     /// the current page.
     pub(super) async fn break_off(
         &self,

@@ -1,6 +1,6 @@
-//! A round of reconciliation: the process that has the turn reads the pages of a provider's list, one after the other.
-//! `bounds.rs` computes which period the round covers. `missing.rs` finds which events are missing, and which of them
-//! cannot be run.
+//! A round of reconciliation: the process that has the turn, the right to run a round, reads the pages of a provider's
+//! list, one after the other. `bounds.rs` computes which period the round covers. `missing.rs` finds which events are
+//! missing, and which of them cannot be run.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -56,8 +56,8 @@ pub struct Reconciled {
     pub since: SystemTime,
     /// The round covered events up to and including this time.
     pub until: SystemTime,
-    /// How many events of this period the list contains, without events that the layer ignores and events that give no
-    /// delivery id.
+    /// How many events of this period the list contains, not counting events that the layer ignores, nor events that
+    /// give no delivery id.
     pub listed: u64,
     /// How many deliveries were missing. They are now kept, or the provider was asked to send them again.
     pub missed: u64,
@@ -91,8 +91,9 @@ pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
     /// Why the first unusable delivery cannot be run.
     left_out: Option<String>,
-    /// Deliveries that this round does not examine again: deliveries with an attempt after the round's period,
-    /// deliveries that were left out or requested again and, in a dry run, all deliveries that were found.
+    /// Deliveries that this round does not examine again: deliveries that the list also shows after the round's period,
+    /// deliveries that were left out, and deliveries that the provider was asked to send again. In a dry run, these are
+    /// also all deliveries that were found.
     pub(super) done: HashSet<DeliveryKey>,
 }
 
@@ -205,8 +206,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Asks for a page. If the list asks to wait, returns how long. After any other error, or if the list has asked to
-    /// wait too often, fails.
+    /// Asks for a page. If the list asks to wait, returns how long. Fails after any other error, and if the list has
+    /// asked to wait too often.
     async fn ask(
         &self,
         span: Span,
@@ -235,7 +236,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// How long to wait after an error that asks to wait. Such an error is logged. `None` if the error does not ask to
+    /// How long to wait after this error, if it asks to wait; the error is then logged. `None` if it does not ask to
     /// wait, or after too many waits.
     pub(super) fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
         let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);

@@ -15,10 +15,10 @@ use crate::recovery::ReconciledList;
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest wait before the next round after one that failed.
+/// The longest wait after a failed round.
 const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// Finds deliveries that never arrived, by reading the provider's own list of events, and has them run.
+/// Reads the provider's own list of events, finds the deliveries that never arrived, and brings them back.
 ///
 /// No webhook arrives while DNS is wrong, or after the provider has switched the endpoint off. After a rotation of
 /// secrets, all requests may be rejected. But the provider still lists the events. A listed delivery that is neither
@@ -67,11 +67,11 @@ impl<S: EventSource> Reconcile<S> {
     /// as `/webhooks/stripe`. Missing deliveries run as requests to this path. With
     /// [`TenantSecrets`](crate::TenantSecrets), the path selects the tenant.
     ///
-    /// Pass the layer once it is complete: settings that you later change on a clone have no effect here. Only
-    /// `Events::layer` may come before or after.
+    /// Pass the layer once it is complete: settings that you later change on a clone have no effect here.
+    /// `Events::layer` is the exception: you may call it before or after this.
     ///
-    /// The first round of a new endpoint covers nothing before its own time, so it does not ask the provider. To try
-    /// the API key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
+    /// The first round of a new endpoint covers no time before the round itself, so it does not ask the provider. To
+    /// try the API key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
     ///
     /// # Errors
     ///
@@ -126,12 +126,12 @@ impl<S: EventSource> Reconcile<S> {
     /// Sets the maximum age of an event that a round looks at. The first round looks at all events that are not older
     /// than this, and each later round at the events since the previous round. Default: 7 days.
     ///
-    /// No round looks at events that are older than the deliveries that [`Retention`](crate::Retention) has left: they
-    /// may be unknown only because their records were deleted.
+    /// No round looks at events that are older than the oldest deliveries that [`Retention`](crate::Retention) has
+    /// left. Such events may be unknown only because their records were deleted.
     ///
-    /// No round looks further back than the list [goes back](EventSource::goes_back) either. If there was no round for
-    /// longer than that, the period in between is a [gap](crate::documentation::reconciliation#gaps), which is reported
-    /// until somebody deals with it.
+    /// No round looks further back than the list [goes back](EventSource::goes_back). If rounds stop for longer than
+    /// that, some events are too old for the next round. Their period is a
+    /// [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals with it.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
         self
@@ -154,15 +154,15 @@ impl<S: EventSource> Reconcile<S> {
     /// start at the time of their first round, because the first delivery of another list or tenant says nothing about
     /// them.
     ///
-    /// If another system went on for a while after a deploy, set the time at which it stopped. With an earlier time,
-    /// **events that were processed before, but not recorded, run again**. [`look_back`](Self::look_back) and retention
-    /// still apply.
+    /// If another system continued to process the webhooks for a while after the deploy, set the time at which it
+    /// stopped. With an earlier time, **events that were processed before, but not recorded, run again**.
+    /// [`look_back`](Self::look_back) and retention still apply.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
         self
     }
 
-    /// How long after a failure the next try starts.
+    /// How long to wait after a failed round.
     pub(super) fn failed_wait(&self) -> Duration {
         self.every.min(FAILED_WAIT)
     }

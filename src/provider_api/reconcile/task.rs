@@ -19,10 +19,10 @@ use crate::transaction::{Environment, List};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The shortest time between two checks whether this process has the turn.
+/// The shortest time between two checks whether this process has the turn: the right to run a round.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest time between two such checks, because another process may have failed.
+/// The longest time between two checks. It is short, because another process may have failed.
 const LONGEST_WAIT: Duration = MINUTE;
 
 impl<S: EventSource> Reconcile<S> {
@@ -100,7 +100,7 @@ impl<S: EventSource> Reconcile<S> {
         loop {
             stop.takes(MINUTE);
             let Some(ended) = stop.or(rounds.run()).await else {
-                // Another process may continue at once.
+                // This gives up the turn, so that another process can continue at once.
                 let _ = rounds.position.leave().await;
                 return;
             };
@@ -117,7 +117,7 @@ impl<S: EventSource> Reconcile<S> {
                     self.failed_wait()
                 }
             };
-            // Another process may have had a round, or may have been killed in one, so check again soon.
+            // Another process may have run a round, or may have been killed during one, so check again soon.
             let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
             let wait = wait.mul_f64(1.0 + 0.1 * random_fraction());
             if stop.rest(wait).await.is_none() {

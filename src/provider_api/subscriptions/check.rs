@@ -18,8 +18,8 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// event types and its version.
 ///
 /// Events of a type that is not subscribed never arrive, and nothing fails. The expected types come from the layer's
-/// table, which [`Events`](crate::Events) or [`only`](IdempotentWebhook::only) sets. Without a table, types are not
-/// compared.
+/// table of event types, which [`Events`](crate::Events) or [`only`](IdempotentWebhook::only) sets. Without a table,
+/// types are not compared.
 ///
 /// ```no_run
 /// use idempotent_webhook::subscriptions::{StripeSubscriptions, Subscriptions};
@@ -47,8 +47,8 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// # }
 /// ```
 ///
-/// It only reads from the provider. If the provider cannot be asked, the last findings stay. If this lasts for a day,
-/// it is a separate problem.
+/// It only reads from the provider. If the provider cannot be asked, the last findings stay. If the provider cannot be
+/// asked for a day, the endpoint has the problem [`NotCompared`](crate::recovery::Problem::NotCompared).
 #[must_use = "nothing is compared until it is spawned or asked for"]
 pub struct Subscriptions<S> {
     pub(super) settings: Settings,

@@ -18,8 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
 /// The subscription that an endpoint should have.
 ///
-/// With a layer that uses Postgres, [`Subscriptions`](super::Subscriptions) takes it from the layer. Use this type
-/// directly with [`VerifiedWebhook`](crate::VerifiedWebhook), and in programs outside of the application:
+/// With a layer that uses Postgres, [`Subscriptions`](super::Subscriptions) takes the expected subscription from the
+/// layer. Use this type directly with [`VerifiedWebhook`](crate::VerifiedWebhook), and in programs outside of the
+/// application:
 ///
 /// ```no_run
 /// use idempotent_webhook::subscriptions::{ExpectedSubscription, StripeSubscriptions};
@@ -43,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(2 * 60);
 pub struct ExpectedSubscription {
     address: Address,
     provider: Provider,
-    /// `None` without a table: every type has a handler.
+    /// `None` if the layer has no table of event types: every type has a handler.
     wanted: Option<WantedEvents>,
     /// If empty, any version is accepted.
     versions: Vec<Arc<str>>,
@@ -198,7 +199,7 @@ impl ExpectedSubscription {
         }
         let mut differences = Vec::new();
         let on: Vec<_> = here.iter().copied().filter(|one| one.is_on).collect();
-        // A subscription that is off may have been replaced by one that is on.
+        // If one subscription is on, those that are off are not compared: it may have replaced them.
         let compared = if on.is_empty() {
             differences.extend(
                 here.iter()
@@ -299,7 +300,8 @@ impl ExpectedSubscription {
         differences
     }
 
-    /// The subscribed types that the layer ignores, except types that it ignores by name.
+    /// The subscribed types without a handler, except types that the application has chosen to ignore
+    /// ([`ignored`](Self::ignored)).
     fn not_handled(&self, wanted: &WantedEvents, compared: &[&Subscription]) -> Vec<Difference> {
         if wanted.types().is_none() {
             return Vec::new();
@@ -307,7 +309,7 @@ impl ExpectedSubscription {
         let has_actions = self.provider.has_event_action();
         let mut unhandled = BTreeSet::new();
         for one in compared {
-            // A subscription to a type that is ignored by name is intended.
+            // The names include the ignored types: a subscription to one of them is intended.
             let spelt: Vec<_> = wanted.names().iter().map(|name| spelt(name, one)).collect();
             let has_handler = |subscribed: &str| {
                 let mut names = spelt.iter();
@@ -393,7 +395,7 @@ fn is_part(subscribed: &str, handled: &str) -> bool {
     subscribed != handled && group.is_some_and(|group| subscribed.starts_with(group))
 }
 
-/// The subscriptions that have an event type in common with another one.
+/// The ids of the subscriptions that share an event type with another one. `None` if there are none.
 fn several(compared: &[&Subscription]) -> Option<Vec<String>> {
     let share = |one: &Subscription, other: &Subscription| {
         let mut pairs = types(one)

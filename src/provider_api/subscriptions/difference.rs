@@ -9,7 +9,7 @@ const SHOWN: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// No subscription has the address, and none has its path with another host, scheme or port.
+    /// No subscription has the expected address, nor an address with the same path and another host, scheme or port.
     #[non_exhaustive]
     NotThere {
         /// The expected address.
@@ -19,16 +19,16 @@ pub enum Difference {
         /// What the API [does not list](super::SubscriptionSource::leaves_out).
         not_listed: Option<&'static str>,
     },
-    /// No subscription has the address, but one has the same path with another host, scheme or port, or with a slash
-    /// added or missing at its end.
+    /// No subscription has the expected address, but one has an address with the same path. The host, the scheme or the
+    /// port differs, or there is a slash more or less at the end.
     #[non_exhaustive]
     OtherAddress {
         /// The expected address.
         address: String,
-        /// The addresses that have the path.
+        /// The addresses that have the same path.
         found: Vec<String>,
     },
-    /// The subscription is switched off, and no other subscription with the address is on.
+    /// The subscription is switched off, and no other subscription with the expected address is on.
     #[non_exhaustive]
     SwitchedOff {
         /// The id of the subscription.
@@ -37,21 +37,21 @@ pub enum Difference {
     /// A type or a group has a handler, but no subscription with the address includes it.
     #[non_exhaustive]
     NotSubscribed {
-        /// The name, as in the layer's table.
+        /// The name of the type or group that has the handler.
         event_type: String,
     },
     /// A type or a group has a handler, but the API [does not list](super::SubscriptionSource::types_not_listed)
     /// whether it is subscribed. This is a hint, not an error.
     #[non_exhaustive]
     NotListed {
-        /// The name, as in the layer's table.
+        /// The name of the type or group that has the handler.
         event_type: String,
     },
     /// A group has a handler, but only some of its types are subscribed. Events of its other types do not arrive. This
     /// is a hint, not an error.
     #[non_exhaustive]
     PartlySubscribed {
-        /// The name, as in the layer's table.
+        /// The name of the type or group that has the handler.
         event_type: String,
         /// The subscribed names in the group, as the provider writes them.
         subscribed: Vec<String>,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::provider_api::source_error::SourceError;
 
-/// Why a subscription cannot be compared. Such an error says nothing about the subscription.
+/// Why a subscription cannot be compared. The error says nothing about the subscription itself.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubscriptionError {

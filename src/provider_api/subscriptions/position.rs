@@ -12,7 +12,7 @@ use crate::transaction::{DatabaseError, List, Store, Turn, with_timeout};
 /// How long a process has the turn, which is the right to compare. This is longer than a comparison takes.
 const TURN: Duration = Duration::from_secs(5 * 60);
 
-/// The row of a subscription, as one process uses it.
+/// The stored row of a subscription, and this process's turn.
 pub(super) struct Position {
     pub(super) store: Store,
     /// The version of the application.
@@ -29,7 +29,7 @@ pub(super) struct Look {
 }
 
 impl Position {
-    /// The row of a list. `longest` is the longest time from one comparison to the next.
+    /// The position of a list. `longest` is the longest time from one comparison to the next.
     pub(super) fn new(
         settings: &Settings,
         address: String,

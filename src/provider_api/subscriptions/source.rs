@@ -8,7 +8,7 @@ const MAX_TEXT: usize = 200;
 
 /// A provider's subscriptions, read from its API. A source only reads.
 ///
-/// This is a source for an API of your own:
+/// A source for an API of your own:
 ///
 /// ```
 /// use idempotent_webhook::subscriptions::{SourceError, Subscription, SubscriptionSource};
@@ -50,8 +50,9 @@ pub trait SubscriptionSource: Send + Sync + 'static {
     /// The call is cancelled after 2 minutes.
     fn subscriptions(&self) -> impl Future<Output = Result<Vec<Subscription>, SourceError>> + Send;
 
-    /// Subscriptions that the API does not list, in a few words that follow "the API does not list". The report shows
-    /// them if no subscription has the address or its path. Default: `None`.
+    /// Describes subscriptions that the API does not list, such as "subscriptions of other apps". If no subscription
+    /// has the expected address or the same path, the report adds "the API does not list", followed by this text.
+    /// Default: `None`.
     fn leaves_out(&self) -> Option<&'static str> {
         None
     }

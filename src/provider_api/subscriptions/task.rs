@@ -12,11 +12,11 @@ use crate::tasks_and_errors::random::random_fraction;
 use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::{DatabaseError, Environment};
 
-/// The shortest time between two checks whether this process has the turn.
+/// The shortest time between two checks whether this process has the turn: the right to compare.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest time between two such checks. Another process may have been killed during its turn, and each process
-/// updates its gauge with what any process has found.
+/// The longest time between two checks. A process that was killed during its turn must be replaced soon, and each check
+/// updates this process's metric with what another process may have found.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How long a turn may take, which is longer than a comparison takes.
@@ -25,7 +25,7 @@ const LONGEST_TURN: Duration = Duration::from_secs(3 * 60);
 /// The largest random addition to a time, as a fraction of that time.
 const JITTER: f64 = 0.1;
 
-/// The longest wait before the provider is asked again after it could not be asked.
+/// The longest wait before the provider is asked again after a failure.
 const RETRY: Duration = Duration::from_secs(60 * 60);
 
 impl<S: SubscriptionSource> Subscriptions<S> {

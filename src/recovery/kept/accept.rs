@@ -13,9 +13,10 @@ use crate::recovery::taken::Take;
 use crate::transaction::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
-/// Waits for the transactions that set deliveries aside, and holds back further ones until the end of this
-/// transaction: their inserts take a lock that this lock excludes. Without this: a provider list has made its last
-/// check, delivery A is processed and forgotten, the list commits, and A runs once more.
+/// Waits for the transactions that set deliveries aside, so that provider lists leave them alone (`set_aside.sql`).
+/// Further ones wait until the end of this transaction, because their inserts need a lock that this lock excludes.
+/// Without this lock, a delivery could run once more: a provider list makes its last check, the delivery is processed
+/// and forgotten, and then the list commits.
 const HOLD_DISCARDED: &str = "lock table idempotent_webhook.discarded in share mode";
 
 /// A request to keep before its handler runs.
@@ -30,7 +31,7 @@ pub(crate) struct Acceptance {
 /// The result of keeping a request before its handler runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Accepted {
-    /// It is kept now. With a take, its attempt starts now.
+    /// It is kept now. If there is a `Take`, its first attempt starts at once.
     New(Option<Take>),
     /// It was kept before.
     Known,
@@ -61,7 +62,8 @@ impl Accepted {
     }
 }
 
-/// Keeps requests of one endpoint, with one statement. If two have the same key, the first one is new.
+/// Keeps requests of one endpoint, with one statement. If two requests have the same key, the first one counts as new,
+/// and the second one as known.
 pub(crate) async fn accept(
     connection: &mut PgConnection,
     group: &[&Acceptance],
@@ -140,7 +142,7 @@ fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) 
 }
 
 impl Store {
-    /// Makes a kept delivery due because it was sent again. Returns what the delivery is afterwards.
+    /// Makes a kept delivery due because it was sent again. Returns `Known`, `Processed` or `Elsewhere`.
     pub(crate) async fn resend(&self, acceptance: &Acceptance) -> Result<Accepted, DatabaseError> {
         let (delivery, request) = (&acceptance.delivery, &acceptance.request);
         let environment = self.environment().name();
@@ -159,8 +161,8 @@ impl Store {
                 .bind(environment.as_deref())
         };
         let note = || keyed(include_str!("note_resent.sql"), delivery);
-        // The note has a transaction of its own: the other statement may wait for a row, and an operation would
-        // have to wait for both.
+        // The note has a transaction of its own, because `resend.sql` may wait for a row. An operator's operation waits
+        // for the note, and must not wait for that row as well.
         self.run(note).await?;
         Ok(match self.read_one(statement).await? {
             (true, _) => Accepted::Processed,

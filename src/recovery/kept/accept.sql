@@ -1,6 +1,6 @@
--- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. It does
--- not wait for a transaction that changes a row, such as a handler's, but only for one that inserts a row with the
--- same key.
+-- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. The statement
+-- does not wait for a transaction that changes a row, such as a handler's. It waits only for a transaction that inserts
+-- a row with the same key.
 --
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which a
 -- delivery is taken if its attempt starts at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12
@@ -8,13 +8,13 @@
 -- are made from the provider's list of events, $16 how long the requests stay once their deliveries are processed,
 -- $17 the environment of the process.
 --
--- With $14, nothing is kept in a database that belongs to another environment: no process would run it there, so
--- the request is handled before it is answered. Without $14, the request itself makes the attempt and runs what it
--- keeps, in any environment.
+-- If $14 is true, nothing is kept in a database that belongs to another environment: no process would run the delivery
+-- there, so the request is handled before it is answered. If $14 is false, the request itself makes the attempt, so its
+-- delivery is kept and run in any environment.
 --
--- The planner must not see how many deliveries there are, nor whether $14 and $15 are true: it would plan the
--- statement again each time, which takes longer than the rest. Hence the `select` around each of these parameters.
--- The requests are unnested separately, so that no body is copied with the other columns.
+-- The `select` around a parameter hides its value from the planner: how many deliveries there are, and whether $14 and
+-- $15 are true. If the planner saw these values, it would plan the statement again each time, which takes longer than
+-- the rest. The requests are unnested separately, so that no body is copied with the other columns.
 with home as materialized (
     select
         not (select $14::boolean)
@@ -50,7 +50,8 @@ known as materialized (
             and kept.tenant = new.tenant
             and kept.delivery_id = new.delivery_id
     union all
-    -- Without this: a list finds a delivery missing, then the delivery arrives and is discarded, and it still runs.
+    -- For a provider list, a discarded delivery is known. Without this part, a discarded delivery could still run: a
+    -- list finds that it is missing, then it arrives and is discarded, and then the list keeps it.
     select number
     from new
     join idempotent_webhook.discarded as discarded
@@ -70,7 +71,8 @@ kept as (
     from new
     where number not in (select number from processed union all select number from known)
         and (select is_home from home)
-    -- In one order, so that two processes cannot deadlock. Of several copies, the first one is written.
+    -- All processes insert in the same order, so that two of them cannot deadlock. Of several copies of a delivery, the
+    -- first one is written.
     order by tenant, delivery_id, number
     on conflict do nothing
     returning tenant, delivery_id, takes, taken_by

@@ -1,7 +1,9 @@
--- Waits for the running attempt at a delivery, and holds back the next attempt until the end of the transaction.
--- The lock is shared, so that two operations do not mistake each other for an attempt: they queue for the row
--- instead. Without this: attempt A claims a delivery, reconciliation keeps the delivery, an operator discards it,
--- and A commits.
+-- Waits for the running attempt at each of these deliveries, and holds back the next attempt until the end of the
+-- transaction. The lock is shared, so that two operations do not mistake each other for an attempt: they queue for the
+-- row instead.
+--
+-- Without this wait, an attempt could commit a discarded delivery: the attempt claims the delivery, reconciliation
+-- keeps it, an operator discards it, and then the attempt commits.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select pg_advisory_xact_lock_shared(hashtextextended(id, hashtextextended(tenant, hashtextextended(endpoint, 0))))

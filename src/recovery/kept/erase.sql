@@ -1,5 +1,5 @@
 -- Erases the content of deliveries of the endpoints $1 with the tenants $2 and the ids $3: their requests, and the
--- reasons of failures, which may quote the requests. Their rows are locked.
+-- reasons of failures, which may quote the requests. The transaction has already locked the rows of these deliveries.
 --
 -- A processed delivery leaves the archive. Any other delivery is only recorded from now on, and an attempt that has
 -- taken it can no longer change its row.

@@ -1,8 +1,10 @@
--- Deletes the numbers $1 of dead processes, if their last heartbeats are still $2. Deliveries that were taken under
--- these numbers are free then. A row that a heartbeat is writing at this moment is locked, and is left alone.
--- Without `heartbeat`: process 1 takes a delivery, its number is deleted although it lives, and process 2 takes the
--- delivery while it runs. Without this statement: process 1 is killed, and no process ever takes its deliveries
--- again.
+-- Deletes the numbers $1 of dead processes, if their last heartbeats are still $2. This frees the deliveries that were
+-- taken under these numbers (`liveness/mod.rs`). A row that is locked is left alone, because its process is writing a
+-- heartbeat at this moment.
+--
+-- Without the comparison of `heartbeat`, the number of a living process could be deleted, and another process would
+-- take a delivery that is still running. Without this statement, no process would ever take the deliveries of a killed
+-- process.
 delete from idempotent_webhook.processes
 where number in (
     select number

@@ -1,6 +1,8 @@
--- Records that the attempt with the take number $9 at a kept delivery has failed. It has no effect if the delivery
--- was taken again, or changed by something else meanwhile. Without the take number: the handler of process 1 fails,
--- process 1 falls silent, process 2 takes the delivery, and process 1 frees what process 2 runs.
+-- Records that an attempt at a kept delivery has failed. $9 is the take number of the attempt: the counter `takes` of
+-- the row, which each take increases. The statement has no effect if the delivery was taken again, or changed by
+-- something else meanwhile. Without the take number, a process could free a delivery that another process runs: the
+-- handler of process 1 fails, process 1 falls silent, process 2 takes the delivery, and then process 1 records the
+-- failure.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how many
 -- attempts were counted and did not start, $10 after how many failures in a row the breaker opens, or `null` if
@@ -28,8 +30,8 @@ with failed as (
         history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and takes = $9
-        -- The delivery is taken, so it is due. Without this: the answer to the write is lost, the write is
-        -- repeated, and the failure is recorded twice.
+        -- A taken delivery is always due. Without this condition, a failure would be recorded twice if its write is
+        -- repeated because the answer was lost.
         and taken_by is not null
     returning state, takes
 ),
@@ -49,8 +51,8 @@ breaker as (
 select state, state = 'dead' as died, takes
 from failed
 union all
--- For a repeated write, after the answer to the commit that made the delivery dead was lost. This part sees the row
--- as it was before the update above.
+-- This part is for a repeated write: the first write made the delivery dead, and the answer to its commit was lost. It
+-- sees the row as it was before the update above.
 select state, true, takes
 from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3

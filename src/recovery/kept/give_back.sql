@@ -1,10 +1,15 @@
--- Takes back the attempt with the take number $4, which was counted and did not start. The next attempt is due
--- after $5. $6 is how many attempts of the schedule the take has used, $7 whether it has reached no layer, $8 the
--- status of the answer that came instead. If attempts reach no layer, the delivery waits twice as long each time,
--- up to an hour: a backlog whose route is gone costs little, and holds up nothing else.
+-- Gives back a delivery that was taken: its attempt was counted and did not start, so the attempt is subtracted again.
+-- The next attempt is due after $5.
 --
--- Without `takes = $4`: process 1 falls silent, process 2 takes the delivery, and process 1, whose claim is
--- refused, frees what process 2 runs.
+-- $4 is the take number of the attempt: the counter `takes` of the row, which each take increases. $6 is how many
+-- attempts of the schedule the take has used, $7 whether the attempt has reached no layer, $8 the status of the answer
+-- that came instead.
+--
+-- If attempts reach no layer, the delivery waits twice as long each time, up to an hour. So a backlog whose route is
+-- gone costs little, and holds up nothing else.
+--
+-- Without `takes = $4`, a process could free a delivery that another process runs: process 1 falls silent, process 2
+-- takes the delivery, the claim of process 1 is refused, and then process 1 gives the delivery back.
 update idempotent_webhook.kept_deliveries
 set attempts = attempts - 1,
     retries = greatest(retries - $6, 0),
@@ -17,7 +22,7 @@ set attempts = attempts - 1,
     end
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     and takes = $4
-    -- The delivery is taken, so it is due. Without this: the answer to the write is lost, the write is repeated,
-    -- and two attempts are taken back.
+    -- A taken delivery is always due. Without this condition, two attempts would be subtracted if the write is repeated
+    -- because its answer was lost.
     and taken_by is not null
 returning true

@@ -1,10 +1,13 @@
--- Gives back deliveries of the endpoints $1 that were taken ahead and have not started: tenants $2, ids $3, take
--- numbers $4. They are due as before, in their old places. A locked delivery is left alone: the attempt of a
--- request is about to end it, or an operator changes it. If neither happens, it is free once the number under which
--- it was taken is given up.
+-- Gives back deliveries that were taken ahead, before there were slots to run them, and have not started: endpoints $1,
+-- tenants $2, ids $3, take numbers $4. A take number is the counter `takes` of the row, which each take increases. The
+-- deliveries stay due at the same times as before.
 --
--- Without `takes`: process 1 takes a delivery ahead and falls silent, process 2 takes it, and process 1 frees what
--- process 2 runs.
+-- A locked delivery is left alone: a provider request is about to delete or archive it, or an operator is changing it.
+-- If neither happens, the delivery is free once this process gives up the number under which it was taken
+-- (`liveness/mod.rs`).
+--
+-- Without the comparison of `takes`, a process could free a delivery that another process runs: process 1 takes a
+-- delivery ahead and falls silent, process 2 takes it, and then process 1 gives it back.
 with given_back as (
     select kept.endpoint, kept.tenant, kept.delivery_id
     from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as key (endpoint, tenant, delivery_id, takes)
@@ -13,8 +16,8 @@ with given_back as (
             and kept.tenant = key.tenant
             and kept.delivery_id = key.delivery_id
     where kept.takes = key.takes
-        -- The delivery is taken, so it is due. Without this: the answer to the write is lost, the write is
-        -- repeated, and two attempts are taken back.
+        -- A taken delivery is always due. Without this condition, two attempts would be subtracted if the write is
+        -- repeated because its answer was lost.
         and kept.taken_by is not null
     for update of kept skip locked
 )

@@ -1,7 +1,8 @@
--- Keeps or records a failed provider attempt, unless another attempt has committed the delivery meanwhile.
+-- Keeps a delivery whose provider attempt has failed, or only records its failure without the request. Does nothing if
+-- another attempt has committed the delivery meanwhile.
 --
--- The table shows the state afterwards. Rows: the state before. Columns: what comes next, as the handler has
--- decided.
+-- The table shows the state afterwards, by the state before (rows) and by what the handler has decided comes next
+-- (columns). A delivery that starts again gets a new schedule.
 --
 -- | kept as | nothing | dead | after $8 |
 -- |---|---|---|---|
@@ -57,17 +58,18 @@ kept as (
             state, takes, taken_by, died_at, untold_at, next_attempt_at
         ) = (
             select
-                -- The type comes from the request that stays. If a header has the type, a copy of a captured body
-                -- can have another one.
+                -- The event type belongs to the request that stays stored. If the type is in a header, another request
+                -- with the same body can have another type.
                 case when begins_anew then excluded.event_type else known.event_type end,
                 case when begins_anew then 0 else known.retries end,
                 case when begins_anew then 0 else known.unfinished end,
                 case when not changes then known.unreached_at end,
                 case when not changes then known.unreached_status end,
                 case when changes then excluded.state else known.state end,
-                -- Without this: attempt A has taken the delivery, attempt B processes it and makes it due again,
-                -- because the commit of B is in doubt, and then A still has an effect on the row. The same can
-                -- happen if this makes the delivery dead while an attempt runs.
+                -- A new take number: an attempt that took the row under an earlier number can no longer change it.
+                -- Without this, such an attempt could still have an effect. For example, attempt A has taken the
+                -- delivery, attempt B processes it, and B makes it due again because the commit of B is in doubt. As
+                -- another example, this statement makes the delivery dead while an attempt runs.
                 known.takes + changes::int,
                 case when not changes then known.taken_by end,
                 case when changes then excluded.died_at else known.died_at end,

@@ -1,6 +1,9 @@
--- Deletes deliveries that a provider list has made due in this transaction, if they have become known since: after
--- its check, `accept.sql` may have waited for another delivery of the list. Without this: delivery A is not known,
--- the list waits for delivery B, A is processed and forgotten meanwhile, and A runs once more.
+-- Deletes deliveries that this transaction has kept from a provider list, if they have been processed or set aside
+-- since `accept.sql` checked them. That can happen because, after its check, `accept.sql` may wait for another delivery
+-- of the list.
+--
+-- Without this statement, a delivery could run once more: delivery A is not known, `accept.sql` waits for delivery B,
+-- and meanwhile A is processed and forgotten.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 with key as materialized (

@@ -11,11 +11,11 @@
 //! | due, taken | the same, while an attempt has taken it | due, taken | `note_resent.sql` |
 //! | due | its time has come | due, taken | `take.sql` |
 //! | due, taken | the process of the attempt is dead | due | `expire.sql` |
-//! | due, taken | the attempt was lost in a living process, which gives up the number of the take | due | `heartbeat.sql` |
+//! | due, taken | the attempt was lost in a living process, which gives up the number in `taken_by` | due | `heartbeat.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not start | due | `give_back.sql` |
-//! | due, taken | it was taken ahead, and no longer waits for a slot | due | `give_back_ahead.sql` |
+//! | due, taken | it was taken ahead, before there was a slot for it, and is given back | due | `give_back_ahead.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
 //! | due, taken | its handler discards it, or its body was processed under another id | none | `drop.sql` |
 //! | due, dead, recorded | the handler of a provider request discards it, or its body was processed under another id | none | `drop.sql` |
@@ -27,11 +27,12 @@
 //! | processed | its content is erased | none | `erase.sql` |
 //! | dead, recorded, processed | its retention time is over | none | retention |
 //!
-//! A row is *taken* if its `taken_by` is a number of a living process (`liveness/mod.rs`). An attempt that has
-//! taken a row can change the row only while the column `takes` still has the number of its take. Another take
-//! increases the number, and so do operators and copies from the provider. A statement that sets `state` also
-//! resets each column about earlier attempts, which `tests/it/recovery/new_life.rs` checks. A provider attempt that
-//! has taken nothing writes with `keep_failed.sql` and `drop.sql`.
+//! A row is *taken* if its `taken_by` is a number of a living process (`liveness/mod.rs`). The column `takes` is the
+//! *take number*: a counter that keeps outdated attempts from changing the row. An attempt that has taken a row can
+//! change it only while `takes` is the same as when the attempt took it. Another take increases the number, and so do
+//! operators and repeated requests from the provider. A statement that sets `state` also resets each column about
+//! earlier attempts (checked by `tests/it/recovery/new_life.rs`). A provider attempt that has taken nothing writes with
+//! `keep_failed.sql` and `drop.sql`.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, except for the
 //! statements with an operator's filter, which are in `operator`.

@@ -1,6 +1,6 @@
--- For each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the endpoint is
--- not paused; how many seconds this delivery has been due; whether the breaker is open; and whether attempts have
--- failed since the last success. No rows in a database that does not belong to the environment $2.
+-- For each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the endpoint is not
+-- paused; how many seconds this delivery has been due; whether the breaker is open; and whether attempts have failed
+-- since the last success. Returns no rows in a database that does not belong to the environment $2.
 select
     served.endpoint,
     case when state.paused_at is null and due.next_attempt_at is not null then

@@ -1,6 +1,8 @@
--- The deliveries that no attempt is working on. It tries the same locks as `await_attempt.sql`, without waiting.
--- Without this: an operator discards many deliveries, the answer says that it is done, and an attempt at one of
--- them commits.
+-- Returns the deliveries that no attempt is working on. The statement tries to take the same locks as
+-- `await_attempt.sql`, without waiting.
+--
+-- Without this check, an operator could discard many deliveries and see that this is done, and afterwards an attempt at
+-- one of them would commit.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select tenant, id

@@ -1,9 +1,10 @@
--- Notes that the provider has sent a kept delivery again, before the provider gets the answer that this is
--- accepted. The statement waits for no attempt. It waits for an operation on many deliveries of the same endpoint
--- only while the operation commits (`operation.rs`), by a lock that all notes of the endpoint share.
+-- Notes that the provider has sent a kept delivery again, before the request is answered as accepted. The statement
+-- waits for no attempt. All notes of an endpoint share a lock. An operation on many deliveries of the endpoint holds
+-- this lock exclusively while it writes and commits (`operation.rs`), and a note waits for it only that long.
 --
--- Without this: an attempt runs, an operator starts to discard many deliveries, the provider sends the delivery
--- again and gets the answer that it is accepted, the attempt fails, and the delivery is discarded.
+-- Without the note, an accepted request could be discarded: an attempt runs, an operator starts to discard many
+-- deliveries, and the provider sends the delivery again and gets the answer that it is accepted. Then the attempt
+-- fails, and the operation discards the delivery.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 insert into idempotent_webhook.sent_again (endpoint, tenant, delivery_id)

@@ -1,8 +1,9 @@
--- Records the problems of all endpoints, in a turn of the task `problems`. Returns the problems that have started
--- or ended since the last look, and writes only these.
+-- Records the problems of all endpoints. Processes take turns, so that one process does this for all
+-- (`recovery/problems.rs`). Returns the problems that have started or ended since the last look, and writes only the
+-- rows of these problems.
 --
--- $1 whether this judges that no process recovers an endpoint: a process that has just started does not, because it
--- may be in the middle of a deploy. $2 the problems that this version of the crate knows.
+-- $1 whether this look may report that no process recovers an endpoint. The first look of a process may not, because a
+-- deploy may still be in progress. $2 the problems that this version of the crate knows.
 --
 -- An endpoint that no process has recovered for ten minutes counts as removed: all its problems except `unserved`
 -- are over.
@@ -37,7 +38,7 @@ there as materialized (
     join known using (endpoint)
     where problem = any($2) and case problem when 'unserved' then $1 else is_served end
 ),
--- A full join is never a nested loop, however wrong the planner's numbers are.
+-- Postgres never runs a full join as a nested loop, however wrong the planner's estimates are.
 compared as materialized (
     select
         endpoint, problem, subject, there.is_there is not null as is_there,
@@ -72,7 +73,7 @@ ended as (
         ))
     returning noted.endpoint, noted.problem, noted.subject, noted.since
 ),
--- Problems that started and ended before a hook was called.
+-- Deletes problems that started and ended before a hook was called for them.
 forgotten as (
     delete from idempotent_webhook.problems as noted
     using compared

@@ -1,7 +1,7 @@
 -- Makes a kept delivery due now because the provider has sent it again. A delivery that was dead, only recorded or
 -- archived gets a new schedule. The statement waits for a transaction that changes the row.
 --
--- Citus cannot run a subquery without a column next to a subquery on another kind of table: hence `select 1`.
+-- `select 1` is for Citus, which cannot run a subquery without a column next to a subquery on another kind of table.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the body, $8
 -- method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 how long the request stays once the delivery is
@@ -21,8 +21,8 @@ resent as (
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    -- Not a delivery whose attempt runs, or is taken over within seconds: this statement must not wait for the
-    -- attempt. `note_resent.sql` has recorded that the delivery came again.
+    -- A taken delivery is left out: its attempt is running, or another process takes it over within seconds. This
+    -- statement must not wait for the attempt, and `note_resent.sql` has already recorded that the delivery came again.
     and not exists (
         select 1
         from idempotent_webhook.kept_deliveries
@@ -40,8 +40,9 @@ resent as (
         unreached_status = case known.state when 'due' then known.unreached_status end,
         erased = false,
         taken_by = case known.state when 'due' then known.taken_by end,
-        -- Without this: the commit of attempt A is in doubt, the delivery is archived and sent again, and the
-        -- failure of A is written to the row that is due again.
+        -- A new take number, unless the row was due: earlier attempts can no longer change the row. Without this, if
+        -- the commit of attempt A is in doubt, and the delivery is archived and sent again, the failure of A could be
+        -- written to the row that is due again.
         takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
         processed_version = null,

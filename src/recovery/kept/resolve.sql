@@ -1,9 +1,9 @@
--- Deletes or archives a kept delivery that turns out to be processed. Without this: a row that was left behind is
--- taken, is a duplicate, and is taken again, forever. Without `exists`: a delivery is accepted and sent again, and
--- its row is gone before it is processed.
+-- Deletes or archives the row of a kept delivery that turns out to be processed. Without this statement, a row that was
+-- left behind would be taken, found to be a duplicate, and taken again, forever. Without the `exists`, a delivery that
+-- is accepted and sent again could lose its row before it is processed.
 --
--- On Citus, the claims are on other nodes, and such a statement may not add a column to a `timestamptz`, because
--- the sum depends on the time zone of the session. On a timestamp without a time zone, it is allowed.
+-- On Citus, the claims are on other nodes. A statement across nodes may not add a column to a `timestamptz`, because
+-- the sum depends on the time zone of the session. It may add a column to a timestamp without a time zone.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 with processed as (
@@ -25,6 +25,6 @@ set state = 'processed', taken_by = null, next_attempt_at = null,
     archived_until = (now() at time zone 'utc' + archived_for) at time zone 'utc'
 from processed
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    -- A delivery that is only recorded has no request that could stay.
+    -- A delivery that is only recorded has no request to archive.
     and state not in ('processed', 'recorded')
     and archived_for is not null

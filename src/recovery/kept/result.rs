@@ -49,7 +49,7 @@ pub(crate) struct KeptAs {
     pub(crate) state: KeptState,
     /// Whether it is dead after this attempt.
     pub(crate) died: bool,
-    /// The number of its last take.
+    /// The take number of its row, which each take increases.
     pub(crate) takes: i64,
 }
 
@@ -70,7 +70,7 @@ impl KeptAs {
 pub(crate) enum GivenBack {
     /// The layer has not called the handler, or recovery was asked to stop.
     NotBegun,
-    /// The attempt has reached no layer. With the status of the answer that came instead, if there was one.
+    /// The attempt has reached no layer. Holds the status of the answer that came instead, if there was one.
     Unreached(Option<StatusCode>),
 }
 
@@ -84,9 +84,9 @@ pub(crate) struct Became {
 impl Store {
     /// Keeps or records a failed provider attempt. `None` if another attempt has committed the delivery meanwhile.
     ///
-    /// Another attempt at the delivery may be running now, and its commit would not end a row that is kept at the
-    /// same moment. So this waits for that attempt, for at most half of the timeout. `tells` says whether a hook is
-    /// called for dead deliveries.
+    /// Another attempt at the delivery may be running now, and its commit would not delete or archive a row that is
+    /// kept at the same moment. So this function waits for that attempt, for at most half of the timeout. `tells` says
+    /// whether a hook is called for dead deliveries.
     pub(crate) async fn keep_failed(
         &self,
         failed: &FailedAttempt,
@@ -132,7 +132,7 @@ impl Store {
         KeptAs::read(&rows)
     }
 
-    /// Records that an attempt at a kept delivery has failed. `None` if another attempt has taken it since.
+    /// Records that an attempt at a kept delivery has failed. `None` if another attempt has taken the delivery since.
     /// `not_begun` is the number of attempts that were counted and did not start.
     pub(crate) async fn fail(
         &self,
@@ -189,8 +189,8 @@ impl Store {
         Ok(!self.run(statement).await?.is_empty())
     }
 
-    /// Gives back deliveries that were taken ahead and have not started, by their keys and the numbers of their
-    /// takes.
+    /// Gives back deliveries that were taken ahead, before there were slots for them, and have not started. `takes` are
+    /// their take numbers.
     pub(crate) async fn give_back_ahead(
         &self,
         endpoint: &str,
@@ -235,8 +235,8 @@ impl Store {
         let key = RowKeys::one(delivery.key_tenant(), delivery.id().as_str());
         let take = take.map(|take| take.takes);
         let drop_row = || keyed(include_str!("drop.sql"), delivery).bind(take);
-        // Otherwise reconciliation would find a replay missing forever. A discarded delivery is always set aside,
-        // because it may be on a list that is reconciled later.
+        // If a replay were not set aside, reconciliation would find it missing each time. A discarded delivery is
+        // always set aside, because it may be on a list that is reconciled later.
         let if_reconciled = dropped == DroppedAs::Replay;
         let set_aside = || set_aside(&key, delivery.endpoint(), if_reconciled);
         let dropped = self.run_all(|| [drop_row(), set_aside()]);

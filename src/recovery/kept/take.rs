@@ -14,10 +14,10 @@ const IS_UNSERVED: &str = "
     where problem = 'unserved'
 ";
 
-/// The most deliveries of one take (`take.sql`).
+/// The most deliveries that `take.sql` takes at once.
 pub(crate) const MOST_TAKEN: usize = 64;
 
-/// Which deliveries a take chooses.
+/// Which deliveries `take.sql` chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// At most this many deliveries, and at most [`MOST_TAKEN`].
@@ -86,7 +86,7 @@ impl Store {
         self.run(statement).await
     }
 
-    /// The next delivery of each of these endpoints. No delivery in a database that belongs to another environment.
+    /// The next delivery of each of these endpoints. Empty in a database that belongs to another environment.
     pub(crate) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
         let environment = self.environment().name();
         let statement = || {
@@ -104,7 +104,7 @@ impl Store {
         Ok(time)
     }
 
-    /// Records that this process recovers these endpoints, and that these of its background tasks have stopped.
+    /// Records that this process recovers these endpoints, and which of its background tasks have stopped.
     pub(crate) async fn serve(
         &self,
         endpoints: &[&str],
@@ -138,8 +138,8 @@ impl Store {
         Ok(!self.run(statement).await?.is_empty())
     }
 
-    /// The endpoints whose due deliveries no process runs, as of the last look, and how many due deliveries each
-    /// one has, at most `limit`.
+    /// The endpoints that no process recovered at the last look for problems, and how many due deliveries each one has,
+    /// at most `limit`.
     pub(crate) async fn unserved(&self, limit: i64) -> Result<Vec<(String, i64)>, DatabaseError> {
         let statement = || sqlx::query(include_str!("unserved.sql")).bind(limit);
         self.read(statement).await

@@ -1,23 +1,25 @@
--- Takes the deliveries of the endpoint $1 that have been due longest, at most $2 and at most 64. Their attempts are
--- counted before they run, so that a delivery whose handler kills the process uses up its attempts. The commit
--- waits for the disk, so that a delivery whose handler makes Postgres crash uses up its attempts, too.
+-- Takes the deliveries of the endpoint $1 that have been due longest, at most $2 and at most 64: marks them as taken by
+-- this process, which then runs them. An attempt is counted when its delivery is taken, before the handler runs. So a
+-- delivery whose handler kills the process uses up its attempts. The commit waits for the disk, so that the count is
+-- not lost if a handler makes Postgres crash.
 --
--- A delivery that a dead process had taken is free once `expire.sql` has deleted its number (`liveness/mod.rs`).
+-- A process takes deliveries under a number in the table `processes` (`liveness/mod.rs`). If the process dies,
+-- `expire.sql` deletes the number, and its deliveries are free.
 --
--- A delivery is taken alone if it may kill its process, that is, if the attempt before did not end. If several
--- deliveries were taken together, any of them may have killed the process, and most had not started, so that take
--- is not counted. Without this: delivery A kills each process that runs it, and 63 deliveries that wait behind A
--- use up their attempts.
+-- A delivery is taken alone if it may kill its process, that is, if the attempt before did not end. If a process dies
+-- after it has taken several deliveries together, any of them may have killed it, and most had not started. So the next
+-- take of such a delivery does not count another attempt. If it did, a delivery that kills each process that runs it
+-- would make 63 deliveries that wait behind it use up their attempts.
 --
--- $3 a time to use instead of now, in Unix seconds, $4 the number under which the deliveries are taken, $5 whether
--- this is a probe: the breaker is open, and `start_probe.sql` has allowed the probe, $6 the environment of the
--- process: in a database that belongs to another environment, nothing is taken. An adoption changes the environment
--- and pauses endpoints in one transaction, and this statement sees either all of it or nothing.
+-- $3 a time to use instead of now, in Unix seconds, $4 the number under which the deliveries are taken, $5 whether this
+-- is a probe: the breaker is open, and `start_probe.sql` has allowed the probe, $6 the environment of the process: in a
+-- database that belongs to another environment, nothing is taken. An adoption (`operator/adopt.rs`) changes the
+-- environment and pauses endpoints in one transaction, so this statement sees either both changes or neither.
 --
--- The inner limit is a number in the text, so that the planner knows that it is small. The outer limit ends the
--- scan, so that deliveries which are not taken are not locked. After the first delivery, more are taken only while
--- all bodies together are within 16 MiB: `requests.sql` reads them at once, after the commit. A body that kills the
--- process which reads it uses up the attempts of its delivery, too.
+-- The inner limit is a literal and not a parameter, so that the planner knows that it is small. The outer limit ends
+-- the scan, so that deliveries which are not taken are not locked. After the first delivery, more are taken only while
+-- all bodies together are within 16 MiB: `requests.sql` reads them at once, after the commit. The attempts are counted
+-- by then, so a delivery whose body kills the process that reads it uses up its attempts, too.
 with due as (
     select *
     from (
@@ -27,9 +29,8 @@ with due as (
         where endpoint = $1
             and state = 'due'
             and next_attempt_at <= coalesce(to_timestamp($3), now())
-            -- Without this: process 1 takes a delivery, and takes it again while it runs.
-            -- Neither this condition nor the next is a plain `exists`, which the planner could turn into a join of
-            -- all rows.
+            -- Without this condition, a process could take a delivery that is running. Neither this condition nor the
+            -- next is a plain `exists`, which the planner could turn into a join of all rows.
             and (
                 taken_by is null
                 or not exists (select from idempotent_webhook.processes where number = taken_by)
@@ -71,7 +72,7 @@ set attempts = kept.attempts + (not chosen.found_uncounted)::int,
     taken_by = $4,
     taken_with_others = chosen.with_others
 from chosen
--- A left join: a delivery without a request must end, too.
+-- A left join, so that a delivery whose request is missing is taken as well, and becomes dead.
 left join idempotent_webhook.kept_requests as request
     on request.delivery_id = any (array[chosen.delivery_id])
         and request.endpoint = chosen.endpoint

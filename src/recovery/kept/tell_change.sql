@@ -1,11 +1,13 @@
--- Of the changes of the problems $1, takes the one that has waited longest to be reported to a hook. If it is not
--- reported within the time $2, another process may take it.
+-- Reserves a change of a problem, its start or its end, for this process, which reports it to its hook: the change that
+-- has waited longest. If the report is not recorded within the time $2, another process may make it. $1 the names of
+-- the problems that this version of the crate knows.
 --
--- Without `telling_until is not null`: a process reports the start of a problem and is killed, the problem is over,
--- and no process reports the end, because there is no record that the start was reported.
+-- If `telling_until` is set, the change may have been reported although no report is recorded. For example, a process
+-- reports the start of a problem and is killed before it records that, and then the problem ends. Without the condition
+-- `telling_until is not null`, no process would report the end.
 --
--- Without an upper bound on `telling_until`: after a jump of the clock, no process would take the change for a long
--- time.
+-- A `telling_until` that is too far in the future is ignored: after a jump of the clock, no process would report the
+-- change for a long time.
 --
 -- $3 the environment of the process: nothing is reported in a database that belongs to another environment.
 update idempotent_webhook.problems as noted

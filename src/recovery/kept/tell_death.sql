@@ -1,6 +1,7 @@
--- Of the dead deliveries of the endpoints $1, takes the one that has waited longest to be reported to a hook, for
--- the time $2. The process that made it dead should have reported it long ago, but was killed, or the answer to its
--- commit was lost. Nothing is taken in a database that does not belong to the environment $3.
+-- Reserves a dead delivery of the endpoints $1 for this process, which reports it to its hook: the delivery that has
+-- waited longest. If the report is not recorded within the time $2, another process may make it. The process that made
+-- the delivery dead should have reported it long ago, but it was killed, or the answer to its commit was lost. In a
+-- database that does not belong to the environment $3, nothing is reserved.
 with untold as (
     select endpoint, tenant, delivery_id
     from idempotent_webhook.kept_deliveries

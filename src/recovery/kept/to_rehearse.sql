@@ -1,4 +1,5 @@
--- The kept row of a delivery to rehearse: no row if the delivery has ended since it was chosen.
+-- Reads the kept row and the request of a delivery to rehearse. Returns no row if the delivery or
+-- its request was deleted after the delivery was chosen.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select

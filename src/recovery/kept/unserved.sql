@@ -1,4 +1,5 @@
--- For each endpoint that no process recovers, as of the last look: how many due deliveries it has, at most $1.
+-- For each endpoint that no process recovered at the last look for problems: how many due deliveries it has, at most
+-- $1.
 select noted.endpoint, (
     select count(*)
     from (

@@ -1,7 +1,7 @@
 -- What has happened to a delivery during an attempt that no longer owns its row: whether it was processed, whether
 -- it is kept to run again, and whether it was discarded since the attempt started, $4 ago.
 --
--- Citus cannot run a subquery without a column next to a subquery on another kind of table: hence `select 1`.
+-- `select 1` is for Citus, which cannot run a subquery without a column next to a subquery on another kind of table.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select

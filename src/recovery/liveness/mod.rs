@@ -31,8 +31,8 @@
 //!   `processes`. At worst, a statement that started earlier takes the same delivery as well, and then the claim
 //!   refuses the attempt that took it first.
 //! - *draining*: attempts still hold the number. It gets the heartbeats of its process, like the other numbers.
-//! - *given up*: the row of the number is deleted with the next heartbeat. A delivery that was taken under it and
-//!   lost is free.
+//! - *given up*: the row of the number is deleted with the next heartbeat. From then on, a delivery that was taken
+//!   under it and lost is free.
 
 mod numbers;
 mod other_processes;
@@ -79,9 +79,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// `SILENCE`.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A heartbeat may get lost in a crash of Postgres, because the next one follows before the process counts as dead.
-/// A process that is lost or frozen in the middle of a heartbeat keeps its row locked for two seconds, and not for
-/// as long as Postgres considers the connection alive.
+/// Begins the transaction of a heartbeat, whose commit does not wait for the disk. If a crash of Postgres loses a
+/// heartbeat, the next one follows before the process counts as dead. A process that is lost or frozen in the middle of
+/// a heartbeat keeps its row locked for two seconds, and not for as long as Postgres considers the connection alive.
 const BEGIN: &str = concat!(
     begin_own!(),
     "; set local synchronous_commit = off; \
@@ -132,8 +132,8 @@ impl Liveness {
         }
     }
 
-    /// Stops taking deliveries for now. It gives up the numbers that no attempt holds at once, and the rest once
-    /// their attempts have ended.
+    /// Stops taking deliveries for now. The numbers that no attempt holds are given up at once, and the rest once their
+    /// attempts have ended.
     pub(super) async fn leave(&self) {
         let leaving = async {
             let mut place = self.connection.lock().await;

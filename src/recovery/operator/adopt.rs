@@ -14,7 +14,7 @@ const SET: &str = "
     set name = excluded.name, named_at = excluded.named_at
 ";
 
-/// The adopted environment no longer counts as another one.
+/// The adopted environment is no longer another environment, so its row in `other_environments` is deleted.
 const FORGET_OTHER: &str = "delete from idempotent_webhook.other_environments where name = $1";
 
 /// The record of an adoption.

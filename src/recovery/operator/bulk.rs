@@ -18,7 +18,8 @@ const NOW: &str = "select extract(epoch from now())::float8";
 /// claim, and the lock table of Postgres has room for 64 locks per connection by default.
 pub(crate) const BATCH: usize = 500;
 
-/// How many keys are chosen at once, in a transaction of their own. They stay in memory until their batch.
+/// How many keys are chosen at once, in a transaction of their own. The keys stay in memory until their batches are
+/// applied.
 const CHOICE: usize = 20_000;
 
 /// The next `$17` keys, after the key with the tenant `$15` and the id `$16`.

@@ -66,11 +66,11 @@ impl Endpoint {
 
     /// Lists the deliveries that are not processed yet, in the order of their ids.
     ///
-    /// These are the kept deliveries, and the deliveries with a recorded failure. The list has at most `limit`
-    /// entries. For the next page, pass the last delivery of the page before as `after`. With a filter for
+    /// These are the kept deliveries, and the deliveries with a recorded failure. The list has at most `limit` entries.
+    /// For the next page, pass the last delivery of the page before as `after`. With a filter for
     /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), it lists the processed deliveries whose
-    /// requests are still archived. If ids are separate by tenant, these are in the order of tenants, and then of
-    /// ids.
+    /// requests are still archived. If ids are separate by tenant, processed deliveries are in the order of tenants,
+    /// and then of ids.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;
@@ -126,10 +126,10 @@ impl Endpoint {
         self.all(Operation::Retry, filter).await
     }
 
-    /// Deletes a kept delivery that should not be processed. It waits for a running attempt.
+    /// Deletes a kept delivery that should not be processed. The call waits for a running attempt.
     ///
-    /// If the delivery was to be [reprocessed](Self::reprocess), its claim stays deleted: if the provider sends the
-    /// delivery again, it is processed again.
+    /// If the delivery was to be [reprocessed](Self::reprocess), its claim stays deleted. If the provider then sends
+    /// the delivery again, it is processed again.
     ///
     /// # Errors
     ///
@@ -156,16 +156,17 @@ impl Endpoint {
     /// Erases the kept content of a delivery: its request, and the reasons of its failures, which may quote the
     /// request.
     ///
-    /// Returns whether there was any content. It waits for a running attempt, except for a [late
-    /// claim](crate::IdempotentWebhook::late_claim) before its `begin`, which is then refused. If such an attempt
-    /// belongs to a request of the provider and fails, the request is kept again, so check again once the attempt
-    /// has ended.
+    /// Returns whether there was any content. The call waits for a running attempt. It does not wait for an attempt
+    /// with a [late claim](crate::IdempotentWebhook::late_claim) that has not called `begin` yet: its `begin` is then
+    /// refused. If the attempt belongs to a provider request and fails, the request is kept again. So check again once
+    /// the attempt has ended.
     ///
     /// **The delivery cannot run again.** If it was not processed, it is only
     /// [recorded](crate::recovery::KeptState::Recorded) from now on, with its times and statuses, and counts as a
-    /// failed delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its id
-    /// stays known, unless it was to be [reprocessed](Self::reprocess). A request that the provider sends later is
-    /// a new one. [Personal data](crate::documentation::personal_data) says what else is stored.
+    /// failed delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its id stays
+    /// known. If it was to be [reprocessed](Self::reprocess), its id is not known, because the reprocess has deleted
+    /// its claim. If the provider sends the delivery again, it is a duplicate if its id is known, and is processed
+    /// otherwise. [Personal data](crate::documentation::personal_data) says what else is stored.
     ///
     /// # Errors
     ///

@@ -12,16 +12,16 @@ use super::operation::Operation;
 use crate::recovery::KeptState;
 use crate::transaction::pg_time::unix_time;
 
-/// A filter that is not set must not keep the planner from using an index, so statements with a filter are planned
-/// for their values. They may sort their result: without sorting, the order of the primary key would make them read
-/// the archive.
+/// Statements with a filter are planned for their values. Otherwise, the conditions of the filter that are not set
+/// would keep the planner from using an index. The statements may sort their result: without sorting, they would read
+/// rows in the order of the primary key, and so read the archive.
 const PLAN_FOR_VALUES: &str = "
     select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_sort', 'on', true)
 ";
 
-/// The delivery belongs to the endpoint `$1` and has one of the states `$3`, named as in the table. Each state is a
-/// condition of its own, because each state has its own index, and the condition repeats that of the index. Without
-/// these conditions, Postgres would read the archive to find dead deliveries.
+/// The delivery belongs to the endpoint `$1` and has one of the states `$3`, named as in the table. Each state has a
+/// partial index, and each condition repeats the condition of that index, so that Postgres can use it. With one
+/// condition for all states, Postgres would read the archive to find dead deliveries.
 macro_rules! is_listed {
     () => {
         "kept.endpoint = $1
@@ -65,19 +65,19 @@ pub struct Filter {
     state: Option<KeptState>,
     event_type: Option<String>,
     reason: Option<String>,
-    /// As in the column `reason_group`.
+    /// A value of the column `reason_group`, which is the same for similar reasons.
     pub(crate) reason_group: Option<String>,
     failed: Times,
     processed: Times,
     processed_by: Option<String>,
-    /// By name, even if ids are not separate by tenant.
+    /// The names of tenants. They are compared even if ids are not separate by tenant.
     pub(crate) tenants: Option<Vec<String>>,
     /// Only deliveries that were last received before this time, even if they fail or are processed afterwards. In
     /// Unix seconds, by the clock of the database.
     pub(crate) received_before: Option<f64>,
 }
 
-/// A range of times: from a time on, and before another one.
+/// A range of times: at or after `from`, and before `until`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     from: Option<SystemTime>,
@@ -200,7 +200,7 @@ impl Filter {
             .bind(self.received_before)
     }
 
-    /// Binds the same values for a list or a count. It includes processed deliveries only if the filter asks for
+    /// Binds the same values for a list or a count, which includes processed deliveries only if the filter asks for
     /// them.
     pub(super) fn bind_listed<'q>(
         &'q self,

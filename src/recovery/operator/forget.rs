@@ -12,9 +12,9 @@ impl Endpoint {
     /// be processed again. Undo the effects of the first run, forget the delivery, and have the provider resend it.
     /// The handler's [idempotency keys](crate::Delivery::idempotency_key) are the same as the first time.
     ///
-    /// The kept row of the delivery is deleted, too. If its request is still archived
-    /// ([`Keep::processed_for`](crate::Keep::processed_for)), [`reprocess`](Self::reprocess) does not need the
-    /// provider.
+    /// The kept row of the delivery is deleted, too. If the request is still archived
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)), use [`reprocess`](Self::reprocess) instead, which does
+    /// not need the provider.
     ///
     /// The call is logged at INFO, with the endpoint and the delivery id.
     ///

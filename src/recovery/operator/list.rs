@@ -52,8 +52,8 @@ macro_rules! list {
 /// the table is archive.
 const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$14, $15");
 
-/// Not in the order of the primary key, so that the planner uses the indexes of the states. If ids grow with time,
-/// due deliveries come after the whole archive in that order, which the planner does not know.
+/// Not in the order of the primary key, so that the planner uses the indexes of the states. If ids grow with time, the
+/// order of the primary key puts due deliveries after the whole archive. The planner does not know that.
 const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$15, $14");
 
 #[cfg(feature = "dashboard")]

@@ -115,8 +115,8 @@ pub(crate) enum One {
     Unchanged,
 }
 
-/// Applies an operation to one delivery, in a transaction that was [started](in_transaction) for it. It waits for a
-/// running attempt at the delivery, unless the delivery would run again anyway.
+/// Applies an operation to one delivery, in a transaction that was [started](in_transaction) for it. A discard and an
+/// erasure wait for a running attempt at the delivery. A retry does not.
 pub(crate) async fn apply_to_one(
     operation: Operation,
     scope: Scope<'_>,
@@ -191,9 +191,9 @@ pub(crate) async fn forget(
     processed.bind(lock, endpoint).execute(&mut *tx).await?;
     let forgotten = processed.delete_claims(endpoint, None, &mut *tx).await?;
     if !forgotten.is_empty() {
-        // Without this: a failure is kept although its commit went through, the delivery is forgotten, and it runs
-        // again by itself. The row is deleted like that of a discarded delivery, so reconciliation leaves the
-        // delivery alone.
+        // A processed delivery can still have a kept row, if it was kept as a failure although its commit went through.
+        // Without this delete, recovery would run the forgotten delivery by itself. The row is deleted as by a discard,
+        // so reconciliation leaves the delivery alone.
         Operation::Discard.write(&forgotten, endpoint, tx).await?;
     }
     Ok(forgotten)

@@ -12,8 +12,8 @@ use super::filter::{Filter, is_listed, meets_filter, plan_for_values};
 use crate::transaction::ShortTx;
 use crate::transaction::pg_time::from_unix_time;
 
-/// At most `$14` deliveries, in the order of [`Chosen`]. No index has this order: everything that the filter
-/// matches is read, but only once. A recorded delivery is left out, because it has no request.
+/// At most `$14` deliveries, in the order of [`Chosen`]. No index has this order, so the statement reads everything
+/// that the filter matches, once. A recorded delivery is left out, because it has no request.
 const NEWEST: &str = concat!(
     "
     select
@@ -35,7 +35,7 @@ const NEWEST: &str = concat!(
 /// A kept delivery, by its key.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chosen {
-    /// The first field, so that the newest delivery is the least.
+    /// The first field, so that the newest delivery sorts first.
     received_at: Reverse<SystemTime>,
     pub(crate) tenant: String,
     pub(crate) delivery_id: String,

@@ -7,11 +7,15 @@ use super::filter::{Filter, meets_filter};
 use crate::recovery::kept::set_aside;
 use crate::transaction::{RowKeys, ShortTx, begin_own};
 
-/// Begins a transaction of an operation. The transaction waits for a row or an attempt for as long as the pool's
-/// `lock_timeout` says, or for two seconds: a delivery waits longer than that for a connection. If the process is
-/// lost, Postgres ends the transaction. Its statements select rows by key, so one plan fits all values, and
-/// planning each statement again would take longer than the rest. Citus, which has the table `pg_dist_partition`,
-/// cannot plan a statement for several workers without the values.
+/// Begins a transaction of an operation.
+///
+/// The transaction waits for a row or an attempt for as long as the pool's `lock_timeout` says. If that is not set, it
+/// waits for two seconds, because a delivery waits longer than that for a connection. If the process is lost, Postgres
+/// ends the transaction.
+///
+/// The statements select rows by key, so one plan fits all values, and planning each statement again would take longer
+/// than the rest. On Citus, which has the table `pg_dist_partition`, this is not set: Citus cannot plan a statement for
+/// several workers without the values.
 const BEGIN: &str = concat!(
     begin_own!(),
     ";
@@ -40,8 +44,8 @@ macro_rules! can_change {
 }
 pub(super) use can_change;
 
-/// Waits for each transaction that changes the rows of the tenants `$15` and the ids `$16`, and then checks these
-/// rows again. They are locked in one order, so that two operations cannot deadlock.
+/// Locks the rows of the tenants `$15` and the ids `$16`. It waits for each transaction that is changing these rows,
+/// and then checks them again. All operations lock rows in the same order, so that two of them cannot deadlock.
 const LOCK: &str = concat!(
     "
     select
@@ -63,14 +67,14 @@ const LOCK: &str = concat!(
 "
 );
 
-/// Waits for provider lists that are being compared with the kept deliveries. This comes before anything waits for
-/// this operation.
+/// Waits for provider lists that are being compared with the kept deliveries. This comes before [`HOLD_SENT_AGAIN`], so
+/// that no request waits for these lists.
 const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclusive mode";
 
 /// Waits for statements which note that a delivery of the endpoint `$1` was sent again, and makes further ones wait
-/// until the end of the transaction: `note_resent.sql` shares the lock. From here on, only writes follow, and none
-/// of them waits for long. Without this: the provider gets the answer that a copy is accepted before the copy is
-/// noted, and the operation discards the copy as well.
+/// until the end of the transaction: `note_resent.sql` shares the lock. These statements do not wait for long: after
+/// this lock, the operation only writes, and none of its writes waits for long. Without this lock, the operation could
+/// miss a note and discard a delivery although the provider gets the answer that its repeated request is accepted.
 const HOLD_SENT_AGAIN: &str = "select pg_advisory_xact_lock(hashtextextended($1, 4))";
 
 /// The deliveries of these keys that were sent again since `$4`.
@@ -104,7 +108,7 @@ pub(crate) enum Running {
     HoldsRow,
 }
 
-/// The deliveries that an operation has changed and left alone.
+/// The deliveries that an operation has changed, and how many it has left alone.
 #[must_use = "it says what was left"]
 #[derive(Default)]
 pub(crate) struct Applied {
@@ -113,7 +117,7 @@ pub(crate) struct Applied {
     pub(crate) running: usize,
 }
 
-/// Does `work` in a transaction for operations, and commits it.
+/// Runs `work` in a transaction for operations, and commits it.
 pub(crate) async fn in_transaction<T>(
     pool: &PgPool,
     work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -220,7 +224,8 @@ impl Operation {
             keys.delete_claims(endpoint, None, &mut *tx).await?;
         }
         if self == Self::Discard {
-            // Before the delete, so that the delete also sees deliveries that a provider list has kept meanwhile.
+            // This comes before the delete, so that the delete also sees deliveries that a provider list has kept
+            // meanwhile.
             let set_aside = set_aside(keys, endpoint, false);
             set_aside.execute(&mut *tx).await?;
         }

@@ -79,7 +79,7 @@ impl RehearsalReport {
                 before.endpoint == now.endpoint && before.event_type == now.event_type
             });
             // A delivery that one version does not process shows up in the report of that version. A type that the
-            // earlier report does not have is not known.
+            // earlier report does not have becomes `NotKnown`.
             let is_processed = !now.effects.is_empty();
             let is_mended = earlier.is_some_and(|before| before.effects.is_empty());
             (is_processed && !is_mended).then(|| ComparedType::of(now, earlier))

@@ -110,8 +110,8 @@ impl RehearsalReport {
     /// - each endpoint was rehearsed, unless its refusal is [expected](crate::recovery::Rehearsal::expect_refused);
     /// - no type is ignored, unless that is [expected](crate::recovery::Rehearsal::expect_ignored);
     /// - each delivery has reached the layer of its endpoint;
-    /// - each type with deliveries that were not run, because Postgres was unreachable or other transactions held
-    ///   their rows, has other deliveries that were run;
+    /// - if deliveries of a type were not run, because Postgres was unreachable or other transactions held their rows,
+    ///   other deliveries of the type were run;
     /// - no error has ended the rehearsal.
     ///
     /// If nothing is kept, as before a first deploy, the rehearsal passes. If it has not passed, the last lines of

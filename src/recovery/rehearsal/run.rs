@@ -239,7 +239,7 @@ async fn rehearse_once(
     .with_past(Past {
         attempt: row.try_get::<i32, _>("attempts")?.max(0).cast_unsigned() + 1,
         first_received_at: from_unix_time(row.try_get("first_received_at")?),
-        // The effects of the first run are there.
+        // The effects of the first run exist.
         reprocessed: reprocessed || was_processed,
         reconciled: row.try_get("reconciled")?,
         rehearsed: true,

@@ -52,9 +52,9 @@ impl Rehearsal {
         self
     }
 
-    /// Endpoints that are not rehearsed on purpose, because their layer is not
-    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable), or another application serves them. If they are
-    /// refused, the report still [passes](crate::recovery::RehearsalReport::passed).
+    /// Endpoints that you leave out on purpose, because their layer is not
+    /// [`rehearsable`](crate::IdempotentWebhook::rehearsable), or another application serves them. If they are refused,
+    /// the report still [passes](crate::recovery::RehearsalReport::passed).
     pub fn expect_refused<N: Into<String>>(
         mut self,
         endpoints: impl IntoIterator<Item = N>,
@@ -63,8 +63,8 @@ impl Rehearsal {
         self
     }
 
-    /// Event types of an endpoint for which the new version has no handler on purpose. If they are ignored, the report
-    /// still [passes](crate::recovery::RehearsalReport::passed).
+    /// Event types of an endpoint for which the new version intentionally has no handler. If they are ignored, the
+    /// report still [passes](crate::recovery::RehearsalReport::passed).
     pub fn expect_ignored<N: Into<String>>(
         mut self,
         endpoint: impl Into<String>,

@@ -69,14 +69,15 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// The start of the line before the request line, which names the provider. No HTTP request starts like this, so a
-/// sender cannot use this line to have a request signed.
+/// The start of the line that names the provider of a capture. It stands before the request line. `webhook replay`
+/// signs the request again for this provider. No HTTP request starts with such a line, so a sender cannot add it to a
+/// request that somebody saves as it was received.
 const RECORDED: &str = "# recorded for ";
 
 /// The largest number of files with the same name and different numbers.
 const MAX_FILES: usize = 10_000;
 
-/// Headers that belong to the original connection, and headers that are written again.
+/// Headers that are not sent again: headers of the original connection, and headers that the HTTP client writes itself.
 const NOT_SENT: [&str; 11] = [
     "connection",
     "content-length",
@@ -187,7 +188,7 @@ impl Capture {
             .and_then(|mut file| file.write_all(&self.to_bytes()))
             .and_then(|()| take_name(&partial, folder, &name));
         if written.is_err() {
-            // A problem with the folder is already reported by the first error.
+            // The first error already reports a problem with the folder.
             let _ = fs::remove_file(&partial);
         }
         written
@@ -234,7 +235,7 @@ impl Capture {
     pub fn into_request(self) -> Request<Bytes> {
         let mut request = self.into_received();
         let headers = request.headers_mut();
-        // The `Connection` header names more headers of this kind.
+        // The `Connection` header names further headers of the original connection.
         let named: Vec<HeaderName> = headers
             .get_all("connection")
             .into_iter()
@@ -335,8 +336,8 @@ fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     ))
 }
 
-/// The body, and how its length differs from the announced length. White space after the announced length is left out,
-/// because an editor may have added it.
+/// The body, and how its length differs from the length that `Content-Length` announces, if it does. White space beyond
+/// the announced length is left out, because an editor may have added it.
 fn cut<'a>(rest: &'a [u8], announced: Option<&HeaderValue>) -> (&'a [u8], Option<String>) {
     let announced = announced
         .and_then(|value| value.to_str().ok())

@@ -1,13 +1,14 @@
 //! What the name of a member, field or header reveals about its value.
 
-/// The last words of names whose values are words that a program compares, such as a status.
+/// If one of these is the last word of a name, its value may be a word that programs compare, such as a status.
 const STRUCTURE: [&str; 25] = [
     "action", "brand", "country", "currency", "event", "interval", "kind", "language", "level",
     "locale", "method", "mode", "object", "reason", "result", "role", "severity", "state",
     "status", "timezone", "topic", "type", "unit", "version", "zone",
 ];
 
-/// Words in names whose numbers are amounts, counts or versions, even if the number is written as a text.
+/// If a name contains one of these words, its number is an amount, a count or a version, even if it is written as a
+/// text.
 const AMOUNT: [&str; 45] = [
     "amount",
     "attempt",
@@ -56,7 +57,7 @@ const AMOUNT: [&str; 45] = [
     "total",
 ];
 
-/// Words in names whose numbers may be Unix times.
+/// If a name contains one of these words, its number may be a Unix time.
 const TIME: [&str; 63] = [
     "anchor",
     "at",
@@ -219,7 +220,8 @@ const PERSON: [&str; 49] = [
     "visitor",
 ];
 
-/// Words in names whose numbers, also those in members inside, are about a person or a place, or are secret.
+/// If a name contains one of these words, its number is about a person or a place, or is secret. The same applies to
+/// the numbers in members inside it.
 const PERSONAL: [&str; 78] = [
     "aadhaar",
     "address",
@@ -301,7 +303,7 @@ const PERSONAL: [&str; 78] = [
     "apartment",
 ];
 
-/// Words in names whose numbers are phone numbers.
+/// If a name contains one of these words, its number is a phone number.
 const PHONE: [&str; 14] = [
     "callee",
     "caller",
@@ -319,7 +321,7 @@ const PHONE: [&str; 14] = [
     "whatsapp",
 ];
 
-/// Whole names whose numbers are phone numbers.
+/// If a name consists of exactly these words, its number is a phone number.
 const PHONE_NAMES: [&[&str]; 9] = [
     &["destination"],
     &["from"],
@@ -332,7 +334,7 @@ const PHONE_NAMES: [&[&str]; 9] = [
     &["wa", "number"],
 ];
 
-/// Words in names whose values are replaced with all their contents, because they describe a person.
+/// If a name contains one of these words, its value describes a person, and is replaced with all its contents.
 const SENSITIVE: [&str; 24] = [
     "age",
     "birth",
@@ -365,7 +367,7 @@ const SENSITIVE: [&str; 24] = [
 const WRITTEN: [&[&str]; 15] = [
     &["client", "state"],
     &["custom"],
-    // Also written as one word.
+    // These names are also recognized if they are written as one word.
     &["custom", "attributes"],
     &["custom", "data"],
     &["custom", "fields"],
@@ -431,10 +433,10 @@ impl Name {
             }
             let begins = before == ' '
                 || character.is_uppercase() && !before.is_uppercase()
-                // `XMLBody`, but not `userIDs`.
+                // `XMLBody` consists of the words `XML` and `Body`. In `userIDs`, `Ds` is not a separate word.
                 || character.is_uppercase() && next.is_lowercase() && next != 's';
             match words.last_mut() {
-                // `last_4`.
+                // In `last_4`, the digit belongs to the word before it.
                 Some(word) if before == ' ' && character.is_ascii_digit() => word.push(character),
                 Some(word) if !begins => word.extend(character.to_lowercase()),
                 _ => words.push(character.to_lowercase().collect()),
@@ -465,7 +467,7 @@ impl Name {
     pub(super) fn is_of_structure(&self) -> bool {
         let mut words = self.words.iter().rev();
         let last = match words.next() {
-            // `currency_code`.
+            // In `currency_code`, the word before `code` decides.
             Some(code) if code == "code" => words.next(),
             last => last,
         };
@@ -478,7 +480,7 @@ impl Name {
     }
 
     pub(super) fn is_version(&self) -> bool {
-        // `specversion`.
+        // The word may be joined with another one, as in `specversion`.
         let last = self.words.last();
         last.is_some_and(|word| word.ends_with("version"))
     }
@@ -493,15 +495,15 @@ impl Name {
     }
 
     fn is_identifier(&self) -> bool {
-        // `userid`.
+        // The word `id` may be joined with another one, as in `userid`.
         let is_joined = |word: &String| {
             word.len() > 4 && word.ends_with("id") && !NO_IDENTIFIER.contains(&word.as_str())
         };
         self.ends_with(&IDENTIFIER) || self.words.last().is_some_and(is_joined)
     }
 
-    /// Whether the name means a person, so that a number may be the person's id. In the plural, a number is a count,
-    /// except in an array.
+    /// Whether the name means a person, so that a number may be the person's id. If the name is in the plural, the
+    /// number is a count, unless it is in an array.
     pub(super) fn is_person(&self, is_in_array: bool) -> bool {
         let is_one = |word: &String| PERSON.contains(&word.as_str());
         self.words.last().is_some_and(is_one) || is_in_array && self.ends_with(&PERSON)
@@ -511,7 +513,7 @@ impl Name {
         let is_expiry =
             self.has(&["exp", "expiry", "expiration"]) && self.ends_with(&["month", "year"]);
         let is_of_one = self.has(&AMOUNT) && !self.is_identifying() && !self.is_person(false);
-        // `card_count`.
+        // The name may also contain a word for a person or a thing, as in `card_count`.
         let is_amount = self.ends_with(&["amount", "count", "fee", "price", "segment", "total"]);
         !self.has(&SENSITIVE) && (is_expiry || is_of_one || is_amount || self.is_version())
     }
@@ -520,7 +522,7 @@ impl Name {
         self.has(&TIME) && !self.has(&BIRTH) && !self.is_identifier()
     }
 
-    /// Whether digits with this name are a phone number, if there are as many as a phone number can have.
+    /// Whether a number with this name is a phone number, if it has a possible number of digits.
     pub(super) fn is_phone(&self) -> bool {
         let is_one = self.has(&PHONE) && !self.ends_with(&["id"]);
         is_one || PHONE_NAMES.iter().any(|words| self.is(words))
@@ -536,7 +538,7 @@ impl Name {
     }
 
     pub(super) fn is_given(&self) -> bool {
-        // Only the words as listed: the plural of most of them means a count.
+        // Only the listed forms match, because the plural of most of these words means a count.
         let is_one = |word: &String| GIVEN.contains(&word.as_str());
         self.words.last().is_some_and(is_one)
     }
@@ -554,7 +556,7 @@ impl Name {
     }
 }
 
-/// Whether a word is in the list, also in the plural, or with a number after it: `line2`.
+/// Whether a word is in the list. It may be in the plural, or have a number after it, as in `line2`.
 fn is_one_of(word: &str, known: &[&str]) -> bool {
     let is_known = |word: &str| {
         let is_plural = |end| {

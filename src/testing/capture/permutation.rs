@@ -1,9 +1,10 @@
 //! A keyed permutation of the texts of one shape.
 //!
 //! Texts of one shape have the same kinds of characters in the same places. Such a text is treated as a number: each
-//! place is a digit with its own base, such as 26 for a letter. A Feistel network adds to one half of the digits a
-//! value that a MAC computes from the other half. In the next round, the halves swap roles. Each round can be undone,
-//! so different texts get different pseudonyms, even if only few texts have this shape. Only the key determines which.
+//! place is a digit with its own base, such as 26 for a letter. In each round of a Feistel network, a MAC computes a
+//! value from one half of the digits, and the value is added to the other half. In the next round, the halves swap
+//! roles. Each round can be undone, so different texts get different pseudonyms, even if only few texts have this
+//! shape. Which pseudonym a text gets depends only on the key.
 //!
 //! A single digit has no halves, and adding a constant to it would reveal the distance between two letters. It is
 //! therefore split into two digits whose bases are about the square root of its base. If the result is not below the
@@ -30,7 +31,7 @@ impl Permutation {
         Self(Hmac::new_from_slice(key).expect("a key"))
     }
 
-    /// Creates a permutation whose key is random, from the operating system.
+    /// Creates a permutation with a random key from the operating system.
     #[expect(clippy::expect_used, reason = "no system that Rust runs on is without")]
     pub(super) fn random() -> Self {
         let mut key = [0; 32];
@@ -44,7 +45,7 @@ impl Permutation {
         for code in shape {
             shaped.update(&code.to_be_bytes());
         }
-        // A shape does not contain this code.
+        // This code marks the end of the shape. No shape contains it.
         shaped.update(&u32::MAX.to_be_bytes());
         match digits {
             [] => {}
@@ -66,7 +67,8 @@ fn apply_to_one(shaped: &Hmac<Sha256>, digit: &mut Digit) {
         permute(shaped, &mut halves);
         let [first, second] = halves;
         digit.value = first.value * lower + second.value;
-        // A permutation of a larger set returns to a value below the base after some steps.
+        // The two digits can form values that are not below the base. If the permutation is repeated, it returns to a
+        // value below the base.
         if digit.value < digit.base {
             break;
         }
@@ -135,7 +137,8 @@ mod tests {
         assert!(of_one(0, 0x51ff, 0x5200) < 0x5200);
     }
 
-    /// The distance differs from key to key. Otherwise, one of two letters would reveal the other.
+    /// The distance between two pseudonyms differs from key to key. If it did not, somebody who knows one of two
+    /// letters could compute the other.
     #[test]
     fn how_far_two_digits_are_apart_follows_from_the_key_alone() {
         for base in [9, 10, 26] {

@@ -1,5 +1,5 @@
-//! `Pseudonyms`: replaces values of a request to make a capture. `name.rs` decides by the name of a value whether it
-//! stays, and `text.rs` decides by its form.
+//! `Pseudonyms`: replaces values of a request to make a capture. Whether a value stays depends on its name (`name.rs`)
+//! and on its form (`text.rs`).
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,8 @@ use super::{Capture, CaptureError};
 use crate::presets::by_name;
 use crate::provider::Provider;
 
-/// Headers whose names contain one of these words are never part of a capture, even if a name to keep matches them.
+/// Headers whose names contain one of these words are never part of a capture, even if the caller
+/// [keeps](Pseudonyms::keep) them.
 const NEVER: [&str; 13] = [
     "api-key",
     "apikey",
@@ -50,11 +51,11 @@ const DEEPEST: usize = 128;
 /// body, which must be a JSON document or a form, all members stay in their order, with these values:
 ///
 /// - the event type, booleans, `null`, empty texts, and the commit hash of all zeros (which means "no commit" in git);
-/// - a single word in a member whose name ends in one of the words below, unless the word is capitalized like a name
-///   (`Ada`) and the member is not a `type`: `action`, `brand`, `country`, `currency`, `event`, `interval`, `kind`,
-///   `language`, `level`, `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`, `severity`, `state`,
-///   `status`, `timezone`, `topic`, `type`, `unit`, `version`, `zone`; the name may also end in one of these words and
-///   `code`, as in `currency_code`;
+/// - a single word, if the name of its member ends in one of these words, or in one of them and `code`, as in
+///   `currency_code`: `action`, `brand`, `country`, `currency`, `event`, `interval`, `kind`, `language`, `level`,
+///   `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`, `severity`, `state`, `status`, `timezone`,
+///   `topic`, `type`, `unit`, `version`, `zone`; but a word that is capitalized like a personal name (`Ada`) stays only
+///   if the name ends in `type`;
 /// - a date with a time, since 2010, and a date alone, since 2015, but never a date of birth;
 /// - a number of up to seven digits, unless the name of its member, or of a member around it, suggests an identifier
 ///   (`id`, `number`, `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
@@ -70,7 +71,7 @@ const DEEPEST: usize = 128;
 /// [kept](Self::keep).
 ///
 /// **Every other text or number is replaced**, word by word: a digit by a digit, a letter by a letter of the same case.
-/// The same word gets the same pseudonym everywhere, different words get different pseudonyms, and punctuation stays.
+/// The same word gets the same pseudonym everywhere, and different words get different pseudonyms. Punctuation stays.
 /// As a result, a UUID stays a UUID, a date stays a date, and ids still match each other. `evt_1NG8Du2eZvKYlo2C` and
 /// `cs_test_a1B2c3D4e5F6g7` keep their prefix. Mail addresses, URLs, and hosts within a text end in `.example`. A phone
 /// number starts with `+999`, or with `999` if it has no `+`. Nobody owns such addresses and numbers, so a test that
@@ -89,8 +90,8 @@ const DEEPEST: usize = 128;
 /// Web Token of Wix and the multipart form of Dropbox Sign. The same applies if a text in the body has its own
 /// signature, as with Apple, or is XML in base64, as with Braintree.
 ///
-/// For some providers, a name must be [kept](Self::keep): `TopicArn` and `SigningCertURL` for AWS SNS, and for Coinbase
-/// and Hook0 the header `x-event-type`, which only the signature names.
+/// For some providers, a name must be [kept](Self::keep): `TopicArn` and `SigningCertURL` for AWS SNS, and the header
+/// `x-event-type` for Coinbase and Hook0, because only the signature header names it.
 ///
 /// # The key
 ///
@@ -204,7 +205,7 @@ impl Pseudonyms {
         *received.uri_mut() = uri;
         *received.headers_mut() = headers;
         let mut capture = self.write(&received, &event_type)?;
-        // A header that the capture leaves out still counts as matched.
+        // A name also counts as matched if the capture leaves out the header with this name.
         capture
             .unmatched
             .retain(|name| !head.headers.contains_key(name));
@@ -282,7 +283,7 @@ enum Rule {
     ReplaceButEventType,
     /// Only the event type and the value of a member named `type` stay.
     ReplaceButTypes,
-    /// The value decides.
+    /// Whether the value stays depends on its name and its form.
     Judge,
 }
 
@@ -359,7 +360,7 @@ struct Writer<'a> {
     found: BTreeSet<String>,
     /// The names to keep or replace that occur in the request.
     matched: BTreeSet<String>,
-    /// The reason why a text cannot be replaced so that a program can still read it.
+    /// Set if a program could not read a text after its replacement: the reason.
     unreadable: Option<&'static str>,
 }
 
@@ -457,7 +458,7 @@ impl Writer<'_> {
     fn form(&mut self, place: &Place, text: &[u8]) -> String {
         let mut written = form_urlencoded::Serializer::new(String::new());
         for pair in text.split(|byte| *byte == b'&') {
-            // A token may be there alone, without a name.
+            // A part without `=` may be a token that has no name.
             let is_pair = pair.contains(&b'=');
             for (name, value) in form_urlencoded::parse(pair) {
                 if is_pair {
@@ -614,7 +615,8 @@ impl Writer<'_> {
                 .ok()?;
             return Some(written);
         }
-        // `{"` or `[{` in base64, with or without white space, starts with one of these.
+        // In base64, a text that starts with `{"` or `[{`, with or without white space, starts with one of these
+        // letters.
         if !text.starts_with(['e', 'W', 'I', 'C']) {
             return None;
         }
@@ -633,13 +635,13 @@ impl Writer<'_> {
     }
 }
 
-/// The reason why nobody could read a text after its replacement.
+/// The reason why no program could read a text after its replacement, if there is one.
 fn unreadable(text: &str) -> Option<&'static str> {
     let decoded = |engine: &GeneralPurpose, text: &str| {
         let text: String = text.split_ascii_whitespace().collect();
         engine.decode(text).ok()
     };
-    // `<` in base64 starts like this.
+    // In base64, a text that starts with `<` starts with this letter.
     if text.starts_with('P')
         && let Some(decoded) = decoded(&STANDARD, text)
         && decoded.starts_with(b"<")

@@ -66,7 +66,7 @@ impl About<'_> {
         let name = self.name;
         let has_time = Timestamp::read(text).is_some_and(|time| time.is_recent());
         matches!(text, "" | "true" | "false" | "null")
-            // All zeros is how git represents "no commit".
+            // Git writes a hash of all zeros for "no commit".
             || text.len() == 40 && text.bytes().all(|byte| byte == b'0')
             || name.is_of_structure() && is_word(name, text) && !(self.is_given && is_number(text))
             || has_time && !name.is_birth() && (!self.is_given || name.is_time())
@@ -93,7 +93,7 @@ fn number_of_digits(text: &str) -> usize {
 }
 
 fn is_word(name: &Name, text: &str) -> bool {
-    // `2025-03-31.basil`.
+    // A version may have as many digits as `2025-03-31.basil`.
     let most = if name.is_version() { 8 } else { 3 };
     text.len() <= LONGEST_WORD
         && number_of_digits(text) <= most
@@ -176,7 +176,7 @@ impl Texts {
             None => ("", mantissa),
         };
         let mut digits = self.digits(mantissa);
-        // `-0` is not an integer.
+        // A negative number must not become `-0`, which is not an integer.
         if sign == "-" && digits == "0" && mantissa != "0" {
             digits = self.digits(&digits);
         }
@@ -232,7 +232,7 @@ impl Texts {
         replaced + end
     }
 
-    /// Replaces the digits as everywhere else, and puts a prefix before them that nobody has.
+    /// Replaces the digits of a phone number as in any other number, and puts a prefix before them that no country has.
     fn phone(&self, number: &str) -> String {
         let digits: String = number.chars().filter(char::is_ascii_digit).collect();
         let replaced = self.digits(&digits);
@@ -300,8 +300,8 @@ impl Texts {
         self.at_places(&places)
     }
 
-    /// Replaces digits. If there are several, the first is zero only if it was zero before. A number and the same
-    /// number as a text get the same pseudonym.
+    /// Replaces digits. If there are several digits, the first one becomes zero only if it was zero before. The same
+    /// number gets the same pseudonym, whether it is a JSON number or a text.
     fn digits(&self, digits: &str) -> String {
         const FIRST: Place = Place {
             alphabet: Alphabet::From('1'),
@@ -414,7 +414,7 @@ impl Place {
         }
     }
 
-    /// A code for the shape, larger than any character.
+    /// The code for this set of characters in the shape of a text. It is larger than the code of any character.
     fn code(self) -> u32 {
         let first = match self.alphabet {
             Alphabet::From(first) => u32::from(first),
@@ -570,7 +570,7 @@ fn phone_number_at<'a>(text: &'a str, before: &str) -> Option<&'a str> {
         is_in_word(char) && (!".-+".contains(char) || after.next().is_some_and(is_in_word))
     });
     let is_national = || match groups.as_slice() {
-        // `0.123456789` is not a phone number.
+        // The first group must have several digits, because `0.123456789` is not a phone number.
         [(first, _), _, ..] if number.trim_start_matches('(').starts_with('0') => {
             *first > 1 && digits_in(&groups) > 8
         }

@@ -20,7 +20,7 @@ pub(super) struct Time<'a> {
     pub(super) second: Option<u32>,
     /// The fraction of a second, with its dot.
     pub(super) fraction: &'a str,
-    /// The time zone, with the space before it, if there is one.
+    /// The time zone, including a space before it. Empty if there is no time zone.
     pub(super) zone: &'a str,
 }
 

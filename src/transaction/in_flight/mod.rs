@@ -1,5 +1,7 @@
-//! Deliveries in flight in this process. The first attempt at a delivery runs, and its duplicates wait for it without a
-//! connection.
+//! Deliveries in flight in this process. The first attempt at a delivery runs, and its duplicates wait for it without
+//! holding a connection.
+//!
+//! A guard ([`InFlightGuard`]) keeps other attempts with the same key waiting until it is dropped.
 
 mod wait;
 
@@ -42,7 +44,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Each attempt, with the channel to its waiting duplicates once there are any.
+    /// The key of each attempt, with the channel to the waiting duplicates once there are any.
     attempts: HashMap<FlightKey, Option<watch::Sender<Progress>>>,
     background_tasks: usize,
 }
@@ -68,7 +70,7 @@ impl InFlight {
     /// Resolves when nothing is in flight.
     pub(crate) async fn drained(&self) {
         loop {
-            // Registered before the check, so that a notification in between is not missed.
+            // The wait starts before the check, so that a notification in between is not missed.
             let mut idle = pin!(self.0.idle.notified());
             idle.as_mut().enable();
             if self.lock().is_idle() {
@@ -78,14 +80,13 @@ impl InFlight {
         }
     }
 
-    /// Counts a background task, for which [`drained`](Self::drained) waits, until the guard is
-    /// dropped.
+    /// Counts a background task until the returned guard is dropped. [`drained`](Self::drained) waits for the task.
     pub(crate) fn background_task(&self) -> TaskGuard {
         self.lock().background_tasks += 1;
         TaskGuard(self.clone())
     }
 
-    /// Removes an attempt or a task, and notifies if it was the last.
+    /// Removes an attempt or a task. If nothing else is in flight, wakes the calls of `drained` that wait.
     fn release<T>(&self, remove: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let removed = remove(&mut state);
@@ -101,7 +102,7 @@ impl InFlight {
     }
 }
 
-/// Keeps other attempts in this process waiting. When the guard is dropped, one of them runs.
+/// Keeps other attempts with the same key in this process waiting. When the guard is dropped, one of them runs.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard {
     in_flight: InFlight,

@@ -1,5 +1,5 @@
-//! The wait for another attempt in this process, up to a deadline: `in_flight_timeout` after the request arrived. The
-//! claim waits for other processes, up to the same deadline (`transaction/claim.rs`).
+//! The wait for another attempt in this process, up to a deadline: `in_flight_timeout` after the request arrived. After
+//! that, the claim waits for attempts in other processes, up to the same deadline (`transaction/claim.rs`).
 
 use std::collections::hash_map::Entry;
 
@@ -20,7 +20,7 @@ pub(crate) enum Entered {
 }
 
 impl InFlight {
-    /// Waits until this attempt is the first, another attempt has succeeded, or the `deadline` has passed.
+    /// Waits until no other attempt works on the key, another attempt has succeeded, or the `deadline` has passed.
     pub(crate) async fn enter(
         &self,
         key: FlightKey,

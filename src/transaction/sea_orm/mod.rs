@@ -28,7 +28,7 @@ pub use savepoint::SeaOrmSavepoint;
 /// that is also called outside handlers should take `&impl ConnectionTrait`. It also implements [`TransactionTrait`]:
 /// `begin` and `transaction` make a savepoint, a [`SeaOrmSavepoint`].
 ///
-/// It has no `commit` and no `rollback`: the status of the response decides, as always.
+/// It has no `commit` and no `rollback`: as always, the status of the handler's response decides.
 ///
 /// # Differences from SeaORM's own transaction
 ///
@@ -51,14 +51,14 @@ pub struct SeaOrmTx<'t> {
 struct Session<'t> {
     connection: &'t mut PgConnection,
     dropped: Arc<AtomicBool>,
-    /// Whether the last statement succeeded. `false` if there was none since the last savepoint was made.
+    /// Whether the last statement succeeded. `false` if no statement has run since the last savepoint was made.
     succeeded: bool,
 }
 
 impl<'t> Session<'t> {
     /// # Panics
     ///
-    /// If the innermost open transaction or savepoint is not the one at `depth`.
+    /// If sqlx's transaction depth is not `depth`.
     #[track_caller]
     fn at(&mut self, depth: usize) -> &mut PgConnection {
         intact(self.connection, depth)
@@ -92,8 +92,8 @@ impl DedupeTx {
     /// `.exec(&database)`, `.one(&database)`, `database.begin()`.
     ///
     /// Return errors with `?`. A statement that fails aborts the transaction, regardless of what the handler does with
-    /// the error: if the handler answers success, the layer answers 500. If a statement may fail, like an insert whose
-    /// [`sql_err`](DbErr::sql_err) the handler looks at, run it in a savepoint:
+    /// the error: if the handler answers success, the layer answers 500. If the handler expects that a statement may
+    /// fail, for example an insert whose [`sql_err`](DbErr::sql_err) it looks at, run the statement in a savepoint:
     ///
     /// ```text
     /// let db = tx.sea_orm();
@@ -109,8 +109,7 @@ impl DedupeTx {
     ///
     /// # Panics
     ///
-    /// If the transaction is lost, see [what is refused](Self#what-is-refused). The same applies to
-    /// each statement.
+    /// If the transaction is lost, see [what is refused](Self#what-is-refused). Each statement panics in the same case.
     #[track_caller]
     pub fn sea_orm(&mut self) -> SeaOrmTx<'_> {
         let dropped = self.dropped_savepoint();
@@ -249,7 +248,7 @@ impl fmt::Debug for SeaOrmTx<'_> {
     }
 }
 
-/// What SeaORM's `transaction` runs.
+/// The work that SeaORM's `transaction` runs.
 type Work<'c, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>>;
 
 /// The statement as a query, with its values bound.

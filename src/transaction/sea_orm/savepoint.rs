@@ -14,9 +14,10 @@ use crate::transaction::savepoint::Savepoint;
 
 /// A savepoint in the transaction of a delivery, made by `begin` of a [`SeaOrmTx`].
 ///
-/// End it with `commit` or `rollback` of [`TransactionSession`]. Its committed writes stay if the delivery commits. If
-/// it is dropped, it is rolled back; the rollback is sent with the next statement. If its last statement had succeeded,
-/// and the handler answers success, this is logged at WARN, because it is easy to forget the commit.
+/// End it with `commit` or `rollback` of [`TransactionSession`]. Its committed writes stay if the delivery commits.
+/// Dropping the savepoint rolls it back; the rollback is sent with the next statement. If the last statement in the
+/// savepoint had succeeded, and the handler answers success, the layer logs this at WARN, because it is easy to forget
+/// the commit.
 ///
 /// For a savepoint with a cancelled statement, see [`Savepoint`].
 #[must_use = "a savepoint that is dropped is rolled back"]
@@ -86,8 +87,8 @@ impl TransactionSession for SeaOrmSavepoint<'_> {
 
 impl Drop for SeaOrmSavepoint<'_> {
     fn drop(&mut self) {
-        // If a statement holds the lock, or is next to get it, the savepoint stays open. That statement is then
-        // refused, and so is the delivery's commit.
+        // If a statement holds the session's lock or is next to get it, the savepoint stays open. The statement and the
+        // delivery's commit are then refused.
         if self.open
             && let Ok(mut session) = self.within.session.try_lock()
         {

@@ -27,7 +27,7 @@ use idempotent_webhook::dashboard::{Access, Dashboard};
 use shop::Shop;
 use sqlx::PgPool;
 
-/// The largest size of the picture, in bytes. The page of the documentation contains it as base64, which is a third
+/// The largest size of the picture, in bytes. The documentation page contains the picture as base64, which is a third
 /// longer.
 const LARGEST: usize = 60_000;
 
@@ -42,7 +42,7 @@ const WAITING: &str = "
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    // The same deliveries each time.
+    // With a fixed seed, the deliveries are the same each time.
     fastrand::seed(7);
     playground::run(picture).await
 }

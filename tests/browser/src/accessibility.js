@@ -1,11 +1,11 @@
-// Evaluates to a list of sentences. Each is about one thing that keeps some people from using the page. This script
-// changes nothing in the page, which may not run scripts of its own.
+// Evaluates to a list of accessibility problems, one sentence for each. The harness runs this script even in a page
+// that may not run its own scripts, and the script changes nothing in the page.
 (() => {
     const problems = [];
     const all = (selector) => [...document.querySelectorAll(selector)];
     const words = (text) => (text ?? "").replace(/\s+/g, " ").trim();
     const tell = (element, problem) => {
-        // A clone is not used, because it would load what it refers to.
+        // Shows only the start tag. A clone of the element without its children would load what the element refers to.
         const tag = element.outerHTML.split(">")[0] + ">";
         problems.push(`${problem}: ${words(tag).slice(0, 120)} "${words(element.textContent).slice(0, 60)}"`);
     };
@@ -49,7 +49,7 @@
         return words(labels.join(" ")) || words(element.title);
     };
 
-    // The page as a whole.
+    // The page itself: language, title and landmarks.
     if (!words(document.documentElement.lang)) problems.push("html has no lang");
     if (!words(document.title)) problems.push("the page has no title");
     const mains = all("main, [role=main]").length;
@@ -81,7 +81,7 @@
         above = level;
     }
 
-    // Names.
+    // Names of controls and pictures.
     for (const control of all("input:not([type=hidden]), select, textarea, button")) {
         if (!isHidden(control) && !nameOf(control)) tell(control, "a control without a name");
     }
@@ -110,7 +110,7 @@
     const parse = (colour) => {
         const plain = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(colour);
         if (plain) return [+plain[1], +plain[2], +plain[3], +(plain[4] ?? 1)];
-        // The browser converts other colour spaces.
+        // Drawing the colour on the canvas converts it from any colour space.
         if (!parsed.has(colour)) {
             canvas.clearRect(0, 0, 1, 1);
             canvas.fillStyle = colour;
@@ -132,13 +132,13 @@
         const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
         return (light + 0.05) / (dark + 0.05);
     };
-    // The colour that the browser paints below a page without a background.
+    // The colour that the browser paints behind a page that has no background.
     const schemes = getComputedStyle(document.documentElement).colorScheme;
     const prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
     const isDark = schemes.includes("dark") && (prefersDark || !schemes.includes("light"));
     const paper = isDark ? [18, 18, 18, 1] : [255, 255, 255, 1];
-    // The colour behind the text of an element, and how opaque the text is. Nothing if there is a picture behind the
-    // text, whose colours are not known.
+    // The colour behind the text of an element, and how opaque the text is. The colour is `null` if the text is on a
+    // picture, because the colours of the picture are not known.
     const behind = (element) => {
         const layers = [];
         let opacity = 1;
@@ -227,9 +227,9 @@
         }
     }
 
-    // Targets of at least 24 by 24 pixels (WCAG 2.5.8). A smaller target needs free space: a circle of that size around
-    // its middle must meet no other target and no such circle. A link in a sentence, and elements that only the browser
-    // has sized, need not be so large.
+    // Targets of at least 24 by 24 pixels (WCAG 2.5.8). A smaller target needs free space: a circle of 24 pixels around
+    // its middle must not touch another target, or the circle of another small target. A link in a sentence may be
+    // smaller, and so may an element whose size only the browser has set.
     const SIZE = 24;
     const isInText = (link) => {
         if (getComputedStyle(link).display !== "inline") return false;

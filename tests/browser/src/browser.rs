@@ -16,7 +16,8 @@ use crate::{Look, Page};
 /// A separate browser with a fresh profile. When this value is dropped, even by a panic, its processes end and its
 /// folder is removed.
 ///
-/// Each test starts its own browser, because each test has its own runtime, and the connection cannot outlive that.
+/// Each test starts its own browser, because each test has its own runtime, and the connection to the browser cannot
+/// outlive the runtime.
 pub struct Browser {
     connection: Connection,
     reader: JoinHandle<()>,
@@ -24,8 +25,8 @@ pub struct Browser {
     chromium: Chromium,
 }
 
-/// Watched events of the browser that the client could not parse. The client is generated from the protocol of an older
-/// browser.
+/// The watched events that the client could not parse. The client is generated from the protocol of an older browser,
+/// so it does not know all forms of the events.
 pub(crate) type NotUnderstood = Arc<Mutex<Vec<String>>>;
 
 impl Browser {
@@ -82,8 +83,8 @@ impl Browser {
     }
 }
 
-/// Whether anybody waits for this message. This includes answers: without its answer, a command would seem to take too
-/// long.
+/// Whether somebody waits for this message of the browser, which is the case for watched events and for answers. If an
+/// answer were ignored, its command would seem to take too long.
 fn is_awaited(message: &str) -> bool {
     let message: Value = serde_json::from_str(message).unwrap_or_default();
     message["method"]

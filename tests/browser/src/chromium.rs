@@ -23,8 +23,8 @@ const NAMES: [&str; 4] = [
 /// temporary files and crash reports go to the folder, too.
 const KEEPER: &str = r#"
     export HOME="$DIR" TMPDIR="$DIR"
-    # Only the browser writes to the standard error: to write to it kills whoever does, if nobody
-    # reads any more.
+    # Only the browser writes to the standard error. When nobody reads the pipe any more, a write
+    # kills the process that writes.
     exec 3>&2 2>/dev/null
     "$@" </dev/null >/dev/null 2>&3 3>&- &
     browser=$!
@@ -38,14 +38,14 @@ const KEEPER: &str = r#"
         sleep 0.05
     done
     wait $browser
-    # Its children may still be writing.
+    # The children of the browser may still be writing to the folder.
     until rm -rf "$DIR"; do sleep 0.05; done
 "#;
 
 const FLAGS: [&str; 17] = [
     "--headless",
     "--remote-debugging-port=0",
-    // The sandbox does not work for root. All pages are our own.
+    // The sandbox does not work for root. It is not needed, because all pages are our own.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -55,9 +55,10 @@ const FLAGS: [&str; 17] = [
     "--disable-default-apps",
     "--disable-component-update",
     "--disable-background-networking",
-    // In a container, /dev/shm is too small.
+    // In a container, /dev/shm may be too small for Chromium.
     "--disable-dev-shm-usage",
-    // A page that is restored from this cache is not loaded again, and nobody would notice.
+    // A page that Chromium restores from the back/forward cache is not loaded again, so a test of
+    // such a page would check nothing.
     "--disable-features=BackForwardCache,MediaRouter,OptimizationHints,Translate",
     // No request to another host leaves this machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
@@ -71,8 +72,8 @@ const FLAGS: [&str; 17] = [
 pub struct Chromium {
     keeper: Child,
     folder: PathBuf,
-    /// Gets everything that was written to the standard error, once the last process that could
-    /// write to it has ended. Every child of the browser could. The mutex is only for `Sync`.
+    /// Receives all output on the standard error, once the last process that has it open, including
+    /// the children of the browser, has ended. The mutex is only for `Sync`.
     said: Mutex<Receiver<String>>,
 }
 
@@ -106,10 +107,10 @@ impl Chromium {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(mut stderr) = stderr {
-                // If reading fails, the output so far is still worth showing.
+                // Even if reading fails, the output until then is shown.
                 let _ = stderr.read_to_end(&mut bytes);
             }
-            // Nobody receives this any more if it took too long.
+            // If the browser took too long to end, nobody receives the output any more.
             let _ = tell.send(String::from_utf8_lossy(&bytes).into_owned());
         });
         Ok(Self {

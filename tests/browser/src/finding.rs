@@ -7,7 +7,7 @@ pub enum Finding {
     Console(String),
     /// An exception or a rejection that nobody caught.
     Exception(String),
-    /// A violation of the Content Security Policy, or of another security rule.
+    /// A violation of the Content Security Policy or of another security rule.
     Violation(String),
     /// Another error or warning of the browser, such as a resource that failed to load, or a
     /// deprecation.
@@ -16,8 +16,8 @@ pub enum Finding {
     Dialog(String),
     /// The URL of a request to an origin that the test has not visited.
     ForeignRequest(String),
-    /// A message that the client of the DevTools protocol could not parse. It may have been about
-    /// any of the other findings.
+    /// A message that the client of the DevTools protocol could not parse. The message may have
+    /// contained any of the other findings.
     NotUnderstood(String),
 }
 

@@ -1,8 +1,8 @@
 //! A headless Chromium for tests of pages, with a server for them.
 //!
 //! A test starts a [`Server`], a [`Browser`] and a [`Page`], uses the page as a user does, and ends
-//! with [`Page::assert_clean`] and [`Page::assert_accessible`]. If an action is not possible, it
-//! panics and names the page.
+//! with [`Page::assert_clean`] and [`Page::assert_accessible`]. If an action is not possible, the
+//! method panics with the address of the page.
 //!
 //! ```no_run
 //! use browser::{Browser, Look, Server};

@@ -3,8 +3,8 @@
 pub struct Look {
     /// Whether the user prefers dark colours.
     pub dark: bool,
-    /// The width of the window in CSS pixels. A narrow window is a desktop window: a phone would
-    /// zoom out until a page that is too wide fits.
+    /// The width of the window in CSS pixels. Even a narrow window behaves like a window on a
+    /// desktop. A phone would zoom out until a page that is too wide fits.
     pub width: u32,
     pub height: u32,
     /// Whether scripts of the page run. [`Page::eval`](crate::Page::eval) works in either case.

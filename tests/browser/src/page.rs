@@ -29,7 +29,7 @@ use crate::{Finding, Look};
 /// How long a page may take to load, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A page that does nothing for this long has come to rest.
+/// If a page does nothing for this long, it has come to rest.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// A tab of a [`Browser`](crate::Browser), and what has happened in it.
@@ -37,7 +37,7 @@ pub struct Page {
     tab: Tab,
     look: Look,
     watch: Watch,
-    /// How many loads the test has waited for.
+    /// How many page loads the test has waited for.
     awaited: u64,
     not_understood: NotUnderstood,
 }
@@ -71,7 +71,7 @@ impl Page {
             .await;
         page.run(SetScriptExecutionDisabledParams::new(!look.javascript))
             .await;
-        // Otherwise only one page of a browser has the focus.
+        // Without this, only one page of a browser could have the focus.
         page.run(SetFocusEmulationEnabledParams::new(true)).await;
         page
     }
@@ -90,7 +90,8 @@ impl Page {
         self.watch.allow(url);
         self.forget_loads().await;
         let answer = self.run(NavigateParams::new(url)).await;
-        // The browser shows a page of its own for an error without a body.
+        // For an error without a body, the browser shows an error page of its own, and reports an
+        // error.
         if let Some(error) = answer.error_text
             && error != "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
         {
@@ -114,21 +115,21 @@ impl Page {
         self.wait_for_navigation().await
     }
 
-    /// Skips earlier loads that nobody has waited for, so that none of them is taken for the load
-    /// of the next page.
+    /// Skips earlier page loads that nobody has waited for, so that `wait_for_navigation` does not
+    /// mistake one of them for the next load.
     async fn forget_loads(&mut self) {
         self.rest().await;
         self.awaited = self.watch.progress.borrow().loads;
     }
 
-    /// Waits for the next page load that the test has not waited for yet, which may already be
-    /// over. Returns the status of the answer, after all redirects.
+    /// Waits for the next page load that the test has not waited for yet. That load may already be
+    /// complete. Returns the status of the answer, after all redirects.
     pub async fn wait_for_navigation(&mut self) -> u16 {
         let awaited = self.awaited;
         self.wait_until("a page to load", |progress| progress.loads > awaited)
             .await;
         self.awaited += 1;
-        // Waits for events of the page from the time when it was loading.
+        // Waits until all events from the time when the page was loading are known.
         self.settle().await;
         self.watch.status().unwrap_or_default()
     }
@@ -163,7 +164,8 @@ impl Page {
         }
     }
 
-    /// The URL that the address bar shows, even for an error without a body, which has no document.
+    /// The URL that the address bar shows. This includes the URL of an error without a body, for
+    /// which there is no document.
     pub async fn url(&self) -> String {
         let history = self.run(GetNavigationHistoryParams::default()).await;
         let index = usize::try_from(history.current_index).unwrap();
@@ -269,7 +271,7 @@ impl Page {
         };
         let (name, code, number, text) = match name {
             "Tab" => ("Tab", "Tab".to_owned(), 9, None),
-            // The browser submits a form for the character, and not for the key.
+            // The browser submits a form when it gets the character, and not when it gets the key.
             "Enter" => ("Enter", "Enter".to_owned(), 13, Some("\r")),
             "Escape" => ("Escape", "Escape".to_owned(), 27, None),
             "Space" => (" ", "Space".to_owned(), 32, Some(" ")),
@@ -308,8 +310,9 @@ impl Page {
         }
     }
 
-    /// The element that has the focus: its name with its id, name, `type` and text, as in
-    /// `input#since[name=since][type=date]` or `a "Next page"`, or `body`.
+    /// The element that has the focus: its tag name, followed by its id, its attributes `name` and
+    /// `type`, and its text. Examples are `input#since[name=since][type=date]` and `a "Next page"`.
+    /// Returns `body` if no element has the focus.
     pub async fn focused(&self) -> String {
         self.eval(
             "(() => {
@@ -336,8 +339,8 @@ impl Page {
             .await
     }
 
-    /// Replaces the content of a field by typing. If the field is not typed into, such as a
-    /// `select` or a date, sets its value.
+    /// Replaces the content of a field by typing. Sets the value of a field that cannot be typed
+    /// into, such as a `select` or a date.
     pub async fn fill(&self, selector: &str, text: &str) {
         let element = self.find(selector).await;
         let typed: bool = self
@@ -374,8 +377,8 @@ impl Page {
         self.wait_for_navigation().await
     }
 
-    /// Submits the form that a selector matches, or the form around the element that it matches, in
-    /// the same way as its button: the browser validates the form first. Returns the status of the
+    /// Submits the form that a selector matches, or the form around the matched element. As with a
+    /// click on the form's button, the browser validates the form first. Returns the status of the
     /// answer.
     pub async fn submit(&mut self, selector: &str) -> u16 {
         let element = self.find(selector).await;
@@ -384,9 +387,9 @@ impl Page {
         self.wait_for_navigation().await
     }
 
-    /// Evaluates an expression as a debugger does, even if the scripts of the page do not run. A
-    /// promise is awaited if they do run. If the page reloads itself meanwhile, the expression is
-    /// evaluated once more in the new page.
+    /// Evaluates an expression as a debugger does, even if the scripts of the page do not run. If
+    /// they do run and the result is a promise, waits for it. If the page reloads itself meanwhile,
+    /// the expression is evaluated once more in the new page.
     pub async fn eval<T: DeserializeOwned>(&self, javascript: &str) -> T {
         let value = loop {
             match self.try_evaluate(javascript).await {
@@ -458,9 +461,9 @@ impl Page {
             .collect()
     }
 
-    /// Waits until the page seems to have come to rest. For example, if the policy forbids a form,
-    /// tasks of two processes send and stop it some time after the click. This does not wait
-    /// forever for a page that never rests.
+    /// Waits until the page seems to have come to rest. For example, if the Content Security Policy
+    /// forbids a form, the browser sends and stops it in two different processes, some time after
+    /// the click. For a page that never rests, the wait ends after a while.
     async fn rest(&self) {
         self.settle().await;
         for _ in 0..20 {

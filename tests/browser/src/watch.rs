@@ -20,7 +20,8 @@ use tokio::sync::watch::{Receiver, Sender, channel};
 
 use crate::Finding;
 
-/// The text for `console.debug`. When it arrives, all earlier events are known.
+/// The text that the harness passes to `console.debug`. When the event with this text arrives, all earlier events are
+/// known.
 pub const MARK: &str = "harness: seen until here";
 
 /// The URL that the browser shows for an error without a body.
@@ -44,7 +45,7 @@ pub struct Watch {
     pub progress: Receiver<Progress>,
 }
 
-/// How many events of each kind there were, for those that can be waited for.
+/// How many events there were, for each kind of event that a test can wait for.
 #[derive(Clone, Copy, Default)]
 pub struct Progress {
     pub loads: u64,
@@ -59,7 +60,7 @@ struct Seen {
     requests: Vec<String>,
     /// The origins that the test went to.
     origins: HashSet<String>,
-    /// The status of the last received document.
+    /// The URL and the status of the last received document.
     document: Option<(String, u16)>,
 }
 
@@ -126,12 +127,12 @@ async fn follow(
     seen: Arc<Mutex<Seen>>,
     advance: Sender<Progress>,
 ) {
-    // The streams have no common order. Therefore, all ready events are taken together, and progress is reported only
-    // after all of them are recorded.
+    // The streams have no common order, so all ready events are taken together. Progress is reported only after all of
+    // them are recorded.
     let mut events = stream::select_all(events).ready_chunks(usize::from(u16::MAX));
     while let Some(events) = events.next().await {
         let mut progress = *advance.borrow();
-        // Responses come first, because they decide whether a message in the log is about them.
+        // Handles responses first, because they decide whether a message in the log is about the document itself.
         let (responses, others): (Vec<_>, Vec<_>) = events
             .into_iter()
             .partition(|event| matches!(event, Event::Response(_)));
@@ -174,7 +175,7 @@ impl Seen {
             }
             Event::Log(logged) => {
                 let entry = &logged.entry;
-                // If the page itself is an error, the test sees that by its status.
+                // If the answer for the page itself is an error, the test already sees this by the status.
                 let about_document = entry.source == LogEntrySource::Network
                     && self.document.as_ref().is_some_and(|(url, status)| {
                         *status >= 400

@@ -13,7 +13,7 @@ use axum::routing::get;
 use axum::{Router, response::Response};
 use browser::{Browser, Database, Finding, Look, Page, Proxy, Server};
 
-/// A page without findings, with some content to check.
+/// A page that is clean except for the given content.
 fn page(content: &str) -> String {
     format!(
         r#"<!doctype html>
@@ -601,7 +601,7 @@ async fn a_proxy_strips_or_adds_a_prefix_and_keeps_the_host() {
     assert_eq!(page.goto(&proxy.url("/opsx")).await, 404);
     assert_eq!(page.goto(&proxy.url("/x")).await, 404);
 
-    // This form omits the prefix, and the proxy does not fix that.
+    // The target of this form lacks the prefix, and the proxy does not add it.
     assert_eq!(page.goto(&proxy.url("/ops")).await, 200);
     page.fill("[name=name]", "Ann").await;
     assert_eq!(page.click_through("button").await, 404);

@@ -291,7 +291,8 @@ async fn z3_an_export_has_the_newest_of_the_filter_and_tells_what_it_cannot_read
     assert_eq!(app.database.rows().await, before);
 }
 
-/// If a worker thread computed them, an export would hold up the requests on that thread.
+/// If an export computed its pseudonyms on a worker thread, it would hold up the requests on that
+/// thread.
 #[test]
 fn z3_pseudonyms_are_made_on_a_thread_that_serves_nothing() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

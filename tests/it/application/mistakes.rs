@@ -25,7 +25,7 @@ fn with_method(method: Method) -> Request<Body> {
     request
 }
 
-/// Such requests come from a browser, a scanner, or an uptime check.
+/// Browsers, scanners and uptime checks send requests with methods other than POST.
 #[tokio::test]
 async fn g1_another_method_is_a_405_with_one_warning() {
     let app = TestApp::github(write_effect).await;
@@ -103,7 +103,7 @@ async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
     .await;
     assert!(log.contains("put the layer on the route"), "{log}");
 
-    // A handler may answer 404 for its own reasons.
+    // A handler may itself answer 404, and then the log does not suggest this mistake.
     let missing = TestApp::github(async |_: DedupeTx| StatusCode::NOT_FOUND).await;
     let log = logged(async {
         assert_eq!(missing.send(github("a", "{}")).await.status, 404);
@@ -177,7 +177,8 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
         (
             "sql",
             500,
-            // Excludes the line that sqlx adds: a line number in the source code of Postgres.
+            // The reason does not contain the second line of sqlx's message, which locates the error in the source code
+            // of Postgres.
             r#"error returned from database: column "no_such_column" does not exist"#,
         ),
         ("text", 500, "no such order"),
@@ -402,7 +403,7 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
     let pool = sqlx::PgPool::connect_lazy_with(options);
     idempotent_webhook::migrate(&pool).await.unwrap();
 
-    // This also applies if the tables belong to a later version.
+    // The role may also call `migrate` if the tables belong to a later version.
     let later = "insert into idempotent_webhook.migrations (version, description, success, checksum, execution_time)
                  values (9999, 'later', true, '', 0)";
     database.run(later).await;
@@ -512,12 +513,14 @@ async fn g13_a_body_of_another_length_than_was_announced_is_told_before_the_secr
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Stripe's signatures are valid for any time in the future, so only this warning reveals the clock.
+/// With Stripe, a signature may have any time in the future. If the clock of this host is behind, only this warning
+/// reveals it.
 #[tokio::test]
 async fn g13_a_clock_that_is_behind_is_one_warning() {
     let app = TestApp::of(presets::stripe(secret()), write_effect).await;
     let log = logged(async {
-        // The tolerance would also allow this difference for a time in the past.
+        // The tolerance allows a difference of 290 seconds in the past, so it is no reason to warn in the future
+        // either.
         for (id, ahead) in [("evt_1", 0), ("evt_2", 290)] {
             let request = stripe(stripe_event(id), now() + ahead);
             assert_eq!(app.send(request).await.outcome, "processed");
@@ -641,7 +644,7 @@ async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
         !log.contains(NEW),
         "the second process warns as well: {log}"
     );
-    // If the endpoint was renamed, the delivery has been processed twice: the warning is about this.
+    // The warning says that the endpoint may have been renamed. In that case, the delivery has been processed twice.
     assert_rows!(database, claims: 2, effects: 2);
 
     // A new process starts while two other processes run.
@@ -653,7 +656,8 @@ async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
     assert!(!log.contains(NEW), "{log}");
 }
 
-/// The counts of a dropped layer are written once more, when this process serves neither of the two endpoints.
+/// The process no longer serves the endpoints `billing` and `payments` when it writes the last counts of their dropped
+/// layers.
 #[tokio::test]
 async fn endpoints_whose_layers_are_dropped_are_not_taken_for_renamed_ones() {
     let database = Database::new().await;
@@ -668,7 +672,7 @@ async fn endpoints_whose_layers_are_dropped_are_not_taken_for_renamed_ones() {
         database
             .until("2 = (select count(*) from idempotent_webhook.endpoint_settings)")
             .await;
-        // Leaves time for what the same task does next.
+        // Leaves time for the task that writes the counts to look for renamed endpoints as well.
         database.run("select pg_sleep(0.3)").await;
     })
     .await;

@@ -186,7 +186,8 @@ async fn a_handler_behind_the_layer_is_idempotent() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The application's own table refuses the content of the same body a second time.
+/// The handler writes to a table with a unique key. If the same content comes a second time, the
+/// insert fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
     type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
@@ -323,7 +324,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let said = complaint(&idle, &idle.router).await;
     assert!(said.contains("had 0 effects"), "{said}");
 
-    // Each time before the delivery is sent, all processed deliveries are forgotten.
+    // All processed deliveries are forgotten before each request.
     let forgetful = TestApp::github(write_effect).await;
     let forget = "delete from idempotent_webhook.deliveries";
     let delivery = github_delivery();
@@ -434,8 +435,8 @@ async fn the_assertion_finds_a_savepoint_that_was_not_committed() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The assertion does not take this answer for the layer's report that there is nothing to roll
-/// back.
+/// Another request holds the delivery in flight, so the layer answers 503. The assertion must not
+/// mistake this answer for the layer's report that there is nothing to roll back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_a_delivery_that_is_in_flight() {
     let (mut gate, handler) = gated();

@@ -38,7 +38,7 @@ async fn write(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
         .map(drop)
 }
 
-/// What a handler does with another driver. Returns whether the call has claimed the delivery.
+/// Claims and writes as a handler with another driver does. Returns whether the call has claimed the delivery.
 async fn process(pool: &PgPool, id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin().await?;
     if !claim(&mut tx, id).await? {
@@ -105,7 +105,7 @@ async fn v1_another_delivery_id_in_two_deploys_runs_nothing_again() {
     let after = app.elsewhere_of(new_id, write_effect).await;
     assert_eq!(send(&after, event("2")).await.outcome, "duplicate");
     assert_eq!(send(&after, event("3")).await.outcome, "processed");
-    // Both versions run at this time.
+    // During the second deploy, both versions run.
     assert_eq!(send(&both, event("3")).await.outcome, "processed");
     assert_rows!(app.database, claims: 5, effects: 3);
 }
@@ -206,8 +206,8 @@ async fn v1_what_cannot_be_a_key_is_refused() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The kept row ends with the claim, as it does with the layer's claim. With an archive, the row stays and can be run
-/// again.
+/// The function's claim deletes the kept row of the delivery, as the layer's claim does. With an archive, the row
+/// stays, and the delivery can be run again.
 #[tokio::test]
 async fn v1_what_is_kept_ends_with_the_claim() {
     for archive in [None, Some(DAY)] {
@@ -222,7 +222,7 @@ async fn v1_what_is_kept_ends_with_the_claim() {
         gate.reached().await;
         assert_kept!(app.database, "due", attempts: 1, retries: 0);
 
-        // The row ends only if the transaction commits.
+        // The row is deleted only if the transaction commits.
         let mut tx = app.database.pool.begin().await.unwrap();
         assert!(claim(&mut tx, "a").await.unwrap());
         tx.rollback().await.unwrap();
@@ -254,7 +254,7 @@ async fn v1_what_is_kept_ends_with_the_claim() {
     }
 }
 
-/// The layer claims `a`, and the function claims `b`.
+/// The layer claims the delivery `a`, and the function claims the delivery `b`. Both must leave the same rows.
 #[tokio::test]
 async fn v1_the_function_ends_what_is_kept_as_the_layer_does() {
     for state in ["due", "dead", "recorded"] {
@@ -301,7 +301,7 @@ async fn v1_the_function_ends_what_is_kept_as_the_layer_does() {
     }
 }
 
-/// A dead delivery and one that is only recorded.
+/// A claim also ends the row of a dead delivery, and of a delivery that is only recorded.
 #[tokio::test]
 async fn v1_what_does_not_run_again_ends_too() {
     for (state, time, ends) in [
@@ -337,7 +337,8 @@ async fn v1_what_does_not_run_again_ends_too() {
     }
 }
 
-/// This also holds at the first claim for an endpoint, before retention knows the endpoint.
+/// Claims of different deliveries do not wait for each other, even if they are the first claims for an endpoint, which
+/// retention does not know yet.
 #[tokio::test]
 async fn v1_deliveries_of_a_new_endpoint_do_not_wait_for_each_other() {
     let app = TestApp::github(write_effect).await;
@@ -406,7 +407,8 @@ async fn v1_the_assertion_says_that_it_cannot_roll_back_what_a_handler_commits()
     assert!(message.contains("allow_unused_transaction"), "{message}");
 }
 
-/// The sender has no reason to send the delivery again, and there is nothing to keep.
+/// The handler's commit has processed the delivery, so a failure afterwards is not kept, and the sender need not send
+/// the delivery again.
 #[tokio::test]
 async fn v1_a_handler_that_fails_after_its_commit_has_processed_the_delivery() {
     let pool = Arc::new(OnceLock::<PgPool>::new());
@@ -496,7 +498,8 @@ async fn v1_a_late_handler_may_claim_by_the_function() {
     assert_kept!(database, "processed", attempts: 3, retries: 1);
 }
 
-/// Copies come to two processes at the same time. Counts how many times a late handler has claimed with the function.
+/// Two processes get copies of each delivery at the same time. The test counts how many times a handler with a late
+/// claim has claimed with the function.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_a_handler_that_has_committed_is_acknowledged_as_one_that_was_processed() {
     let database = Database::new().await;
@@ -535,7 +538,7 @@ async fn v1_a_handler_that_has_committed_is_acknowledged_as_one_that_was_process
     .await;
 }
 
-/// A driver may report success although Postgres rolled the aborted transaction back.
+/// If a transaction is aborted, Postgres answers its commit with a rollback. A driver may report this as success.
 #[tokio::test]
 async fn g5_a_commit_of_another_driver_that_was_none_is_not_acknowledged() {
     let elsewhere = Arc::new(OnceLock::<PgPool>::new());
@@ -653,7 +656,8 @@ fn is_conflict(error: &sqlx::Error) -> bool {
     code.as_deref() == Some("40001")
 }
 
-/// Claims with the function, passing the take number, and writes one effect.
+/// Claims with the function, and writes one effect. Passes the take number: a counter of the kept row that each take
+/// increases, so that an outdated attempt cannot claim.
 async fn process_take(pool: PgPool, claim: LateClaim, id: &str) -> Result<(), HandlerError> {
     let mut tx = pool.begin().await?;
     let is_claimed: bool =
@@ -670,8 +674,8 @@ async fn process_take(pool: PgPool, claim: LateClaim, id: &str) -> Result<(), Ha
     Ok(())
 }
 
-/// The loop lists the statement that overtakes the delivery while its handler runs, and the number of effects at the
-/// end.
+/// Each case is a statement that changes or removes the delivery's row while the handler runs, and the number of
+/// effects at the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
     let takes = "update idempotent_webhook.kept_deliveries set takes = takes + 1";

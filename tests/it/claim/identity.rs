@@ -185,8 +185,8 @@ async fn g14_a_deep_document_is_only_read() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A sender that chooses a plain id cannot make it equal to an id that is composed of several
-/// parts.
+/// An id can be a plain text, or composed of several parts. A sender that chooses a plain id cannot
+/// make it equal to a composed one.
 #[tokio::test]
 async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
     let header = |name| Source::header(HeaderName::from_static(name));

@@ -1,4 +1,4 @@
-//! G3 and G7: of simultaneous copies, one is processed, and each other copy waits for it.
+//! G3 and G7: if copies of a delivery come at the same time, one is processed, and the others wait for it.
 
 use std::slice;
 use std::sync::Arc;
@@ -139,12 +139,12 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// Each copy that takes over from a failed one may be slow again. A copy that waits behind them does not start its wait
-/// again each time.
+/// If a copy fails, the next one takes over, and may be slow as well. A copy that waits for all of them has one time
+/// limit for the whole wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     const WAIT: Duration = Duration::from_millis(500);
-    // All of them together are slow for far longer than the wait.
+    // All slow copies together take far longer than the wait.
     const TAKING_OVER: u32 = 6;
     let (mut gate, slow) = gated();
     let fails = Arc::new(AtomicBool::new(true));
@@ -182,8 +182,8 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     let mut waits = spawn_send(&last, github("a", "{}"));
     queue(TAKING_OVER + 1).await;
 
-    // Whenever most of the last copy's wait has passed, another attempt fails. If each failure restarted the wait, the
-    // last copy would wait until none is left.
+    // Whenever most of the last copy's wait has passed, the test makes another attempt fail. If each failure restarted
+    // the wait, the last copy would wait until all attempts have failed.
     let answered = loop {
         match tokio::time::timeout(WAIT * 3 / 5, &mut waits).await {
             Ok(answered) => break answered.unwrap(),

@@ -216,8 +216,9 @@ async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// The second body of one delivery turns out to be a duplicate. While the layer finds this out, another delivery with
-/// that body waits for it.
+/// The delivery `a` was processed, and comes again with another body, so it is a duplicate. Before the layer knows
+/// this, the delivery `b` comes with that other body and waits. The body itself was never processed, so `b` is
+/// processed.
 #[tokio::test]
 async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
     let app = guarded().await;

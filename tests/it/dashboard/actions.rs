@@ -16,7 +16,7 @@ async fn d3_a_dead_delivery_is_retried_and_processed() {
     recovery.stop().await;
     assert_eq!(app.database.rows().await.effects, 1);
 
-    // Retried once more: there is nothing left to do, and the page says so.
+    // The second retry has nothing left to do, and the page says so.
     board.post("act", "action=retry&endpoint=test&id=a").await;
     let did = [action("retry", Some("a"), 1), action("retry", Some("a"), 0)];
     assert_eq!(actions(&app.database).await, did);
@@ -375,8 +375,8 @@ async fn d3_an_action_whose_process_was_killed_is_interrupted() {
     assert_eq!(board.get("action?id=2").await.status, 404);
 }
 
-/// The page of a retry shows its results. The retry is done only once none of its deliveries is due. The same rule
-/// applies to each bulk operation.
+/// The page of a retry shows its results. The page says that the retry is done only once none of its deliveries is due.
+/// The same rule applies to each bulk action.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_came_or_has_failed_since_it_was_shown_is_left() {
     let database = Database::new().await;
@@ -610,7 +610,7 @@ async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
         running.rollback().await.unwrap();
     }
 
-    // The same applies to a single delivery.
+    // A discard of a single delivery does not wait for a running attempt either.
     let running = lock_claim(&database, "7").await;
     let answer = board.post("act", "action=discard&endpoint=test&id=7").await;
     assert_eq!(answer.status, 303);
@@ -789,8 +789,8 @@ async fn d3_an_unknown_action_is_not_cancelled() {
     assert!(!log.contains("cancelled"), "{log}");
 }
 
-/// The trigger gives each delivery back at once, as if no layer that serves it could be reached. Each delivery is
-/// retried and counted once.
+/// A trigger gives each retried delivery back at once, as if its layer could not be reached. Each delivery is retried
+/// and counted once.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
     let database = Database::new().await;
@@ -816,7 +816,8 @@ async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
     assert_eq!(actions(&database).await, [action("retry", None, 3000)]);
 }
 
-/// The page looks at a limited number of deliveries. With more of them, it cannot know that none is due.
+/// The page checks a limited number of deliveries. If the retry has more, the page cannot know that none of them is
+/// due.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
     let database = Database::new().await;
@@ -851,7 +852,8 @@ async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
     page.shows("The deliveries are no longer on record");
 }
 
-/// The kept request of a processed delivery is not deleted: that would leave it to the provider to send it again.
+/// The dashboard offers to reprocess an archived delivery, and not to forget it: forgetting would delete the request,
+/// and only the provider could send it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_archived_is_not_forgotten() {
     let day = Duration::from_secs(24 * 60 * 60);

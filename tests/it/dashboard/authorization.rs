@@ -223,7 +223,7 @@ async fn d1_the_layer_and_the_dashboard_live_in_one_router() {
     assert_eq!(board.get("elsewhere").await.status, 404);
 }
 
-/// Without a database, nothing else is waited for, so the paused clock skips to the timeout.
+/// The test has no database and waits for nothing else, so the paused clock skips to the timeout.
 #[tokio::test(start_paused = true)]
 async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
     let pool = PgPoolOptions::new().connect_lazy("postgres://nobody@nowhere/none");
@@ -240,8 +240,8 @@ async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
     assert!(log.contains("did not answer in time"), "{log}");
 }
 
-/// Somebody who knows the wording of an application's errors could otherwise try names until a guess has the same
-/// group.
+/// The id of a reason's group is shown to operators who may not see payloads. If it were a plain hash of the reason,
+/// somebody who knows the wording of the errors could try names until a guess has the same hash.
 #[tokio::test]
 async fn d1_the_group_of_a_reason_confirms_no_guess_to_those_who_may_not_see_it() {
     let app = with_a_dead_delivery().await;
@@ -326,8 +326,8 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
         let list = format!("deliveries?endpoint=test&state=dead&reason={group}");
         board.page(&list).await.hides("4111");
     }
-    // Everybody can see the record of the action, so it stores only the group. Its reason is read from a delivery that
-    // still has it.
+    // Everybody can see the record of an action, so the record stores only the group of the reason. The page reads the
+    // reason from a delivery that failed for it.
     let selection: (String, String) = sqlx::query_as(
         "select selection, reason_group::text from idempotent_webhook.operator_actions",
     )
@@ -423,7 +423,8 @@ async fn d1_what_is_hidden_has_rows_in_each_table_with_an_endpoint_or_a_tenant()
         let tables: Vec<String> = sqlx::query_scalar(
             "select table_name::text from information_schema.columns
              where table_schema = 'idempotent_webhook' and column_name = $1
-             -- What an operator did to all tenants of an endpoint is for those who see them all.
+             -- An action on all tenants of an endpoint is shown only to operators who see all tenants, so
+             -- `operator_actions` needs no row for each tenant.
              and ($1 = 'endpoint' or table_name <> 'operator_actions')",
         )
         .bind(column)
@@ -554,7 +555,7 @@ async fn d1_who_sees_several_endpoints_sees_what_he_does_to_them() {
     assert_eq!(board.post("cancel", "id=4").await.status, 303);
     assert_eq!(of(&["mine"]).get(&page).await.status, 404);
     of(&["mine"]).page("actions").await.hides(&page);
-    // Deliveries that the operator may not see leave no trace of the attempt.
+    // An action on deliveries that the operator may not see is not recorded.
     let form = format!("action=discard&endpoint=hidden&state=dead&before={before}");
     assert_eq!(board.post("act", &form).await.status, 404);
     assert_eq!(actions(&database).await.len(), 4);

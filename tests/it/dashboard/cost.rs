@@ -1,4 +1,4 @@
-//! D4: what the dashboard costs.
+//! D4: how many connections the dashboard uses, and for how long.
 
 use super::*;
 
@@ -17,7 +17,7 @@ async fn d4_a_page_does_not_wait_for_ever() {
     drop(held);
     board.page("overview").await;
 
-    // Another session holds a lock.
+    // Another session holds a lock that the overview waits for.
     let mut blocking = database.pool.begin().await.unwrap();
     sqlx::query("lock table idempotent_webhook.kept_deliveries")
         .execute(&mut *blocking)

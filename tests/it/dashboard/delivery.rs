@@ -85,7 +85,8 @@ async fn d3_look_up_says_what_became_of_an_id() {
     assert_eq!(board.get(&format!("lookup?ids={many}")).await.status, 400);
 }
 
-/// The route no longer exists. The delivery has not failed: it is tried each minute.
+/// The route of the delivery no longer exists. The delivery has not failed: it is tried every
+/// minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_do() {
     let app = TestApp::keeping_all(|keep| keep, write_effect).await;

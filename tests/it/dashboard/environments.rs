@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// An application with the database of production, which processes of these environments use.
+/// An application with the database of production. Processes of these other environments use the
+/// same database.
 async fn used_by(others: &[&str]) -> TestApp {
     let app = with_a_dead_delivery().await;
     app.database

@@ -21,7 +21,7 @@ const TENANT: HeaderName = HeaderName::from_static("x-tenant");
 
 const STATES: [&str; 4] = ["due", "dead", "recorded", "processed"];
 
-/// Does what the event type says, and quotes the request in its error.
+/// Succeeds or fails as the event type says. The error quotes the request.
 async fn quote(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     insert_effect(&mut tx, &delivery).await?;
     let error = HandlerError::new(format_args!("no customer {NAME}"));
@@ -141,7 +141,7 @@ impl App {
                 of_endpoint("state=failing"),
                 of_endpoint(&format!("state={state}&tenant=acme")),
                 of_endpoint(&format!("state={state}&reason={group}")),
-                // Without an endpoint, which selects from all endpoints.
+                // A form without an endpoint selects from all endpoints.
                 format!("state=failing&reason={group}&before={before}"),
             ]);
         }
@@ -209,7 +209,7 @@ async fn q2_no_column_has_content_after_a_function_has_erased_it() {
     assert_eq!(found, columns_of(Holds::Content));
 }
 
-/// The record of the operator's action contains none either.
+/// The record of the operator's action must not contain the content either.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_the_dashboard_has_erased_it() {
     for state in STATES {
@@ -239,7 +239,7 @@ async fn q2_no_column_has_content_after_the_dashboard_has_erased_it() {
     }
 }
 
-/// The record of an earlier action on the deliveries contains none either.
+/// The record of an earlier action on the deliveries must not contain the content either.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_that_an_operator_has_chosen_by_before_it_was_erased() {
     let mut app = App::keeping_as("dead").await;
@@ -283,7 +283,8 @@ async fn q2_no_column_has_content_after_retention_has_erased_it() {
     app.assert_erased("retention").await;
 }
 
-/// The other ways in which content is removed. Due deliveries stay, regardless of their age.
+/// Content is also removed by a discard, by a forget, and by retention. Retention leaves due deliveries, regardless of
+/// their age.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
     for state in STATES {
@@ -315,7 +316,7 @@ async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
     }
 }
 
-/// Otherwise the samples that `analyze` takes would stay in `pg_stats`.
+/// `analyze` must take no samples of columns with content, because the samples would stay in `pg_stats`.
 #[tokio::test]
 async fn q2_the_planner_has_no_sample_of_content() {
     for state in STATES {

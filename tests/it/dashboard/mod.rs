@@ -236,7 +236,7 @@ fn action(action: &str, delivery: Option<&str>, changed: i64) -> Done {
     }
 }
 
-/// The group of a reason, as URLs contain it.
+/// The id of a reason's group, as URLs contain it. Similar reasons have the same group.
 async fn group_of(database: &Database, reason: &str) -> String {
     sqlx::query_scalar("select idempotent_webhook.reason_group($1)::text")
         .bind(reason)

@@ -153,7 +153,7 @@ async fn shows_reasons<const N: usize>(board: &Board, reasons: [(&str, &str); N]
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
     let database = Database::new().await;
-    // Of 300 reasons, the reason that came first also occurred last.
+    // There are 300 reasons. Of all of them, the reason that occurred first also occurred last.
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
@@ -435,7 +435,7 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     assert_eq!(board.get("endpoint?endpoint=test&days=3").await.status, 400);
 }
 
-/// A secret was rotated on one side only.
+/// A secret was rotated on one side only, so requests are rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
     let app = TestApp::github(write_effect).await;
@@ -465,7 +465,8 @@ async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
     page.hides("evt_lost");
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("another secret, or a body that was changed");
-    // The lookup of a rejected delivery says that it may be among these.
+    // Rejected requests leave no ids, so the lookup of a rejected delivery can only say that it may
+    // be among them.
     let found = board.page("lookup?ids=evt_lost").await;
     found.shows("Never received, or rejected: <a href=\"rejected\">3 in the last 24 hours</a>");
 }
@@ -558,7 +559,7 @@ async fn y1_the_page_of_an_endpoint_has_what_is_new_and_what_has_stopped() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// The page shows the types to unsubscribe from.
+/// The page shows which ignored types come, so that the operator can unsubscribe from them.
 #[tokio::test]
 async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {
     let database = Database::new().await;
@@ -658,7 +659,8 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
     assert!(page.text().contains(state), "{}", page.text());
 }
 
-/// The page shows when a rotation is finished.
+/// The page counts requests by secret. It shows when nothing is signed with the old secret any
+/// more.
 #[tokio::test]
 async fn y5_the_page_of_an_endpoint_counts_by_secret() {
     let database = Database::new().await;

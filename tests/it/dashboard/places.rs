@@ -17,7 +17,7 @@ async fn d4_without_its_tables_a_page_says_what_to_do() {
     assert!(!log.contains("at line"), "{log}");
 }
 
-/// The pool itself only reports that it got no connection in time.
+/// The pool's error only says that there was no connection in time. The log must give the cause.
 #[tokio::test]
 async fn g11_a_page_without_postgres_logs_why() {
     let options = PgConnectOptions::new().host("127.0.0.1").port(1);
@@ -53,7 +53,7 @@ async fn d5_it_works_under_any_prefix() {
             "/a/b/c",
             "./c/overview",
         ),
-        // Of `/hooks` and `/hooks/`, `nest` answers only the first.
+        // A dashboard nested at `/hooks` with `nest` does not answer `/hooks/`, so these cases use `nest_service`.
         (
             Router::new().nest_service("/hooks", dashboard()),
             "/hooks",

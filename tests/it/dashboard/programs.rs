@@ -1,4 +1,4 @@
-//! `api/status` and `api/why`, whose JSON format is promised: their answers, and who may request them.
+//! The answers of `api/status` and `api/why`, whose JSON format is promised, and who may request them.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::*;
 
 const SCHEMA: &str = include_str!("../../../src/documentation/programs.schema.json");
 
-/// Supports only those parts of JSON Schema that the file uses. The check panics on any other part of a schema, and on
-/// a field that the schema does not define, although a client would ignore such a field.
+/// The published JSON Schema. The check supports only the parts of JSON Schema that this schema uses, and panics on any
+/// other part. It also panics on a field that the schema does not define, although a client would ignore the field.
 struct Schema(Value);
 
 impl Schema {
@@ -111,7 +111,7 @@ impl Board {
     }
 }
 
-/// Any answer would match an empty schema.
+/// If the schema were empty, any answer would match it. It must refuse wrong answers.
 #[test]
 fn deploy_4_the_schema_refuses_what_is_not_as_it_says() {
     let schema = Schema::read();
@@ -345,7 +345,8 @@ async fn deploy_4_why_says_whether_the_provider_sends_it_again() {
     let told = "update idempotent_webhook.endpoint_settings
         set settings = '{\"redelivered_by_provider\": true, \"keep\": \"failed\"}'";
     database.run(told).await;
-    // It is not known whether recovery or the provider's retry has processed the delivery.
+    // The delivery was processed, and it is not known by whom. If recovery has processed it, the provider may send it
+    // again.
     database.run("insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'a')").await;
     assert_eq!(
         story(&board, "a").await["provider_sends_again"],

@@ -147,7 +147,7 @@ async fn d3_what_reconciliation_has_received_is_counted() {
     ] {
         let totals = &board.json(&page).await["totals"];
         assert_eq!(totals["missed"], number);
-        // Each of these deliveries is processed or fails later.
+        // A delivery that reconciliation has received is processed or fails only later.
         assert_eq!(totals["processed"], 0);
         let shown = format!("Received by reconciliation: {shown}</p>");
         board.page(&page).await.shows(&shown);

@@ -50,7 +50,7 @@ async fn d2_actions_are_only_taken_from_pages_of_the_same_site() {
         let answer = board.post_from("act", form, &headers).await;
         assert_eq!(answer.status, 303, "{headers:?}");
     }
-    // The third request changes nothing, like the second one, and is not recorded again.
+    // The second and the third request change nothing, and are recorded once.
     assert_eq!(actions(&app.database).await.len(), 2);
 }
 
@@ -74,7 +74,7 @@ async fn d2_no_get_changes_anything() {
         let answer = board.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(answer.status, 405, "{method}");
     }
-    // Asking for confirmation does not perform the action.
+    // The page that asks for confirmation does not perform the action.
     let form = "action=discard&endpoint=test&id=a";
     assert_eq!(board.post("confirm", form).await.status, 200);
     for page in pages() {
@@ -145,7 +145,7 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
         board.get(assets[0]).await.header("content-type"),
         "text/css; charset=utf-8"
     );
-    // Cached answers contain nothing from a session, and a page is never cached.
+    // Files that may be cached contain nothing from a session, and pages are never cached.
     assert_eq!(overview.header("cache-control"), "no-store");
 }
 
@@ -203,7 +203,8 @@ async fn page_from(board: &Board, page: &str, headers: &[(&str, &str)]) -> Answe
     board.send(request.body(Body::empty()).unwrap()).await
 }
 
-/// The second click of a double click on another site can land on a page of the dashboard.
+/// Another site can lead a user here in the middle of a double click, so that the second click
+/// lands on a page of the dashboard. The page must have no actions.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_what_another_site_leads_to_has_no_actions() {
     let app = with_a_dead_delivery().await;
@@ -286,7 +287,7 @@ async fn d2_what_was_shown_cannot_have_been_shown_in_the_future() {
     assert_eq!(actions(&database).await, [action("discard", None, 1)]);
 }
 
-/// Such a request may be a DNS rebinding attack.
+/// A request for an unknown host may be a DNS rebinding attack.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_only_the_named_hosts_are_served() {
     let app = with_a_dead_delivery().await;

@@ -106,7 +106,7 @@ async fn g3_copies_at_once_are_processed_once_over_all_workers() {
     }
 }
 
-/// The kept row is on the coordinator, and its claim is on a worker.
+/// The kept row of a delivery is on the coordinator, and its claim is on a worker.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
@@ -175,7 +175,8 @@ async fn r12_what_dies_at_its_first_failure_is_reported_once() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The advisory locks of a claim are on one node. Across nodes, the unique key decides.
+/// Each node has its own advisory locks. Copies that come through several nodes are distinguished by the unique key of
+/// the claim.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g3_copies_through_several_nodes_are_processed_once() {
@@ -193,7 +194,7 @@ async fn g3_copies_through_several_nodes_are_processed_once() {
     assert_rows!(app.database, claims: 50, effects: 50);
 }
 
-/// The tables are on the workers, on all nodes as reference tables, and on the coordinator.
+/// Retention deletes from three kinds of tables: distributed tables, reference tables, and tables on the coordinator.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn retention_deletes_what_is_old_on_all_workers() {
@@ -242,7 +243,8 @@ async fn retention_deletes_what_is_old_on_all_workers() {
     }
 }
 
-/// Citus commits on a worker first and then on the coordinator, unless it knows each table that the transaction uses.
+/// Citus must know each table that a transaction uses. If it does not, it commits on a worker before the coordinator
+/// can refuse the commit.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g4_what_the_coordinator_refuses_to_commit_leaves_no_claim() {

@@ -68,7 +68,7 @@ async fn g11_any_default_isolation_will_do() {
         assert_eq!(app.runs(), 20);
         assert_rows!(app.database, claims: 20, effects: 20);
 
-        // The replay guard, with many ids for one body.
+        // The replay guard is active here, and many ids have one body.
         let mut guarded = Vec::new();
         for _ in 0..3 {
             let set = IdempotentWebhook::replay_guard;
@@ -199,7 +199,8 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     assert_eq!(task.stop().await.deliveries, 1);
 }
 
-/// What the page on the database says about poolers that keep no prepared statements.
+/// The guide's page on the database says this about poolers that do not support prepared
+/// statements.
 #[tokio::test]
 async fn sqlx_leaves_named_statements_on_the_server_without_its_cache_as_well() {
     let database = Database::new().await;

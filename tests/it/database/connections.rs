@@ -164,7 +164,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// The messages that Postgres answers with `ReadyForQuery`: one round trip each.
+/// The messages that Postgres answers with `ReadyForQuery`. Each of them is one round trip.
 type Sent = Arc<Mutex<Vec<String>>>;
 
 /// Relays a connection, and notes its simple queries, and for each `Sync` whether a prepared statement was executed
@@ -211,7 +211,8 @@ async fn relay_and_note(client: TcpStream, server: UnixStream, sent: Sent) {
     }
 }
 
-/// The last message is sent after the answer, when the connection returns to the pool.
+/// A fresh delivery takes six round trips. The last one is the pool's ping, after the answer to the sender, when the
+/// connection returns to the pool.
 #[tokio::test]
 async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
     let database = Database::new().await;
@@ -250,7 +251,7 @@ async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// No process listens at the address, the host name is unknown, and the role has no connections left.
+/// The cases: no process listens at the address, the host name is unknown, or the role has no connections left.
 #[tokio::test]
 async fn g13_each_way_in_which_postgres_cannot_be_reached_has_its_own_words() {
     let database = Database::new().await;
@@ -349,7 +350,7 @@ async fn g13_a_right_that_is_missing_is_told_with_what_gives_it() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The handler waits for a connection that it holds itself.
+/// The handler waits for a second connection, but it holds the pool's last connection itself.
 #[tokio::test]
 async fn g13_a_handler_that_takes_the_last_connection_learns_that_it_holds_one() {
     let database = Database::new().await;

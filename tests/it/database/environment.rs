@@ -127,7 +127,7 @@ async fn fill(pool: &PgPool) {
         values ('test', 'dead', 'dead', 3, now(), now(), now(), now() - interval '1 hour', 'it broke');
         insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
         values ('test', 'old', now() - interval '90 days');
-        -- Rows of the process that has named the database.
+        -- Deletes the rows that the process wrote when it named the database.
         delete from idempotent_webhook.turns;
         delete from idempotent_webhook.kept_endpoints;
         delete from idempotent_webhook.redelivery_windows;
@@ -153,7 +153,7 @@ async fn does_nothing(database: &Database, process: &Process) {
     let task = process.spawn();
     let seen = "exists (select from idempotent_webhook.other_environments)";
     database.until(seen).await;
-    // Several times as long as the due deliveries need to run.
+    // The due deliveries would run in a fraction of this time.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(
         database
@@ -277,7 +277,8 @@ async fn deploy_1_a_wrong_name_in_all_processes_is_reported_and_corrected() {
     task.stop().await;
 }
 
-/// If one deploy has two names, one of them wins, and processes with the other name do nothing.
+/// If the processes of one deploy have two different names, the first name wins, and processes with the other name do
+/// nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_the_first_of_two_names_in_one_deploy_wins() {
     for _ in 0..5 {
@@ -312,7 +313,8 @@ async fn deploy_1_the_first_of_two_names_in_one_deploy_wins() {
     }
 }
 
-/// While the database has no name, processes run as they did before environments, until a process names it.
+/// While the database has no name, processes without an environment run kept deliveries as usual. This changes once a
+/// process names the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_a_database_without_a_name_runs_for_processes_without_one() {
     let database = Database::new().await;
@@ -380,8 +382,8 @@ async fn deploy_1_this_one_thing_is_reported_at_error() {
     assert!(log.contains("by `Recovery::with`"), "{log}");
 }
 
-/// This also works if the process does not spawn its handle. The first request that is handled before it is answered
-/// reports the mismatch, or names a database that has no name.
+/// The process does not spawn its recovery handle. Its first request that is handled before the answer reports the
+/// mismatch, or names a database that has no name.
 #[tokio::test]
 async fn deploy_1_a_process_without_a_watch_reports_it_and_names_a_database() {
     let send_to = async |pool: &PgPool, environment: &str, id: &str| {
@@ -475,7 +477,8 @@ async fn deploy_1_accepted_is_handled_before_it_is_answered_elsewhere() {
     assert_rows!(database, claims: 3, effects: 2);
 }
 
-/// A process cannot rely on what it has seen before: another database may take the place of this one at any moment.
+/// A process must not remember the environment of its database, because another database may take its place at any
+/// moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_1_a_database_that_is_exchanged_under_a_process_is_left_alone_at_once() {
     let database = production().await;
@@ -511,7 +514,7 @@ async fn deploy_1_a_database_that_is_exchanged_under_a_process_is_left_alone_at_
     task.stop().await;
 }
 
-/// A failure is answered as a failure. It changes nothing that was kept before.
+/// In the database of another environment, a failure is answered as a failure. It changes nothing that was kept before.
 #[tokio::test]
 async fn deploy_1_no_failure_is_acknowledged_elsewhere() {
     let ways: [fn(&Recovery) -> Keep; 3] = [
@@ -555,8 +558,8 @@ async fn deploy_1_a_full_quota_refuses_nothing_elsewhere() {
     assert_eq!(sent, answer(200, "processed", "done"));
 }
 
-/// An attack. Processes start and are killed, their first requests come before anything else, and their handlers fail
-/// and hang. Whatever was answered with a 2xx is processed, although no process runs kept deliveries.
+/// Processes start and are killed again and again. Their first requests come before anything else, and their handlers
+/// fail and hang. Each delivery that was answered with a 2xx is processed, although no process runs kept deliveries.
 #[test]
 fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
     let runtime = || {

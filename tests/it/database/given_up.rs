@@ -1,5 +1,6 @@
-//! Growth 3: if a delivery is given up while Postgres still runs its statement, the statement's connection counts as
-//! used, and the statement never costs more than that. `under_fire -- backends` does the same with a whole pool.
+//! Growth 3: a delivery may be given up while Postgres still runs its statement. Until the statement ends, its
+//! connection counts as used in the pool. It costs nothing else. `under_fire -- backends` tests the same with a whole
+//! pool.
 
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ async fn growth_3_a_commit_that_was_given_up_counts_and_is_not_cancelled() {
     let refused = answer(503, "failed", "temporarily unavailable");
     assert_eq!(send(&router, github("slow", "{}")).await, refused);
     database.until(IN_A_COMMIT).await;
-    // Leaves time, in case the commit is answered a moment later.
+    // Leaves time for the commit to be answered late.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let log = logged(async {
         assert_eq!(send(&router, github("next", "{}")).await, refused);
@@ -109,7 +110,7 @@ async fn growth_3_a_statement_whose_handler_was_given_up_is_cancelled() {
         let next = format!("after{path}");
         soon(async {
             while send(&router, github(&next, "{}")).await.status != 200 {
-                // Without a pause, deliveries that are refused at once would leave no time for others.
+                // If this loop had no pause, its refused deliveries would leave no time for other tasks.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })
@@ -118,7 +119,7 @@ async fn growth_3_a_statement_whose_handler_was_given_up_is_cancelled() {
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// A pool that closes waits for its connections, but not for one that was given up.
+/// A pool that closes waits for its connections, except for a connection that was given up.
 #[tokio::test]
 async fn growth_3_a_pool_closes_while_postgres_works_on() {
     let database = Database::new().await;

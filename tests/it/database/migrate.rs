@@ -103,7 +103,8 @@ async fn several_processes_may_migrate_at_once() {
     }
 }
 
-/// Such a session, left behind by a killed process for example, blocks each migration of the database.
+/// A session that holds the migration lock blocks every migration of the database. A killed process, for example, can
+/// leave such a session behind.
 #[tokio::test]
 async fn a_migration_that_has_to_wait_says_for_whom() {
     let database = Database::empty().await;
@@ -139,8 +140,8 @@ async fn a_migration_that_has_to_wait_says_for_whom() {
     migrate(&database.pool).await.unwrap();
 }
 
-/// A row that only a migration writes would be lost after `truncate`, and would cause a conflict when only the data is
-/// restored.
+/// If a migration wrote a row, `truncate` would remove it for good. Restoring only the data into migrated tables would
+/// cause a conflict.
 #[tokio::test]
 async fn a_migration_writes_no_row() {
     let database = Database::new().await;
@@ -158,7 +159,7 @@ async fn a_migration_writes_no_row() {
     }
 }
 
-/// An old process starts like this during a deploy, or after a rollback.
+/// During a deploy, or after a rollback, an old process can start on the tables of a later version.
 #[tokio::test]
 async fn the_tables_of_a_later_version_are_left_as_they_are() {
     let database = Database::new().await;
@@ -170,7 +171,7 @@ async fn the_tables_of_a_later_version_are_left_as_they_are() {
         .await;
     migrate(&database.pool).await.unwrap();
 
-    // A changed migration of its own is still an error, and the error says what to do.
+    // If one of this version's own migrations was changed, that is still an error, and the error says what to do.
     database
         .run("update idempotent_webhook.migrations set checksum = '' where version = 1")
         .await;
@@ -188,7 +189,7 @@ async fn the_tables_of_a_later_version_are_left_as_they_are() {
     );
 }
 
-/// Replaces a function with another version's, which finds no problem.
+/// Replaces a function with one of another version, which finds no problem.
 async fn other_functions(database: &Database, version: i32) {
     database
         .run(&format!(
@@ -255,7 +256,8 @@ async fn a_process_that_has_waited_leaves_the_functions_of_a_later_version() {
     assert_eq!(functions(&database).await, later);
 }
 
-/// Once the functions are up to date, a role that owns nothing may call `migrate`.
+/// Only the owner of the functions can replace them. Once they are up to date, a role that owns nothing may call
+/// `migrate`.
 #[tokio::test]
 async fn functions_are_replaced_only_by_their_owner() {
     let database = Database::new().await;

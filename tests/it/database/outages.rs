@@ -1,4 +1,4 @@
-//! G10: the database may be unreachable, and connections of the pool may be dead or left in a transaction.
+//! G10: the database may be unreachable. Connections of the pool may be dead, or in a transaction that was left open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -69,7 +69,7 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
         "begin; insert into stray values (1)",
         "begin; select no_such_column",
     ] {
-        // Leave this state on every connection of the pool.
+        // Leaves this state on every connection of the pool.
         let mut connections = Vec::new();
         for _ in 0..5 {
             let mut connection = app.database.pool.acquire().await.unwrap();
@@ -128,8 +128,8 @@ async fn g10_dead_connections_of_the_pool_cost_no_delivery() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// The layer takes an idle connection without the pool's ping. This pool has a check of its own, and its ping is
-/// switched off.
+/// The layer takes idle connections without the pool's ping. This pool has the application's own check instead of the
+/// ping, and the layer runs that check.
 #[tokio::test]
 async fn g10_a_test_of_connections_that_the_application_has_set_is_run_without_the_pools_ping() {
     let database = Database::new().await;
@@ -185,7 +185,8 @@ async fn relay_until_the_commit(
     }
 }
 
-/// The pool pings each connection that is returned, and waits for the answer.
+/// The pool pings each returned connection and waits for the answer, so a silent connection could occupy its place in
+/// the pool.
 #[tokio::test]
 async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_places_of_the_pool() {
     let database = Database::new().await;
@@ -230,8 +231,8 @@ async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_pla
     assert_rows!(database, claims: 7, effects: 7);
 }
 
-/// If it is cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 returns a connection to the pool in
-/// the middle of a transaction (transact-rs/sqlx #4393).
+/// In sqlx 0.9.0, `pool.begin()` can return a connection to the pool in the middle of a transaction if the call is
+/// cancelled (transact-rs/sqlx #4393). The test cancels it at a different moment in each round.
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
     let app = TestApp::github(write_effect).await;
@@ -321,7 +322,7 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// Something has left a connection of the pool in a state in which no claim succeeds.
+/// A connection of the pool is in a state in which no claim succeeds.
 #[tokio::test]
 async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_taken() {
     let app = TestApp::github(write_effect).await;
@@ -435,8 +436,8 @@ async fn a_claim_that_always_conflicts_is_tried_a_number_of_times() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// If the wait has timed out, the layer does not wait again on another connection. It only tries once more without
-/// waiting for another attempt.
+/// If keeping a failure fails, the layer tries once more on another connection. If it failed because the wait for
+/// another attempt timed out, the second try does not wait.
 #[tokio::test]
 async fn a_failure_that_cannot_be_kept_is_tried_on_one_more_connection_or_without_the_wait() {
     for code in ["XX000", "55P03", "57014"] {

@@ -138,8 +138,8 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let recovering = PgBouncer::start(&recovered, "").await;
     crate::recovery::keep::works_on(&recovered, recovering.pool(&recovered).await).await;
 
-    // This pool deallocates between two statements, so no statement may be a transaction of its
-    // own.
+    // This pool deallocates its prepared statements between two statements, so no statement may be
+    // a transaction of its own.
     let accepting = Database::new().await;
     let deallocating = PgBouncer::start(&accepting, "").await;
     crate::recovery::accept::accepts_in_groups(deallocating.pool(&accepting).await).await;

@@ -1,4 +1,5 @@
-//! G10: a peer that falls silent, at whatever message, costs no place of the pool.
+//! G10: if Postgres or the network falls silent, at any message, the connection does not occupy its place in the pool
+//! for good.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,13 +22,13 @@ use crate::support::{Database, soon};
 
 const FOR_EVER: u32 = u32::MAX;
 
-/// A network that falls silent after some more messages to Postgres: nothing arrives any more, on either side, and
-/// neither learns of it.
+/// A network that falls silent after some more messages to Postgres. From then on, nothing arrives on either side, and
+/// neither side notices.
 #[derive(Default)]
 struct Network {
     messages_left: AtomicU32,
     fell_silent: Notify,
-    /// What it has forgotten is closed then.
+    /// Notified when the network recovers, which closes the silent connections.
     recovered: Notify,
 }
 
@@ -62,7 +63,7 @@ impl Network {
 
 type Done = Pin<Box<dyn Future<Output = bool>>>;
 
-/// Something that uses the pool. Returns whether it has succeeded.
+/// A named use of the pool. The function returns whether the use has succeeded.
 struct Use(&'static str, Box<dyn Fn(PgPool) -> Done>);
 
 impl Use {
@@ -77,7 +78,7 @@ impl Use {
         Self(name, Box::new(work))
     }
 
-    /// A verb of an endpoint that has a dead delivery.
+    /// An operation (`retry`, for example) on an endpoint with a dead delivery.
     fn verb<T>(
         name: &'static str,
         verb: impl AsyncFn(&Endpoint) -> sqlx::Result<T> + Clone + 'static,
@@ -106,8 +107,9 @@ impl Use {
         })
     }
 
-    /// Does it once for each message at which the network falls silent, and asserts that it ends, and that the pool has
-    /// its only place afterwards. Returns how many messages there are.
+    /// Repeats the use, and lets the network fall silent at the first message, then at the second, and so on. Asserts
+    /// that each use ends, and that the pool's only connection can be used again afterwards. Returns the number of
+    /// messages.
     async fn assert_it_costs_no_place(&self, database: &Database) -> u32 {
         let Self(name, work) = self;
         let network = Arc::new(Network::default());
@@ -128,7 +130,7 @@ impl Use {
             let work = work(pool.clone());
             let done = async {
                 let done = work.await;
-                // Messages on the way back to the pool count as well.
+                // Messages that are sent when the connection returns to the pool count as well.
                 until_unused(&pool).await;
                 done
             };
@@ -140,7 +142,7 @@ impl Use {
                 }
                 () = network.fell_silent.notified() => {}
             }
-            // From here on only time passes.
+            // The network is silent, so from here on, only time passes.
             tokio::time::pause();
             let ended = async {
                 for _ in 0..1000 {
@@ -241,7 +243,7 @@ async fn g10_a_peer_that_falls_silent_at_any_message_of_a_short_transaction_cost
     }
 }
 
-/// It has a connection of its own while it runs.
+/// `migrate` runs on a connection of its own.
 #[tokio::test]
 async fn g10_a_peer_that_falls_silent_at_any_message_of_the_migrations_costs_no_place() {
     let database = Database::empty().await;

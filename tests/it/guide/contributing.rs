@@ -36,7 +36,8 @@ fn each_file_of_the_map_is_there() {
     }
 }
 
-/// Such as `attempt.rs` in the row of `src/layer/request/`.
+/// A row of the map names files of its folder, such as `attempt.rs` in the row of
+/// `src/layer/request/`.
 #[test]
 fn each_file_of_a_folder_of_the_map_is_in_that_folder() {
     let mut files = 0;

@@ -1,8 +1,8 @@
 //! Each link of the guide leads somewhere, both on a code host and in rustdoc.
 //!
 //! A page defines its links at its end: links to other pages by file, and links to items by their address at docs.rs.
-//! In rustdoc, the definitions of `links.md` come first. They lead to the same targets by the names of modules and
-//! items, which rustdoc checks.
+//! In rustdoc, the definitions in `links.md` take precedence. They lead to the same targets by the names of modules and
+//! items, so rustdoc checks them. To update `links.md`:
 //!
 //!     UPDATE_GUIDE=1 cargo test --test it guide::links
 
@@ -79,7 +79,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// Whether the file exists and has that heading.
+/// Whether the file of a link exists and has the heading that the link names.
 fn leads_somewhere(target: &str) -> bool {
     let (file, fragment) = target
         .split_once('#')

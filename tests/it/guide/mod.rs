@@ -1,4 +1,5 @@
-//! The README and the guide are true: their SQL runs, their tests pass, and the promise has one wording.
+//! The README and the guide are correct: their SQL runs, their tests pass, and the crate's promise has the same wording
+//! everywhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ fn needs_citus(sql: &str) -> bool {
     sql.contains("create_distributed_table")
 }
 
-/// For a `pg_cron` job, returns the statement that the job runs.
+/// The statement to run. If the SQL defines a `pg_cron` job, this is the statement of the job.
 fn statement(sql: &str) -> &str {
     sql.split("$$").nth(1).unwrap_or(sql)
 }
@@ -133,7 +134,7 @@ async fn the_guide_tells_whether_an_event_arrived() {
     }
 }
 
-/// What the guide's function `app` returns for its tests.
+/// The application that the guide's function `app` returns for the guide's tests.
 struct App {
     router: Router,
 }
@@ -258,8 +259,8 @@ fn the_promise_is_worded_once() {
     assert!(include_str!("../../../README.md").contains(promise));
 }
 
-/// Every page, from the README to the last page and the page for programs, builds an application in the same form: the
-/// router, the layers and the recovery.
+/// Every page that builds an application, including the README and the page for programs, has the same form: `app`
+/// returns an `App`, which has a router and a recovery handle.
 #[test]
 fn each_page_has_the_same_form_of_an_application() {
     const FORM: [&str; 2] = ["router: Router", "recovery: Recovery"];
@@ -301,7 +302,8 @@ fn each_page_has_the_same_form_of_an_application() {
     assert!(forms >= 7, "{forms}");
 }
 
-/// The statements between the signal and the end of the process, except those that print the unfinished work.
+/// The statements of a page from the signal to the end of the process, without the statements that print the unfinished
+/// work.
 fn ending(text: &str) -> Option<String> {
     let (_, ending) = text.split_once("    stopped().await;\n")?;
     let (ending, _) = ending.split_once("exit(0)")?;
@@ -310,7 +312,8 @@ fn ending(text: &str) -> Option<String> {
     Some(lines.collect::<String>().replace("let unfinished = ", ""))
 }
 
-/// The same as in `tests/under_fire/shutdown.rs`, whose process is held up by senders, handlers and hooks.
+/// Each page stops its process with the same statements as `tests/under_fire/shutdown.rs`. That test delays the stop
+/// with senders, handlers and hooks.
 #[test]
 fn b4_each_page_ends_as_the_process_of_the_tests() {
     let tested = ending(include_str!("../../under_fire/shutdown.rs")).unwrap();

@@ -24,7 +24,7 @@ pub const PROCESSED_EVENTS: &str = "
     )
 ";
 
-/// The version without the layer: a table of its own, in the same transaction as the effects.
+/// The version without the layer. Its handler writes to a deduplication table in the same transaction as the effects.
 pub fn by_hand(pool: PgPool) -> Router {
     let handler = async |State(pool): State<PgPool>, headers: HeaderMap| {
         let id = headers["x-github-delivery"].to_str().unwrap();
@@ -71,8 +71,7 @@ pub fn with_the_layer(pool: PgPool) -> Router {
     Router::new().route("/", post(crate::support::write_effect).layer(layer(pool)))
 }
 
-/// Sends each delivery to all these processes at the same time, for as long as they run. Earlier deliveries are sent
-/// again.
+/// Sends deliveries for as long as these processes run: each to all processes at the same time, and earlier ones again.
 fn traffic(routers: Vec<Router>, next: Arc<AtomicU32>) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
@@ -108,7 +107,7 @@ impl Deploys {
         deploys
     }
 
-    /// Replaces the running processes with these.
+    /// Replaces the running processes with processes that serve these routers.
     pub async fn deploy(&mut self, routers: [Router; 2]) {
         self.running.abort();
         assert!((&mut self.running).await.unwrap_err().is_cancelled());
@@ -123,8 +122,8 @@ impl Deploys {
         }
     }
 
-    /// Sends all deliveries once more: those that were under way when the senders stopped, and the processed ones.
-    /// Returns how many deliveries there were.
+    /// Stops the senders, and sends every delivery once more, because some were still under way. Returns how many
+    /// deliveries there were.
     pub async fn end(self, last: Router) -> i64 {
         self.running.abort();
         let _ = self.running.await;

@@ -1,4 +1,4 @@
-//! The numbers of the guarantees: the names of tests and the guide use the same numbers.
+//! The numbers of the guarantees: each number in the name of a test is defined in the guide, and the other way round.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use super::{page, root};
 fn defined() -> BTreeSet<String> {
     let in_heading = |line: &str| {
         let (number, _) = line.strip_prefix("## ")?.split_once(':')?;
-        // The heading of a family matches as well, but is a single letter.
+        // The heading of a family of guarantees also matches, but its letter is not a number.
         (number.len() > 1).then(|| number.to_owned())
     };
     let in_bold = |line: &str| {

@@ -44,7 +44,8 @@ pub fn columns() -> BTreeMap<String, Holds> {
     columns
 }
 
-/// A new column must be listed with the parts of a delivery that it can hold, and with what removes them.
+/// The page must list each new column, with the parts of a delivery that the column can hold, and with what removes
+/// them.
 #[tokio::test]
 async fn q2_the_guide_says_of_each_column_whether_it_can_hold_content() {
     let database = Database::new().await;
@@ -58,7 +59,7 @@ async fn q2_the_guide_says_of_each_column_whether_it_can_hold_content() {
 
 const CUSTOMER: HeaderName = HeaderName::from_static("x-customer");
 
-/// This header is not kept.
+/// The reason why the handler should fail. This header is not kept with the request.
 const REASON: HeaderName = HeaderName::from_static("x-reason");
 
 /// Fails for the reason in the header.
@@ -97,7 +98,7 @@ async fn q2_the_search_of_the_guide_finds_a_name_in_each_of_its_spellings() {
     for (id, header, value) in [
         ("header", CUSTOMER, "Müller"),
         ("reason", REASON, "no customer Müller"),
-        // An earlier reason: the next attempt has another one.
+        // The first of these two attempts leaves an earlier reason, because the second has another reason.
         ("reasons", REASON, "no customer Müller"),
         ("reasons", REASON, "no customer"),
     ] {

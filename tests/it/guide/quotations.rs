@@ -1,5 +1,5 @@
-//! Markdown cannot include a file. A page of the guide therefore names the file in a comment, in front of the text or
-//! block that is a copy of the file.
+//! Markdown cannot include a file, so the pages of the guide contain copies. In front of each copy, a comment names the
+//! file. To update the copies:
 //!
 //!     UPDATE_GUIDE=1 cargo test --test it guide::quotations
 

@@ -48,10 +48,11 @@ fn signed(key: &str, id: &str) -> TestDelivery {
     TestDelivery::new(&signer).id(id)
 }
 
-/// Longer than anything takes on a busy machine. Tests do not wait for it: they advance the clock.
+/// The pause between two fetches of the keys. It is longer than anything takes on a busy machine. Tests do not wait for
+/// it: they advance the clock.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// The application. It fetches its keys from the server.
+/// An application that fetches its keys from the server.
 async fn app(server: &KeyServer) -> TestApp {
     let keys = server.source().pause(PAUSE);
     TestApp::of(acme(keys), write_effect).await
@@ -62,7 +63,7 @@ async fn let_pause_pass() {
     let_pass(PAUSE + Duration::from_secs(1)).await;
 }
 
-/// Changes the header of the token that is in the named header of the delivery's request.
+/// Changes the header of the token in a delivery's request. The token is in the request header with this name.
 fn with_token_header(
     delivery: &TestDelivery,
     name: &str,
@@ -93,8 +94,8 @@ fn with_key_id(delivery: &TestDelivery, id: &str) -> Request<Body> {
 #[tokio::test]
 async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_else() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
-    // A fetch shares the thread with all requests of a storm, and the requests share a few connections. The timeouts
-    // are so long that even on a busy machine, each wait ends with the keys or with a connection.
+    // A fetch shares its thread with all requests of a storm, and the requests share a few connections. With these long
+    // timeouts, no wait times out, even on a busy machine.
     let patient = Duration::from_secs(60 * 60);
     let provider =
         acme(server.source().pause(PAUSE).timeout(patient)).response_deadline(2 * patient);
@@ -126,7 +127,7 @@ async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_
     server.answer(Answering::Keys(vec!["second"]));
     storm("second", 40).await;
     assert_rows!(app.database, claims: 160, effects: 160);
-    // Each set of keys that was needed is fetched once, regardless of the number of requests.
+    // Each of the two sets of keys was fetched once, regardless of the number of requests.
     assert_eq!(server.asked(), ["keys.acme.test/jwks.json"; 2]);
 }
 
@@ -238,7 +239,7 @@ async fn f1_a_key_that_changes_under_its_id_is_seen_after_a_pause() {
     let app = app(&server).await;
     let send = async |key: &str, id: &str| app.send(signed(key, id).request()).await;
     assert_eq!(send("first", "a").await, answer(200, "processed", "done"));
-    // This key has the same id.
+    // The server now has another key under the same id.
     server.answer(Answering::Keys(vec!["forged"]));
     for _ in 0..20 {
         assert_eq!(send("forged", "b").await, answer(401, "rejected", REFUSED));
@@ -419,7 +420,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// No later fetch could change the answer.
+/// The keys are given, so no later fetch could change the answer.
 #[tokio::test]
 async fn f1_what_is_signed_with_none_of_the_keys_that_were_given_is_refused_for_good() {
     let tenants = TenantSecrets::new(
@@ -442,8 +443,8 @@ async fn f1_what_is_signed_with_none_of_the_keys_that_were_given_is_refused_for_
     ));
 }
 
-/// The tenants' secrets determine which keys are fetched, so an unknown tenant needs a placeholder secret that
-/// determines it as well.
+/// The secret of a tenant determines which keys are fetched. For an unknown tenant, the layer needs a placeholder
+/// secret that does the same.
 #[tokio::test]
 async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_address() {
     fn tenants<S>(keys: fn() -> S) -> TenantSecrets<S>

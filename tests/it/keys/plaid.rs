@@ -50,7 +50,7 @@ async fn f1_a_key_ends_when_its_provider_says_so() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Plaid's requests do not say which account they are for.
+/// Plaid's requests do not say which account they are for, so the key may belong to any account.
 #[tokio::test]
 async fn f1_the_last_of_many_accounts_is_asked_too() {
     let Answering::Text(last) = key(&Value::Null) else {

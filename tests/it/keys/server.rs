@@ -1,4 +1,5 @@
-//! A server with the keys of providers, which rotates them and can be broken in many ways.
+//! A server that publishes the keys of providers. A test can rotate the keys, and make the server
+//! fail in many ways.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -20,9 +21,9 @@ const HOST: HeaderName = HeaderName::from_static("x-asked-host");
 /// How the server answers.
 #[derive(Clone)]
 pub enum Answering {
-    /// With the public keys of these, as a set.
+    /// With a set of the public keys of these private keys.
     Keys(Vec<&'static str>),
-    /// With this text, whatever the address.
+    /// With this text, regardless of the address.
     Text(String),
     /// With 500.
     Broken,
@@ -30,11 +31,11 @@ pub enum Answering {
     Refusing,
     /// With a page of HTML and 200.
     Html,
-    /// With 10 MB, in which the keys are.
+    /// With a text of 10 MB that contains the keys.
     Huge,
-    /// With a redirect to keys.
+    /// With a redirect to an address that answers with keys.
     Redirect,
-    /// With keys, after this time.
+    /// With keys, but only after this time.
     Slow(Duration),
     /// With keys, in two parts.
     Parts,
@@ -64,12 +65,13 @@ impl KeyServer {
         *self.answering.lock().unwrap() = answering;
     }
 
-    /// The addresses that were asked, without their scheme.
+    /// The addresses of all requests so far, without their scheme.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Keys that a client fetches from this server, whatever the host.
+    /// A source whose client fetches the keys from this server, regardless of the host in the
+    /// address.
     pub fn source(&self) -> KeySource {
         let (client, address) = (reqwest::Client::new(), self.address);
         KeySource::fetched(move |request: axum::http::Request<Bytes>| {
@@ -121,7 +123,7 @@ async fn respond(State(server): State<KeyServer>, request: Request) -> Response 
     }
 }
 
-/// The public keys of these, as a set.
+/// A JSON Web Key Set with the public keys of these private keys.
 fn set(names: &[&str]) -> String {
     let keys = names.iter().map(|name| {
         let mut key: Value = serde_json::from_str(private_key(name)).unwrap();
@@ -131,7 +133,7 @@ fn set(names: &[&str]) -> String {
     json!({"keys": keys.collect::<Vec<_>>()}).to_string()
 }
 
-/// A key that signs.
+/// The private key with this name.
 pub fn private_key(name: &str) -> &'static str {
     match name {
         "first" => {
@@ -146,7 +148,7 @@ pub fn private_key(name: &str) -> &'static str {
                 "y":"I3WDrv5k3dHsDtDgjxleNo6hTuzVX3EXuu1JelCEyh0",
                 "d":"O1iYz1-wZBA3gcM3M78ebxz8iZi_ih12DQo3ewNWsX0"}"#
         }
-        // The key of somebody else, under a name that the provider uses.
+        // An attacker's key, which has the same key id as the provider's first key.
         "forged" => {
             r#"{"kty":"EC","crv":"P-256","kid":"first",
                 "x":"B7Sx0D-jQ9iLEHZT5A-9phVc3kicyMNMxmv-AnkVwQ0",

@@ -148,7 +148,7 @@ async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     assert_eq!(confirmed, answer(200, "handshake", ""));
     assert_eq!(visits(), 1);
 
-    // A captured confirmation is not visited again each time it is sent.
+    // If somebody sends a captured confirmation again, its address is not visited again.
     let confirmed = app.send(confirmation(TOPIC, CONFIRM)).await;
     assert_eq!(confirmed, answer(200, "handshake", ""));
     assert_eq!(visits(), 1);

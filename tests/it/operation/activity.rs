@@ -240,7 +240,7 @@ async fn counting_can_be_switched_off() {
     assert_eq!(told(&database).await, None);
 }
 
-/// The writer does not keep the pool open either.
+/// The task that writes counts must not keep the pool open.
 #[tokio::test]
 async fn a_closed_pool_ends_the_writer() {
     let database = Database::new().await;
@@ -285,7 +285,8 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
              from idempotent_webhook.operator_actions, generate_series(1, 2) as number",
         )
         .await;
-    // Nothing is deleted yet for the endpoint whose deliveries may be sent again for longer.
+    // Retention deletes nothing yet for the endpoint `waits`, because its deliveries may be sent
+    // again for longer.
     database.has_window("test", "1 day").await;
     database.has_window("waits", "50 days").await;
     let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
@@ -310,7 +311,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
             "(select count(*) from idempotent_webhook.rejections) = 1
              and (select array_agg(endpoint) from idempotent_webhook.endpoint_settings) = '{test}'
              and (select array_agg(event_type) from idempotent_webhook.event_types) = array['300 days']
-             -- Those of the action that is 40 days old.
+             -- The deliveries of the action that is 40 days old.
              and (select count(*) from idempotent_webhook.operator_action_deliveries) = 2",
         )
         .await;
@@ -334,7 +335,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
         .await;
 }
 
-/// The order in which the settings are made does not matter.
+/// The time limit applies regardless of the order in which the layer's settings are made.
 #[tokio::test]
 async fn what_is_counted_is_written_within_the_layers_time_for_the_database() {
     let database = Database::new().await;

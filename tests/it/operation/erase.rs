@@ -104,7 +104,8 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert_eq!(app.send(delivery("good")).await.outcome, "duplicate");
 }
 
-/// A handler can write anything into a reason, even the text that an erasure leaves.
+/// A handler can write anything into a reason, even the text that an erasure leaves. An erasure must not take such a
+/// reason for erased.
 #[tokio::test]
 async fn q2_what_only_says_that_it_was_erased_is_erased() {
     async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
@@ -157,7 +158,8 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Such a delivery has not failed, and its request is gone. It stays for as long as a failure without a request.
+/// A delivery that is erased before its first failure has not failed, and its request is gone. Its row stays for as
+/// long as the row of a failure without a request.
 #[tokio::test]
 async fn q2_what_is_erased_before_it_had_failed_is_no_failure() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -331,7 +333,8 @@ async fn q2_an_attempt_under_way_brings_no_content_back() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The attempt holds no lock, and finishes after the provider has sent the delivery again.
+/// The delivery is erased, and the provider sends it again. An attempt from before the erasure, which holds no lock,
+/// finishes only after that.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
     let (mut gate, way) = gate();
@@ -367,8 +370,8 @@ async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The handler has the content before it begins its transaction. Until then, it holds no lock that an erasure could
-/// wait for.
+/// With a late claim, the handler has the content before it begins its transaction. Until then, it holds no lock that
+/// an erasure could wait for.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_a_late_claim_of_what_was_erased_has_no_effect() {
     let (mut gate, way) = gate();
@@ -397,7 +400,8 @@ async fn q2_a_late_claim_of_what_was_erased_has_no_effect() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The reprocess has forgotten the claim, and somebody may have undone the effects.
+/// `reprocess` has deleted the claim, and somebody may have undone the effects of the delivery. If the provider sends
+/// the delivery again, it is processed.
 #[tokio::test]
 async fn q2_what_was_to_be_reprocessed_and_is_erased_is_processed_if_it_is_sent_again() {
     let app = app_with(&["good"]).await;
@@ -453,7 +457,8 @@ async fn q2_retention_erases_what_has_been_dead_for_some_time() {
         .await;
 }
 
-/// A delivery that waits for one row of such a transaction waits until the whole transaction has finished.
+/// A transaction that deletes many bodies takes long, and a delivery that waits for one of its rows waits until it has
+/// finished.
 #[tokio::test]
 async fn growth_1_no_transaction_deletes_more_than_16_mib_of_bodies() {
     const MIB: i64 = 1024 * 1024;

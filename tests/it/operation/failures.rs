@@ -90,8 +90,8 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
     }
 }
 
-/// A limit of zero records the failure without any request, not even one with an empty body. It is
-/// no mistake, so there is no warning.
+/// With a limit of zero, a failure is recorded without its request, even if the body is empty. The
+/// limit is no mistake, so there is no warning.
 #[tokio::test]
 async fn with_a_body_limit_of_zero_no_request_is_kept() {
     for (limit, warns) in [(0, false), (1, true)] {
@@ -160,7 +160,7 @@ async fn what_has_succeeded_in_another_process_is_not_failing() {
     for round in 0..30 {
         let request = || github(&round.to_string(), "{}");
         send_copies(&routers, 4, request).await;
-        // Whatever happened before, the provider sends the delivery until it succeeds.
+        // In any case, the provider sends the delivery again until it succeeds.
         let again = send(&app.router, request()).await;
         assert_eq!(again.status, 200);
     }
@@ -189,7 +189,8 @@ async fn records_are_pruned() {
     assert_eq!(on_record[0].delivery_id, "new");
 }
 
-/// Whether or not the failure is recorded, the success stays.
+/// A delivery that has succeeded stays processed, even if the record of its earlier failure cannot
+/// be removed.
 #[tokio::test]
 async fn a_success_does_not_depend_on_the_record_of_failures() {
     type Set = &'static str;

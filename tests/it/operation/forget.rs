@@ -1,4 +1,4 @@
-//! How an operator has a delivery processed once more.
+//! `forget`: an operator lets a delivery be processed once more when it is sent again.
 
 use std::collections::HashMap;
 

@@ -148,7 +148,7 @@ async fn the_level_says_whether_somebody_should_look() {
     }
 }
 
-/// The test kit requests this rollback.
+/// `assert_idempotent` asks the layer for a rollback. The log must not show this as a failure.
 #[tokio::test]
 async fn a_rollback_that_a_test_asks_for_is_not_logged_as_a_failure() {
     let app = TestApp::github(write_effect).await;

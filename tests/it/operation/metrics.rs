@@ -18,7 +18,7 @@ use crate::support::{
     spawn_send,
 };
 
-/// This test needs an endpoint of its own, because the metrics also count other tests in this process.
+/// The endpoint of the test that scrapes. No other test uses it, because the metrics count all tests of this process.
 const ENDPOINT: &str = "metered";
 
 struct Scraped(String);
@@ -98,7 +98,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
 
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("processed"), Some(1.0));
-    // No metric counts canaries, and neither do the stages below.
+    // Neither the outcomes nor the stages below count canaries.
     assert_eq!(scraped.outcome("canary"), None);
     assert_eq!(scraped.outcome("ignored"), Some(1.0));
     assert_eq!(scraped.outcome("duplicate"), Some(1.0));
@@ -360,7 +360,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     );
     let oldest_due = ("idempotent_webhook_oldest_due_seconds", "");
     let waiting = ("idempotent_webhook_failing_deliveries", "state=\"dead\"");
-    // Runs recovery until it has set a gauge of `buries` to this value.
+    // Runs recovery until it has set a gauge of the endpoint `buries` to this value.
     let told = async |gauge: (&str, &str), value: f64| {
         let running = recovery.clone().spawn(router.clone());
         soon(async {
@@ -376,22 +376,22 @@ async fn the_alerts_see_the_first_event_of_a_process() {
 
     let before = exporter.render();
     assert_eq!(alerts().len(), 22);
-    // Gauges that this endpoint does not have.
+    // Metrics in the alerts that this endpoint does not have.
     let of_others = [
-        // Belongs to the database, not to an endpoint.
+        // This gauge belongs to the database, not to an endpoint.
         ("idempotent_webhook_other_environment", ""),
         ("idempotent_webhook_unserved_deliveries", ""),
         ("idempotent_webhook_subscription_differences", ""),
         ("idempotent_webhook_last_authentic_timestamp_seconds", ""),
         ("idempotent_webhook_expected_every_seconds", ""),
-        // Needs a table of types.
+        // These two gauges need a table of types.
         ("idempotent_webhook_event_types", "state=\"new\""),
         ("idempotent_webhook_event_types", "state=\"stopped\""),
-        // Needs an expected version.
+        // This counter needs an expected version.
         ("idempotent_webhook_other_version_total", ""),
         // A histogram for providers that sign a time.
         ("idempotent_webhook_sender_wait_seconds_bucket", ""),
-        // Needs tenants.
+        // These counters need tenants.
         ("idempotent_webhook_tenant_requests_total", ""),
         (
             "idempotent_webhook_tenant_requests_total",
@@ -472,7 +472,7 @@ async fn each_counter_of_the_documentation_starts_at_zero() {
     drop(layer);
 }
 
-/// The process that received the request may be gone.
+/// A request counts as received even if the process that received it is gone.
 #[tokio::test]
 async fn q4_a_request_of_another_process_is_no_silence() {
     let recorder = PrometheusBuilder::new().build_recorder();

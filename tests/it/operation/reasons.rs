@@ -121,7 +121,8 @@ async fn g13_what_is_no_text_is_left_alone() {
     }
 }
 
-/// A server does not send a body that reports its end.
+/// If a body reports that it has ended, a server does not send it. The layer must not return a body that it has already
+/// read to its end.
 #[tokio::test]
 async fn g13_a_body_whose_text_was_read_has_not_ended() {
     let (response, reason) = fail_with("no such order").await;

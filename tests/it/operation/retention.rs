@@ -243,7 +243,8 @@ async fn a_window_that_is_over_does_not_hold_up_pruning() {
     assert!(prune(&database.pool, days(2)).await.is_err());
 }
 
-/// If retention waited, everything that waits for retention would also wait for the transaction.
+/// If retention waited for such a transaction, everything that waits for retention would wait for
+/// the transaction as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_delivery() {
     let app = TestApp::github(write_effect).await;
@@ -279,7 +280,8 @@ async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_d
     assert_rows!(database, claims: 3, effects: 1);
 }
 
-/// Such a row is needed by an operation that started before the delivery came again.
+/// A row in `sent_again` notes that a delivery came again. Operations that started before that need
+/// it, so it stays for a day.
 #[tokio::test]
 async fn g12_that_a_delivery_came_again_is_known_for_a_day() {
     let database = Database::new().await;
@@ -299,7 +301,8 @@ async fn g12_that_a_delivery_came_again_is_known_for_a_day() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The rows belong to one batch, and the transaction holds one of them.
+/// All old rows belong to one batch, and another transaction has locked one of them. Retention
+/// leaves the batch for later.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_waits_for_a_moment_only_for_what_a_transaction_has_advanced_or_deleted() {
     let database = Database::new().await;

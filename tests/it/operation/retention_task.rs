@@ -24,8 +24,8 @@ fn retention(database: &Database, age: Duration) -> Retention {
     Retention::new(database.pool.clone(), age).every(Duration::from_millis(100))
 }
 
-/// Counts the rounds: a process takes its turn at the start of each. The counter is a sequence, which keeps its value
-/// after a rollback.
+/// Counts the rounds of retention with a trigger, because a process takes its turn at the start of each round. The
+/// counter is a sequence, which keeps its value after a rollback.
 async fn count_rounds(database: &Database) {
     database
         .run(
@@ -42,7 +42,7 @@ async fn count_rounds(database: &Database) {
         .await;
 }
 
-/// Waits until the first counted round is over, which is when another one has started.
+/// Waits until the first counted round is over. It is over once the next round has started.
 async fn until_a_round_is_over(database: &Database) {
     database.until("2 <= (select last_value from rounds)").await;
 }

@@ -1,5 +1,5 @@
-//! P7: the provider counts the answer to a success as a success, and retries after the answer to a
-//! failure.
+//! P7: if a delivery succeeds, the layer gives an answer that its provider counts as a success. If
+//! it fails, the layer gives an answer after which the provider retries.
 
 use std::convert::Infallible;
 
@@ -308,8 +308,8 @@ async fn intercoms_test_which_has_no_id_is_answered() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Wise uses the time from `Retry-After` instead of its own intervals, so a few seconds would use
-/// up all retries.
+/// Wise waits for the time in `Retry-After` instead of its own, longer intervals. With a few
+/// seconds in that header, it would soon use up all retries.
 #[cfg(feature = "rsa")]
 #[tokio::test]
 async fn wise_hears_of_each_failure_with_a_500_that_says_no_time() {

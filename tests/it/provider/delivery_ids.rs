@@ -1,5 +1,5 @@
-//! With each preset, two deliveries that are easily mistaken for each other both run. A retry, as the provider makes
-//! it, is a duplicate if the layer can recognize it as a retry.
+//! With each preset, two different deliveries both run, even if they look alike. The provider's retry of a delivery is
+//! a duplicate, if anything in the request shows that it is a retry.
 
 use std::time::{Duration, SystemTime};
 
@@ -72,7 +72,7 @@ async fn woocommerces_product_that_is_deleted_again_runs_again() {
     let first = deleted(7, "d1");
     let sent = [
         (&first, RUNS),
-        // These deletions are within the same second.
+        // These two deletions have the same time, to the second.
         (&deleted(8, "d1"), RUNS),
         (&deleted(7, "d2"), RUNS),
         (&first, DUPLICATE),
@@ -105,7 +105,7 @@ async fn adyens_reports_of_one_name_are_those_of_their_account_and_time() {
             &item("REPORT_AVAILABLE", "Other", "2025-06-15T15:06:40+02:00", ""),
             RUNS,
         ),
-        // The same report file, generated again.
+        // A report with the same file name, generated again.
         (
             &item("REPORT_AVAILABLE", "Shop", "2025-06-16T15:06:40+02:00", ""),
             RUNS,

@@ -9,7 +9,7 @@ use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A delivery that was captured when its provider signed it.
+/// A captured delivery that its provider signed this long ago.
 fn captured(provider: &Provider, id: &str, age: Duration) -> TestDelivery {
     TestDelivery::new(provider)
         .id(id)

@@ -140,7 +140,7 @@ async fn y5_each_tenant_with_an_older_secret_is_told_and_no_label_has_its_name()
         let new = Secret::new(format!("{tenant}, new"))?;
         Ok(Some(match &*tenant {
             "initech" => Secrets::new(new),
-            // More secrets than the metric distinguishes.
+            // This tenant has more secrets than the metric distinguishes.
             "hooli" => (0..20).fold(Secrets::new(new), |secrets, number| {
                 secrets.and(is(&format!("hooli, {number}")))
             }),

@@ -366,7 +366,8 @@ async fn the_tenant_is_part_of_the_key_if_asked_for() {
     }
 }
 
-/// The name of the tenant is not signed. If its lookup ignores case, all spellings are one tenant.
+/// The signature does not cover the name of the tenant. If the lookup of tenants ignores case, all
+/// spellings of a name are one tenant.
 #[tokio::test]
 async fn a_captured_request_under_another_spelling_of_the_tenant_is_a_duplicate() {
     let database = Database::new().await;

@@ -61,7 +61,7 @@ async fn y3_another_version_is_handled_and_told() {
     let logged = logged(async {
         for (id, event_type, version, outcome) in [
             ("a", "invoice.paid", "\"2025-09-30.clover\"", "processed"),
-            // The version that thin events have.
+            // The version of a thin event is null.
             ("b", "invoice.paid", "null", "processed"),
             ("c", "invoice.paid", "{}", "processed"),
             ("d", "invoice.paid", "\"2026-01-28.dahlia\"", "processed"),

@@ -88,7 +88,8 @@ fn paddle_page(data: &[Value], has_more: bool) -> Value {
     json!({ "data": data, "meta": { "pagination": { "has_more": has_more } } })
 }
 
-/// Such a page used to be taken for the end of the list.
+/// A page that has more, but gives no position to continue from, used to be taken for the end of
+/// the list.
 #[tokio::test]
 async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     let unreadable = json!({ "created": "yesterday" });
@@ -109,7 +110,8 @@ async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     }
 }
 
-/// Otherwise the same page would be requested again and again.
+/// If a page gives no position to continue from, a later round must start at the first page. It
+/// would otherwise request the same page again and again.
 #[tokio::test]
 async fn n4_a_list_that_gives_nothing_to_go_on_behind_is_read_from_its_first_page() {
     let database = Database::new().await;
@@ -152,7 +154,7 @@ async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
     assert_eq!(round, "1 missed, 1 unusable");
 }
 
-/// One such item used to make the page fail, and with it every round.
+/// An item whose id cannot be read used to make its page fail, and with it every round.
 #[tokio::test]
 async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
     let unreadable = json!({ "created": "yesterday" });
@@ -215,7 +217,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
         .until("not exists (select from idempotent_webhook.kept_deliveries)")
         .await;
 
-    // GitHub redirects like this after a rename.
+    // GitHub redirects like this after a repository was renamed.
     let page = stripe_page(&[stripe_event("evt_1")], false);
     let router = Router::new()
         .route(
@@ -228,7 +230,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
     assert_eq!(renamed, "1 missed, 0 unusable");
 }
 
-/// The answer used to be quoted with its escapes escaped again.
+/// The answer of an API used to be logged with its escapes escaped a second time.
 #[tokio::test]
 async fn n4_the_answer_of_an_api_is_shown_as_it_is() {
     let database = Database::new().await;
@@ -296,8 +298,8 @@ async fn n1_two_accounts_of_one_route_have_a_position_each() {
     assert!(Reconcile::new(&process.layer, List::empty(), "/").is_ok());
 }
 
-/// Otherwise, each of these deliveries would be requested in each round, because an ignored event
-/// leaves no record.
+/// An ignored event leaves no record. If reconciliation did not know what the layer ignores, it
+/// would request these deliveries from GitHub in each round.
 #[tokio::test]
 async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
     let database = Database::new().await;
@@ -319,7 +321,8 @@ async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
     let deliveries = GitHubDeliveries::repository(key(), "a/b", 1).http(at(address));
     let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
     let reconcile = reconcile.grace(Duration::ZERO).since(std::time::UNIX_EPOCH);
-    // The table is made after the reconciliation, which still uses it.
+    // The table of types is made after the reconciliation was set up, and the reconciliation still
+    // uses it.
     let events = Events::new()
         .on("pull_request.opened", super::handle)
         .on("push", super::handle)

@@ -82,7 +82,7 @@ async fn n2_what_may_have_been_pruned_and_what_is_under_way_is_left_alone() {
     assert_eq!(reconcile().look_back(DAY).dry_run().await.unwrap().len(), 1);
 }
 
-/// A round looks at events since the previous round, and overlaps it by the grace time.
+/// A round covers the time since the previous round, and overlaps that round by the grace time.
 #[tokio::test]
 async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
     let database = Database::new().await;
@@ -112,7 +112,7 @@ async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
             )",
         )
         .await;
-    // A round on request looks at the whole time.
+    // A round on request covers the whole look-back.
     assert_eq!(missed(&reconcile()).await.unwrap(), 1);
 }
 
@@ -136,7 +136,8 @@ async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
     soon(task.stop()).await;
 }
 
-/// A round that continues may start earlier than the oldest delivery that retention has left, or than a later `since`.
+/// An interrupted round continues with its old start. Since then, retention may have deleted deliveries of that time,
+/// or `since` may have been set to a later time.
 #[tokio::test]
 async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longer_counts() {
     let database = Database::new().await;
@@ -199,7 +200,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     assert_eq!(unset.dry_run().await.unwrap().len(), 0);
     drop(unset);
 
-    // The task has not looked at the last hour yet.
+    // The round on request has covered five minutes. The task still covers the last hour.
     database
         .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
@@ -210,7 +211,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     )
     .await;
 
-    // Days without a round do not change this.
+    // The same holds if the task's last round was days ago.
     list.add("evt_3", 2 * DAY);
     database
         .run(
@@ -274,7 +275,7 @@ async fn n2_retention_forgets_what_was_discarded_with_the_deliveries() {
         .await;
 }
 
-/// A pass may take hours. At its end, it deletes rows that were too young when it started.
+/// A pass of retention may take hours. At its end, it deletes rows that were too young at its start.
 #[tokio::test]
 async fn n2_retention_remembers_with_each_batch_up_to_when_deliveries_may_be_deleted() {
     let database = Database::new().await;

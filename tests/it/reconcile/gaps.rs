@@ -1,4 +1,5 @@
-//! No round moves past a time that has not been looked at, unless it reports the gap.
+//! A round is one comparison with the provider's list. It covers the time since the round before. If a part of that
+//! time cannot be compared, the round reports a gap.
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ async fn state(database: &Database) -> String {
         .to_owned()
 }
 
-/// A gap used to be one line in the log, and from then on the state was `fine`.
+/// A gap used to be one line in the log, and the dashboard showed the state `fine` from then on.
 #[tokio::test]
 async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -95,7 +96,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     assert_eq!(failures(&exporter.render()), 1);
     assert_eq!(state(&database).await, "not reconciled");
 
-    // Later rounds also report the gap.
+    // Later rounds report the gap as well.
     database
         .run(
             "update idempotent_webhook.turns set next_at = now() where task = 'reconciliation';
@@ -137,7 +138,7 @@ async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
         number: 1,
         time: now() - 100,
     });
-    // A new round, and a round that has failed in the meantime.
+    // Reconciliation starts a new round, or continues a round that failed five days ago.
     for row in [
         "update idempotent_webhook.reconciliations set source = 'github'",
         "update idempotent_webhook.reconciliations
@@ -168,8 +169,8 @@ async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
     }
 }
 
-/// At first, the list cannot be read, and it goes back only three days. Earlier events were never covered, so they are
-/// no gap.
+/// The first round fails and continues later. The list goes back only three days. Events before the start of the first
+/// round were never covered, so they are no gap.
 #[tokio::test]
 async fn n2_a_first_round_that_goes_on_later_leaves_no_gap() {
     let (api, address) = Api::start("github").await;
@@ -216,8 +217,8 @@ async fn n2_a_first_round_that_goes_on_later_leaves_no_gap() {
     }
 }
 
-/// Rounds used to stop at the age of `Retention`, although deliveries stay for as long as their provider may send them
-/// again.
+/// Rounds used to look back only to the age that `Retention` sets. Deliveries stay longer than that if their provider
+/// may send them again for longer.
 #[tokio::test]
 async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
     let database = Database::new().await;
@@ -262,7 +263,8 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
         .await;
 }
 
-/// Events too old to be judged used to be left out silently.
+/// Retention has deleted the deliveries of some time, so a round cannot tell which events of that time are missing. It
+/// used to leave them out silently.
 #[tokio::test]
 async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     let database = Database::new().await;
@@ -279,7 +281,8 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
              values ('test', now() - interval '2 days')",
         )
         .await;
-    // A new round, and a round that was interrupted before retention deleted the deliveries.
+    // Reconciliation starts a new round, or continues a round that was interrupted before retention deleted the
+    // deliveries.
     for row in [
         "update idempotent_webhook.reconciliations set reconciled_until = now() - interval '5 days'",
         "update idempotent_webhook.reconciliations
@@ -370,7 +373,7 @@ async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
         .await;
 }
 
-/// A round on request does not make the task lose its own round either.
+/// If a round of the task is broken off and a round on request runs, the task still continues its own round.
 #[tokio::test]
 async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
     let database = Database::new().await;
@@ -396,7 +399,7 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
         .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
     list.asked();
-    // The round started with a longer look-back.
+    // The task's own round started with a look-back of a day, and continues with it.
     spawn_until(
         process.reconcile(&list).look_back(DAY),
         &database,
@@ -418,7 +421,7 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
         let reconcile = Reconcile::new(&process.layer, list.clone(), path).unwrap();
         reconcile.grace(Duration::ZERO)
     };
-    // This holds even if the first round is on request.
+    // A list at another path continues where it was, even if its first round there is on request.
     let on_request = moved("/now").look_back(60 * MINUTE);
     assert_eq!(missed(&on_request).await.unwrap(), 1);
     drop(on_request);
@@ -438,7 +441,8 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
     }
 }
 
-/// A deploy was rolled back, so the row of the current path is the older one.
+/// A deploy had moved the list to another path, and was rolled back. The row of the current path is therefore older
+/// than the row of the other path.
 #[tokio::test]
 async fn n2_a_list_that_is_back_at_a_path_goes_on_where_it_was_at_the_other() {
     let database = Database::new().await;

@@ -122,7 +122,7 @@ async fn n2_the_quota_is_kept_to_and_the_rest_follows_once_there_is_room() {
         )
         .await;
     let list = List::of([("evt_1", MINUTE)]);
-    // The first round starts the count for the quota.
+    // The first round makes the layer count its kept deliveries for the quota.
     assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 1);
     for n in 2..100 {
         list.add(&format!("evt_{n}"), MINUTE);

@@ -1,4 +1,4 @@
-//! Reconciliation with the provider's list.
+//! Reconciliation: rounds that compare the recorded deliveries with the provider's list of events.
 
 mod answers;
 mod backups;
@@ -32,7 +32,7 @@ use crate::support::{Database, insert_effect, recovery, secret, soon, stripe_eve
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A provider's list of events in pages, newest first. Clones are the same list.
+/// A provider's list of events in pages, newest first. All clones share one list.
 #[derive(Clone)]
 struct List(Arc<Mutex<Inner>>, &'static str);
 
@@ -40,13 +40,13 @@ struct List(Arc<Mutex<Inner>>, &'static str);
 struct Inner {
     events: Vec<ListedEvent>,
     page: usize,
-    /// Answers that the list gives instead of the next pages.
+    /// Errors that the list returns instead of the next pages. `None` returns a page.
     failures: VecDeque<Option<SourceError>>,
     /// The cursors of the requests.
     asked: Vec<Option<String>>,
     /// The types of the last query.
     types: Option<Vec<String>>,
-    /// The cursors that the pages give in turn, endlessly.
+    /// The cursors that the pages give in turn, in an endless circle.
     circle: Vec<String>,
     /// The list hangs forever after this number of pages.
     hangs_after: Option<usize>,
@@ -96,7 +96,7 @@ impl List {
         self.0.lock().unwrap().hangs_after = pages;
     }
 
-    /// Makes all pages the same, each with the next of these cursors, or without a cursor if there are none.
+    /// Makes the list return the same page forever, with these cursors in turn, or without a cursor if there are none.
     fn go_round(&self, cursors: &[&str]) {
         self.0.lock().unwrap().circle = cursors.iter().map(|&cursor| cursor.to_owned()).collect();
     }
@@ -151,8 +151,8 @@ impl EventSource for List {
     }
 }
 
-/// A process that receives Stripe's webhooks, and shares nothing with others but the database. Its handler writes an
-/// effect, with `#` after the id if the delivery is reconciled.
+/// A process that receives Stripe's webhooks. It shares nothing with other processes except the database. Its handler
+/// writes an effect, with `#` after the id if reconciliation has found the delivery.
 struct Process {
     layer: IdempotentWebhook,
     router: Router,
@@ -178,7 +178,7 @@ impl Process {
         }
     }
 
-    /// Considers events of the last year, without a grace time.
+    /// A reconciliation that considers events of the last year, without a grace time.
     fn reconcile(&self, list: &List) -> Reconcile<List> {
         Reconcile::new(&self.layer, list.clone(), "/")
             .unwrap()
@@ -203,7 +203,7 @@ async fn spawn_until(reconcile: Reconcile<List>, database: &Database, condition:
     soon(task.stop()).await;
 }
 
-/// A separate process that reconciles. It needs its own pool, whose connections end with it.
+/// A separate process that reconciles. It has its own pool, so that its connections end when it is killed.
 struct OtherProcess {
     runtime: Runtime,
     _task: ReconcileTask,
@@ -226,7 +226,7 @@ impl OtherProcess {
         }
     }
 
-    /// Ends the process and its turn, which would otherwise end after some time.
+    /// Kills the process, and ends its turn at once. The turn of a killed process would only end after some time.
     async fn kill(self, database: &Database) {
         let ended = tokio::task::spawn_blocking(|| self.runtime.shutdown_timeout(MINUTE));
         ended.await.unwrap();

@@ -274,7 +274,8 @@ async fn n4_a_rate_limit_is_waited_out_and_told() {
             )",
             )
             .await;
-        // The task waits, and keeps its turn.
+        // The task waits for the rate limit to pass, and keeps its turn, so no other process reads
+        // the list.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(list.asked(), [None]);
         assert_eq!(running.await.unwrap().unwrap().missed, 3);
@@ -362,7 +363,7 @@ async fn n4_a_process_resumes_the_round_that_it_could_not_break_off() {
         database
             .run("drop trigger refuse on idempotent_webhook.turns")
             .await;
-        // This is long before the turn would end by itself.
+        // The round is resumed long before the turn of the first process would end by itself.
         database
             .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
             .await;
@@ -437,7 +438,7 @@ async fn n4_a_list_that_panics_is_a_list_that_fails() {
     assert_eq!(process.run_due().await, 1);
 }
 
-/// A circle of cursors used to be followed for 100,000 pages.
+/// If the cursors of the pages form a circle, a round used to follow them for 100,000 pages.
 #[tokio::test]
 async fn n4_a_list_whose_pages_do_not_end_fails() {
     for (cursors, pages) in [(&["again"][..], 2), (&["\0"], 1), (&["a", "b", "c"], 4)] {
@@ -481,7 +482,7 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
     assert_eq!(list.asked()[..2], [Some("2".to_owned()), None]);
 }
 
-/// The list has made its last check, and is committing.
+/// The round has found `b` missing. While it commits, `b` is processed and forgotten.
 #[tokio::test(flavor = "multi_thread")]
 async fn n2_what_is_processed_and_forgotten_while_a_list_commits_does_not_run_again() {
     let database = Database::new().await;
@@ -520,7 +521,8 @@ async fn n2_what_is_processed_and_forgotten_while_a_list_commits_does_not_run_ag
     assert_rows!(database, claims: 1, effects: 2);
 }
 
-/// The list has made its check, waits for one delivery, and writes another one.
+/// The round has found `a` and `b` missing. While it waits for the row of `a`, `b` is processed and
+/// forgotten.
 #[tokio::test(flavor = "multi_thread")]
 async fn n2_what_was_processed_and_forgotten_while_a_list_waited_does_not_run_again() {
     let database = Database::new().await;

@@ -167,7 +167,7 @@ async fn n1_what_is_listed_runs_and_github_is_asked_to_deliver_again() {
     }
 }
 
-/// A repeated attempt has a later time and the same id.
+/// In GitHub's list, a repeated attempt at a delivery has a later time and the same id.
 #[tokio::test]
 async fn n1_github_is_not_asked_for_what_it_is_just_delivering_again() {
     let (api, address) = Api::start("github").await;
@@ -278,7 +278,7 @@ async fn n4_github_is_asked_with_a_pause_between_redeliveries() {
     let http = Http::new().base(format!("http://{address}"));
     let deliveries =
         GitHubDeliveries::repository(Secret::new(KEY).unwrap(), "octocat/hello-world", 1);
-    // Longer than the test waits for anything.
+    // This pause is longer than the test waits for anything.
     let deliveries = deliveries.http(http).redelivery_pause(MINUTE);
     let reconcile = application.reconcile(deliveries);
     let running = tokio::spawn(async move { reconcile.run_once().await });
@@ -369,7 +369,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
     );
 
     drop(reconcile);
-    // The endpoint's events have none of these types.
+    // None of the listed events has one of these types.
     let others = StripeEvents::new(Secret::new(KEY).unwrap(), ["charge.*"]).http(http.clone());
     assert!(
         application

@@ -1,5 +1,5 @@
 //! `Keep::all` and `Keep::accepted`: deliveries are kept before their handlers run. Deliveries that are kept at the
-//! same time share a transaction, and nothing else.
+//! same time form a group: they share a transaction, and nothing else.
 
 use std::time::Duration;
 
@@ -131,7 +131,8 @@ async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
     }
 }
 
-/// For example GitHub's pushes, which are not sent again. GitHub's limit is 25 MiB.
+/// A delivery of any size that the endpoint accepts is kept. For example, GitHub's pushes are up to 25 MiB, and are not
+/// sent again.
 #[tokio::test]
 async fn r3_what_the_endpoint_takes_is_kept_whatever_its_size() {
     const MIB: usize = 1024 * 1024;
@@ -183,7 +184,7 @@ async fn r3_a_large_body_survives_the_process_of_its_handler() {
     }
 }
 
-/// Hangs up after more and more time, so that every await before, during and after the acceptance is hit.
+/// The senders hang up after more and more time, so that every await before, during and after the acceptance is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
     for way in [keep_all, keep_accepted] {
@@ -206,7 +207,7 @@ async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
     }
 }
 
-/// The statement that ends the kept row must not run outside of the claim's transaction.
+/// The statement that deletes the kept row must not run outside of the claim's transaction.
 #[tokio::test]
 async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
     for archived_for in [None, Some(Duration::from_secs(3600))] {
@@ -226,21 +227,21 @@ async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
     }
 }
 
-/// The assertion rolls back a first attempt, which is not kept as a failure.
+/// `assert_idempotent` rolls back a first attempt, and this attempt is not kept as a failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
     for way in [keep, keep_all, keep_accepted] {
         let app = keeping_by(way, write_effect).await;
         let effects = async || app.database.rows().await.effects;
         assert_idempotent(&app.router, &github_delivery(), effects).await;
-        // If a copy came while the first delivery was finishing, it may have left a row, which ends when recovery runs
-        // it.
+        // A copy that came while the first delivery was finishing may have left a kept row. Recovery runs it and finds
+        // a duplicate.
         recover_all(&app).await;
         assert_rows!(app.database, claims: 1, effects: 1);
     }
 }
 
-/// The tenant is the query of the URI.
+/// A provider whose requests name the tenant in the query of the URI.
 fn of_tenants() -> Provider {
     let tenant = |head: &Parts| head.uri.query().map(str::to_owned);
     let secrets = TenantSecrets::new(tenant, |_| async {
@@ -350,7 +351,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
         row("due", 1, 0, true, false, "first"),
         row("new", 0, 0, true, false, "second"),
         row("recorded", 7, 0, true, false, "second"),
-        // The running attempt decides when the next one is due.
+        // This delivery is being attempted, so the result of the attempt decides when the next one is due.
         row("running", 2, 1, false, true, "first"),
     ];
     assert_eq!(rows, expected);
@@ -365,7 +366,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
     assert_rows!(app.database, claims: 7, effects: 7);
 }
 
-/// One attempt is counted, so only one is made.
+/// Copies in one group count as one attempt, so the handler runs once.
 #[tokio::test]
 async fn r15_copies_in_one_group_are_one_attempt() {
     let failing = Failing::times(99);
@@ -381,7 +382,7 @@ async fn r15_copies_in_one_group_are_one_attempt() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Postgres does not answer for longer than senders wait.
+/// Postgres does not answer until the senders have given up.
 #[tokio::test(flavor = "multi_thread")]
 async fn g14_a_request_that_was_refused_is_not_kept_later() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
@@ -400,8 +401,8 @@ async fn g14_a_request_that_was_refused_is_not_kept_later() {
     for sent in sent {
         assert_eq!(soon(sent).await.unwrap().status, 503);
     }
-    // The group that is being written may still wait for its time limit. That wait ends in time, but eight such groups
-    // would take longer.
+    // The group that is being written may still be waiting until its time limit. This sleep is long enough for one such
+    // group, but not for eight.
     tokio::time::sleep(Duration::from_secs(2)).await;
     locked.rollback().await.unwrap();
     let after = async { while app.send(github("after", "{}")).await.status != 200 {} };
@@ -437,7 +438,7 @@ async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
     assert_rows!(app.database, claims: 5, effects: 5);
 }
 
-/// Only a request for the known delivery waits for the delivery's row.
+/// If the row of a known delivery is locked, only a request for that delivery waits.
 #[tokio::test]
 async fn r15_a_row_that_is_locked_holds_up_neither_its_group_nor_what_comes_later() {
     let runs = Runs::default();
@@ -500,8 +501,8 @@ async fn r15_two_processes_reopen_what_is_dead_at_the_same_instant() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A single connection suffices for new deliveries, for known deliveries and for the handlers, although there is always
-/// another delivery.
+/// A single connection is enough for new deliveries, known deliveries and handlers, even if new deliveries never stop
+/// coming.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_one_connection_is_enough() {
     let runs = Runs::default();
@@ -553,7 +554,8 @@ async fn r15_notifications_do_not_fail_what_is_accepted() {
     assert_rows!(app.database, claims: 100, effects: 100);
 }
 
-/// This number of senders send at the same time. Each sends this number of deliveries, one after the other.
+/// Sends from this number of senders at the same time. Each sender sends this number of deliveries, one after the
+/// other.
 async fn accept_from_many(router: &Router, senders: u32, deliveries: u32) {
     let sending = (0..senders).map(|sender| {
         let router = router.clone();
@@ -578,7 +580,7 @@ pub async fn accepts_in_groups(pool: PgPool) {
     let runs = Runs::default();
     let router = Router::new().route("/", post(runs.handler()).layer(layer));
     let endpoint = Endpoint::new(pool, "groups");
-    // Keeps anything else from using the connections.
+    // While the endpoint is paused, no handler uses the connections.
     endpoint.pause().await.unwrap();
     accept_from_many(&router, 8, 50).await;
     assert_eq!(
@@ -645,7 +647,7 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
 
 #[tokio::test]
 async fn r2_a_token_in_the_query_is_not_kept() {
-    // The delivery runs at once, and is kept until it has run.
+    // With `Keep::accepted`, a delivery runs at once, and is kept until it has run.
     let (mut gate, handler) = gated();
     let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(keep_accepted(recovery));
     let app = TestApp::recovered(presets::cloudevents(secret()), set, handler).await;

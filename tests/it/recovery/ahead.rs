@@ -1,5 +1,5 @@
-//! Growth 2: recovery takes deliveries ahead, before there are slots for them. No delivery waits longer or loses an
-//! attempt because of that.
+//! Growth 2: recovery takes deliveries *ahead*: before a slot for their handlers is free. No delivery waits longer or
+//! loses an attempt because of that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ use crate::support::{
 /// Far more than recovery takes ahead before the test sees it.
 const DUE: u32 = 1000;
 
-/// As many as [`recover`] runs at once.
+/// The number of deliveries that [`recover`] runs at once.
 const SLOTS: i64 = 2;
 
-/// Two deliveries are running. All others are back in their places, unchanged.
+/// Two deliveries are running. All other deliveries were given back unchanged, so they are due as before.
 const ONLY_WHAT_RUNS_IS_TAKEN: &str = "(
     select count(*) = 2 from idempotent_webhook.kept_deliveries where taken_by is not null
 ) and not exists (
@@ -135,7 +135,7 @@ async fn growth_2_a_process_that_stops_gives_back_what_it_has_taken_ahead() {
     assert_rows!(app.database, claims: 1000, effects: 1000);
 }
 
-/// Otherwise the deliveries that were taken ahead would fail as well.
+/// If the breaker opens, deliveries that were taken ahead must not start, because they would probably fail as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn growth_2_what_is_taken_ahead_waits_for_the_breaker() {
     let (mut gate, waiting) = Waiting::new();
@@ -206,10 +206,10 @@ async fn waits_ahead(app: &TestApp, waiting: &Waiting) -> String {
     .unwrap()
 }
 
-/// The delivery's id, whether an unfinished attempt was found, and the number of attempts.
+/// A taken delivery: its id, whether its last attempt was unfinished, and the number of attempts.
 type TakenRow = (String, bool, i32);
 
-/// Takes deliveries for a process that then dies.
+/// Takes deliveries for a process which then counts as dead.
 async fn take(database: &Database, taken_by: i64) -> Vec<TakenRow> {
     let rows = sqlx::query(include_str!("../../../src/recovery/kept/take.sql"))
         .bind("test")

@@ -74,7 +74,8 @@ async fn k3_a_processed_delivery_is_run_again_on_purpose() {
     assert_eq!(seen[0].2, seen[1].2);
 }
 
-/// As the guide says, a job's key is the same as the first time.
+/// A handler enqueues a job with an idempotency key. When the delivery is reprocessed, the key is
+/// the same as before, as the guide says.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_a_unique_idempotency_key_needs_on_conflict_do_nothing() {
     const INSERT: &str = "insert into jobs (idempotency_key) values ($1)";
@@ -250,7 +251,8 @@ async fn k3_a_reprocessed_delivery_says_so_whoever_sends_it() {
                 insert_effect(&mut tx, &delivery).await.unwrap();
                 let mut seen = seen.lock().unwrap();
                 seen.push(delivery.is_reprocessed());
-                // With `keep`, only failed deliveries are archived.
+                // With `keep`, only deliveries that have failed are archived, so the first attempt
+                // fails.
                 match (delivery.attempt(), seen.len()) {
                     (1, 1) => StatusCode::BAD_GATEWAY,
                     _ => StatusCode::OK,
@@ -328,7 +330,8 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
     assert_rows!(app.database, claims: 1, effects: 3);
 }
 
-/// Another process has committed the delivery, and the kept row was left behind.
+/// Another process has committed the delivery, but its kept row was left behind. Recovery notices
+/// this, and archives the row from then on.
 #[tokio::test]
 async fn k3_what_turns_out_to_be_processed_stays_from_then_on() {
     let app = archived().await;
@@ -351,7 +354,7 @@ async fn k3_what_turns_out_to_be_processed_stays_from_then_on() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-/// There is no request that could run again.
+/// If only a failure was recorded, there is no request to archive.
 #[tokio::test]
 async fn k3_what_was_only_recorded_is_not_archived() {
     let set = |keep: Keep| keep.body_limit(3).processed_for(30 * DAY);
@@ -402,7 +405,7 @@ async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
     );
 }
 
-/// An export reads the whole archive like this, page by page.
+/// An export reads the whole archive page by page, so a page must not read more than it lists.
 #[tokio::test(flavor = "multi_thread")]
 async fn k3_a_page_of_the_archive_reads_what_it_lists() {
     let database = Database::new().await;

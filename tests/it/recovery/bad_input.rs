@@ -283,8 +283,8 @@ async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     }
 }
 
-/// The request waits for a version that knows its format. This costs no attempt, and other deliveries do not wait for
-/// it.
+/// A request in an unknown format waits for a version that knows the format. This costs no attempt, and other
+/// deliveries do not wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn r3_a_row_of_a_format_that_is_not_known_is_given_back() {
     let failing = Failing::times(2);
@@ -330,7 +330,7 @@ async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
         recovery.stop().await;
     })
     .await;
-    let meaning = "or another version of idempotent-webhook kept them";
+    let meaning = "or were kept by another version of idempotent-webhook";
     assert!(
         log.contains(r#"problem="unreached""#) && log.contains(meaning),
         "{log}"
@@ -397,7 +397,8 @@ async fn k4b_a_delivery_without_its_request_is_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// This includes a 404 or 405, which may come from a route inside the layer.
+/// Any answer that is no success is a failure. This includes a 404 or 405, which may come from a route inside the
+/// layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
     for status in [100, 101, 103, 302, 304, 404, 405, 410, 599, 999] {
@@ -500,7 +501,7 @@ async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
     }
 }
 
-/// A migration of a newer version of this crate can cause this.
+/// A migration of a newer version of this crate can leave rows that this version cannot read.
 #[tokio::test]
 async fn a_row_that_cannot_be_read_does_not_keep_the_others_from_being_run() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -528,7 +529,7 @@ async fn a_row_that_cannot_be_read_does_not_keep_the_others_from_being_run() {
     assert_rows!(app.database, claims: 3, effects: 3);
 }
 
-/// The sender also reads the body, and gets the same answer as after any panic.
+/// The body of a handler's answer panics when it is read. The layer answers the sender as after any panic.
 #[tokio::test]
 async fn r1_an_answer_whose_body_panics_when_it_is_read_is_a_failure_that_is_kept() {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
@@ -585,7 +586,7 @@ async fn r8_a_schedule_of_years_is_one_of_a_year() {
     }
 }
 
-/// The delivery is dead at once, and its death is reported once.
+/// With an empty schedule, a failed delivery is dead at once, and its death is reported once.
 #[tokio::test]
 async fn r8_a_schedule_of_nothing_leaves_it_to_an_operator() {
     let failing = Failing::times(4);

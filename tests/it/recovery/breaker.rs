@@ -51,7 +51,7 @@ async fn r10_failures_in_a_row_cost_probes_and_not_attempts() {
         let waits = format!("{IS_OPEN} and {NONE_TAKEN} and {are_made} = {attempts}");
         app.database.until(&waits).await;
         assert_eq!(failing.attempts().len(), attempts);
-        // As if the interval were over.
+        // Simulates that the breaker's interval is over.
         app.database
             .run("update idempotent_webhook.kept_endpoints set probe_at = now()")
             .await;
@@ -151,7 +151,7 @@ async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
     assert_rows!(app.database, claims: 5, effects: 5);
 }
 
-/// After an outage of a day, each probe would otherwise read everything that waits.
+/// After an outage of a day, very many deliveries are due. A probe must read only a few of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_a_probe_reads_a_few_rows_however_many_are_due() {
     const DUE: u32 = 20_000;

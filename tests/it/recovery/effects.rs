@@ -76,7 +76,7 @@ async fn deploy_2_rows_are_counted_by_table() {
                 ("public.seen_at_last", [1, 0, 0]),
             ],
         ),
-        // The rows of a partition's partition count for the table.
+        // Rows in a partition of a partition count for the partitioned table.
         (
             "insert into shop.orders values (2, 1); update shop.orders set month = 2",
             &[("shop.orders", [1, 2, 0])],
@@ -170,7 +170,8 @@ async fn deploy_2_the_tables_of_the_layer_do_not_count_and_a_late_claim_does() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The other session claims with the function `claim`, or writes outside of the transaction.
+/// The report shows no writes of other sessions. Here another session claims with the function `claim`, or writes
+/// outside of the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_another_session_writes_is_not_seen() {
     const CLAIM: &str = "select idempotent_webhook.claim('test', '', 'due-1', null)";
@@ -237,7 +238,7 @@ async fn deploy_2_what_postgres_does_not_count_is_not_known() {
     }
 }
 
-/// Seven types, named after how the next version's writes differ.
+/// Seven event types, each named after how the next version's writes differ for it.
 const TYPES: [&str; 7] = ["same", "more", "less", "moves", "changes", "stops", "seen"];
 
 /// Processes two deliveries of each type, and returns the version.
@@ -264,7 +265,7 @@ async fn running(pool: &PgPool) -> Version {
     running
 }
 
-/// Writes something different for each type.
+/// The handler of the next version. It differs from the running version in another way for each type.
 async fn next(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     let rows = match delivery.event_type() {
         Some("same") => 2,
@@ -371,8 +372,8 @@ async fn deploy_2_two_versions_are_compared_by_type() {
     );
 }
 
-/// If a version does not process a delivery, there are no effects to compare. The version's own report shows the
-/// failure.
+/// If one of the versions does not process a delivery, there are no effects to compare. The report of that version
+/// shows the failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_2_what_fails_with_one_version_is_not_compared() {
     let database = Database::new().await;

@@ -1,4 +1,7 @@
-//! Y1: a new type that is ignored, and a handled type that has stopped, are each reported once for all processes.
+//! Y1: if a new event type is ignored, or a handled event type has stopped, this is reported once for all processes.
+//!
+//! The *table* of a layer lists its event types: *handled* types, and types that are ignored on purpose. A type is
+//! *named* if the table has its name.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,7 +48,8 @@ struct Process {
 static SENT: AtomicUsize = AtomicUsize::new(0);
 
 impl Process {
-    /// The types in `handled` have a handler, those in `ignored` are named, and all other types are ignored.
+    /// The types in `handled` have a handler. The table also names the types in `ignored`. All other types are ignored
+    /// as well, but not by name.
     async fn start(
         database: &Database,
         provider: Provider,
@@ -123,7 +127,7 @@ impl Process {
     }
 }
 
-/// Moves all previous events into the past by this time.
+/// Moves all previous events this far into the past.
 async fn time_passes(database: &Database, time: &str) {
     database
         .run(&format!(
@@ -143,7 +147,7 @@ async fn types(database: &Database) -> Vec<String> {
         .unwrap()
 }
 
-/// The time that an endpoint needs to learn its types, if no new type comes.
+/// The time after which an endpoint has learned its types, if no new type comes.
 const LEARNED: &str = "7 days 1 hour";
 
 const NO_PROBLEM: &str = "not exists (select from idempotent_webhook.problems)";
@@ -257,7 +261,8 @@ async fn y1_types_that_a_sender_may_have_chosen_are_told_and_marked() {
         )
     };
     for (provider, handled) in [
-        // The type header is not signed. An action matters only if the table has an action of the same type.
+        // GitHub's type header is not signed. The table has an action of `pull_request` only, so the actions of other
+        // types do not matter.
         (presets::github(secret()), ["push", "pull_request.closed"]),
         (presets::stripe(tenants()), ["push", "pull"]),
     ] {
@@ -295,7 +300,7 @@ async fn y1_thousands_of_names_are_bounded_in_rows_and_in_what_is_told() {
     let first = Process::start(&database, provider(), &told, &["push"], &[]).await;
     first.gets("push").await;
     time_passes(&database, LEARNED).await;
-    // The processes run one after the other, and each counts at most 500 names.
+    // The processes run one after the other. Each process counts at most 500 type names.
     for (number, names) in [1000, 300, 300, 0].into_iter().enumerate() {
         let process = Process::start(&database, provider(), &told, &["push"], &[]).await;
         for name in 0..names {
@@ -376,7 +381,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
         "event type stopped: chatty, begun",
         "event type stopped: account.*, begun",
     ];
-    // Three times the longest pause of the type.
+    // A type has stopped after three times its longest pause.
     only_messages(1).await;
     assert_eq!(told.all(), begun[..1]);
     let restarted = Process::stripe(&database, &told, &handled, &[]).await;
@@ -421,7 +426,7 @@ async fn y1_a_handled_type_that_has_stopped_is_told_once_until_it_comes_again() 
     assert_rows!(database, claims: sent, effects: sent);
 }
 
-/// For example, a captured request was replayed with another type header.
+/// A captured request, for example, can be replayed with another type header.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_what_the_table_does_not_name_is_no_sign_that_an_endpoint_is_alive() {
     let database = Database::new().await;
@@ -449,7 +454,7 @@ async fn y1_what_the_table_does_not_name_is_no_sign_that_an_endpoint_is_alive() 
     assert_rows!(database, claims: 36, effects: 36);
 }
 
-/// The table comes from a hash map, so it has another order at each start.
+/// The application may build its table from a hash map, so the order of the names differs at each start.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_a_new_type_is_told_until_a_deploy_takes_a_name_away() {
     let database = Database::new().await;
@@ -479,7 +484,7 @@ async fn y1_a_new_type_is_told_until_a_deploy_takes_a_name_away() {
     assert_rows!(database, claims: 5, effects: 5);
 }
 
-/// A process of the older version is still running, and reports each hour what it expects.
+/// A process of the older version is still running, and reports the types of its table every hour.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_newer_of_two_versions_says_what_is_expected_until_it_is_rolled_back() {
     let database = Database::new().await;
@@ -520,7 +525,7 @@ async fn y1_the_newer_of_two_versions_says_what_is_expected_until_it_is_rolled_b
     assert_rows!(database, claims: 10, effects: 10);
 }
 
-/// If the clock is set back, types that came before seem to have come later.
+/// If the clock is set back, the types that came before the change seem to come from the future.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_time_of_an_endpoint_goes_on_by_minutes_where_the_clock_was_set_back() {
     let database = Database::new().await;
@@ -570,7 +575,8 @@ async fn y1_names_that_came_on_one_day_only_give_way_to_a_renamed_type() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// By then, `*` stands for other types.
+/// Types that exceed the limit on rows are reported together as `*`. After a week, `*` can be reported again, for other
+/// types.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_types_that_have_no_room_are_new_again_after_a_week() {
     let database = Database::new().await;
@@ -602,7 +608,8 @@ async fn y1_the_types_that_have_no_room_are_new_again_after_a_week() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// Otherwise the names of a single tenant, for example, could hide types that come for all tenants.
+/// The report has room for a few names. If it did not prefer the most frequent types, the types of a single tenant
+/// could hide types that come for all tenants.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_the_new_types_that_are_told_by_name_are_the_most_frequent() {
     let database = Database::new().await;
@@ -628,7 +635,7 @@ async fn y1_the_new_types_that_are_told_by_name_are_the_most_frequent() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A type that only a group has matched was not known by its own name.
+/// A group such as `invoice.*` has handled the type, so the type has no row under its own name. It is not new anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_what_a_narrower_table_ignores_is_not_new() {
     let database = Database::new().await;
@@ -694,7 +701,7 @@ async fn y1_a_type_that_is_rare_by_nature_has_not_stopped() {
     assert_eq!((days, pause), (8, 7));
 }
 
-/// Types are written outside of the requests, together with the counts.
+/// Event types are written by a background task, together with the counts, so no request waits for this.
 #[tokio::test(flavor = "multi_thread")]
 async fn y1_no_request_waits_for_what_is_known_of_types() {
     let database = Database::new().await;

@@ -27,7 +27,7 @@ use crate::support::{
     write_effect,
 };
 
-/// Killed as by `kill -9`: everything in memory and all connections are lost.
+/// The process is killed as by `kill -9`: everything in memory and all connections are lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_first() {
     for way in [keep_all, keep_accepted] {
@@ -53,7 +53,7 @@ async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_f
     }
 }
 
-/// The process that finds out is not the process that made the attempts.
+/// A process that did not make the attempts finds out that they killed their processes, and reports the death.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_what_has_killed_its_processes_is_reported_as_dead_once() {
     let (told, mut dead) = tokio::sync::mpsc::unbounded_channel();
@@ -106,7 +106,8 @@ async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_succe
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The next group uses the connection of the previous group. The loss shows only when the group is written.
+/// A group is the deliveries that are kept in one transaction. The next group uses the connection of the previous
+/// group, so the loss of the connection shows only when the next group is written.
 #[tokio::test]
 async fn r15_a_single_connection_that_is_lost_fails_nothing() {
     let runs = Runs::default();
@@ -238,7 +239,7 @@ async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
     }
 }
 
-/// While a session waits for a lock, Postgres does not notice that the connection is closed.
+/// Postgres does not notice a closed connection while the session waits for a lock.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_no_session_waits_on_for_a_row_once_the_sender_is_answered() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
@@ -283,7 +284,7 @@ async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_handled() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// More than one batch takes, so that one sender always waits.
+/// More senders than one batch has deliveries, so that a sender always waits.
 const SENDERS: usize = 200;
 
 /// Starts senders that send until they are refused. Each returns how many of its deliveries were accepted.
@@ -309,7 +310,7 @@ async fn assert_all_kept(app: &TestApp, senders: Vec<JoinHandle<usize>>) {
     for sender in senders {
         accepted += soon(sender).await.unwrap();
     }
-    // A delivery may have been kept although its sender was refused, because its answer was lost.
+    // A delivery may have been kept although its sender was refused, because the answer to the commit was lost.
     let kept = endpoint(app)
         .kept(&Filter::new(), None, 100_000)
         .await
@@ -473,8 +474,8 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
         select from idempotent_webhook.kept_endpoints
         where cardinality(failed_ids) >= 3 and probe_at > now() + interval '50 minutes'
     )";
-    // Deliveries whose take was running when the breaker opened are taken after that, because the statement does not
-    // see it.
+    // A statement that takes deliveries and was running when the breaker opened does not see the open breaker. It still
+    // takes its deliveries.
     app.database
         .until(&format!("{opened} and {NO_TRANSACTION}"))
         .await;
@@ -484,7 +485,7 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
     // This includes the deliveries that were running when the breaker opened.
     let at_most = BREAKER + CONCURRENCY;
     assert!((BREAKER..at_most).contains(&before), "{before}");
-    // As if the interval were over.
+    // Simulates that the breaker's interval is over.
     let probe = "update idempotent_webhook.kept_endpoints set probe_at = now()";
     for probes in 1..4 {
         app.database.run(probe).await;
@@ -541,7 +542,7 @@ async fn r6_the_clock_of_a_process_does_not_matter() {
             let kept = send(&process.router, github(id, "{}")).await;
             assert_eq!(kept, answer(500, "kept", ""));
         }
-        // One attempt belongs to a process that lives, and one to a process that is gone.
+        // One delivery is taken by a process that lives, and the other by a process that is gone.
         database.insert_process().await;
         database.insert_due(2).await;
         database

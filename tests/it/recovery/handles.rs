@@ -1,5 +1,5 @@
-//! A layer is tied to the recovery that runs its kept deliveries, so layers and recoveries cannot
-//! be mixed up.
+//! A layer belongs to the recovery handle that runs its kept deliveries, so deliveries of one
+//! handle never run through another.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

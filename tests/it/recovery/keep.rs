@@ -1,4 +1,5 @@
-//! R1 to R5, R14, R15, R17: what is kept of a delivery, in which way, and how it ends.
+//! R1 to R5, R14, R15, R17: what is kept of a delivery, when it is kept, and when the kept row is
+//! deleted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -332,7 +333,8 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
     app.database
         .run("update idempotent_webhook.kept_deliveries set taken_by = null")
         .await;
-    // The kept row is obsolete, so it is deleted first, and then the delivery.
+    // The delivery is processed, so its kept row is obsolete. Retention deletes the row first, and
+    // then the delivery.
     assert_eq!(prune(pool, YEAR).await.unwrap().deliveries, 1);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -437,7 +439,8 @@ async fn r15_a_delivery_that_comes_again_is_run_at_once_even_if_it_was_dead() {
     }
 }
 
-/// Keeps, recovers, accepts and operates with this pool, and asserts that each of these works.
+/// Keeps, recovers and accepts deliveries with this pool, and runs operations on them. Asserts that
+/// each of these works.
 pub async fn works_on(database: &Database, pool: PgPool) {
     let failing = Failing::times(3);
     let recovery = Recovery::new(pool.clone());

@@ -1,5 +1,6 @@
-//! K4: a process is either alive or dead. While it is alive, no other process gets the deliveries that it has taken, no
-//! matter how long they take. If it has lost a delivery, the delivery is free again.
+//! K4: a process is either alive or dead. It takes deliveries under a number, and sends heartbeats for this number.
+//! While the process is alive, no other process gets the deliveries that it has taken, no matter how long they run. If
+//! the process loses track of a delivery that it has taken, the delivery becomes free again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +35,7 @@ fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::P
         .collect()
 }
 
-/// The transaction is rolled back, and there is no connection to record the failure.
+/// After the rollback of the failed attempt, the pool has no free connection to record the failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_the_word_of_a_failed_attempt_holds_however_long_it_takes_to_record_it() {
     for by_recovery in [false, true] {
@@ -153,7 +154,8 @@ async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
     let taken = "(select taken_by in (select number from idempotent_webhook.processes)
         from idempotent_webhook.kept_deliveries)";
     app.database.until(taken).await;
-    // A process uses a number for ten seconds, and this number may be its next one.
+    // The process replaces its number every ten seconds. The delivery may be taken under the number that the process
+    // uses next.
     tokio::time::sleep(Duration::from_secs(16)).await;
     app.database.until(NOTHING_KEPT).await;
     task.stop().await;
@@ -183,7 +185,7 @@ fn beats(database: &Database) -> tokio::task::JoinHandle<()> {
     })
 }
 
-/// After a failover, no process had heartbeats for a while, and each process resumes them at its own time.
+/// During a failover, no process can write heartbeats. Afterwards, each process resumes its heartbeats at its own time.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_process_that_was_silent_itself_does_not_take_another_one_for_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -208,8 +210,8 @@ async fn k4_a_process_that_was_silent_itself_does_not_take_another_one_for_dead(
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The clock jumps forward while two processes live, and back by an hour once one of them has died, as in a failover to
-/// another host.
+/// The clock of the database jumps forward while two processes live. Once one of them has died, the clock jumps back by
+/// an hour, as in a failover to another host.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_clock_of_the_database_that_jumps_makes_no_process_live_or_die() {
     let database = Database::new().await;
@@ -254,7 +256,7 @@ async fn k4_a_clock_of_the_database_that_jumps_makes_no_process_live_or_die() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// This happens at each deploy, for example, and at the end of each job.
+/// A process stops at each deploy, and at the end of each job.
 #[tokio::test]
 async fn k4_a_process_that_stops_is_not_taken_for_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -330,7 +332,8 @@ async fn k4_a_job_waits_until_it_knows_which_processes_are_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The host may disappear before the commit. Postgres must not keep its transaction open for hours.
+/// The host of a process may disappear before the process commits. Postgres must not keep the transaction open for
+/// hours.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_what_a_process_writes_of_its_own_may_not_be_idle_for_long() {
     let failing = Failing::times(1);
@@ -360,7 +363,8 @@ async fn k4_what_a_process_writes_of_its_own_may_not_be_idle_for_long() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The next batch starts in the statement that commits the previous batch.
+/// One statement commits a batch and starts the transaction of the next batch, so the next transaction needs its own
+/// time limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_each_batch_of_what_is_accepted_waits_and_is_idle_for_a_limited_time() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -404,7 +408,7 @@ async fn g10_a_process_that_says_that_it_lives_commits_nothing_of_the_applicatio
         .await
         .unwrap();
     drop(connection);
-    // The process first reports that it is alive.
+    // Before it takes a delivery, the process reports that it is alive.
     let _ = process.recovery.run_due(&process.router).await;
     assert_rows!(database, claims: 0, effects: 0);
     assert!(
@@ -418,7 +422,8 @@ async fn g10_a_process_that_says_that_it_lives_commits_nothing_of_the_applicatio
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// Otherwise another process could take the delivery at the same moment.
+/// If a process that cannot write its heartbeat took a delivery, another process could take the delivery at the same
+/// moment.
 #[tokio::test]
 async fn k4_a_process_that_others_cannot_hear_takes_nothing() {
     let app = TestApp::keeping_all(|keep| keep, write_effect).await;
@@ -504,7 +509,8 @@ async fn r6_what_did_not_end_twice_waits_and_then_runs_alone() {
     assert!(!beside.iter().any(|id| id == "due-7"), "{beside:?}");
 }
 
-/// The handler keeps the head in a log that another task writes, for example.
+/// A handler may keep the head of its request, for example in a log that another task writes. The slot of the attempt
+/// becomes free anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_a_handler_that_keeps_the_head_of_its_request_does_not_hold_recoverys_place() {
     let heads = Arc::new(Mutex::new(Vec::<Parts>::new()));
@@ -531,7 +537,7 @@ async fn r9_a_handler_that_keeps_the_head_of_its_request_does_not_hold_recoverys
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// The delivery whose sender hangs up is still handled, and is not mistaken for a lost one.
+/// A copy whose sender hangs up is still handled, and the process does not mistake it for a lost delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
     let (mut gate, handler) = {
@@ -547,7 +553,8 @@ async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
         (gate, handler)
     };
     let app = TestApp::keeping_all(|keep| keep, handler).await;
-    // The first attempt's transaction deletes the row, so the copy is kept as if it were the first request.
+    // The first attempt's transaction deletes the kept row when it commits. The copy then finds no kept row, and is
+    // kept as if it were the first request.
     let first = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     let copy = spawn_send(&app.router, github("a", "{}"));
@@ -559,7 +566,7 @@ async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// For example, a hook that sets the role that may write.
+/// A pool may have connection hooks, for example one that sets the role that may write.
 #[tokio::test]
 async fn r17_the_connection_of_the_heartbeat_has_the_hooks_of_the_pool() {
     let database = Database::new().await;

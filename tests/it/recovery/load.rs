@@ -16,12 +16,12 @@ use crate::support::{Database, Process, assert_kept, assert_rows, keep, secret, 
 /// How long transactions are counted.
 const TIME: Duration = Duration::from_secs(5);
 
-/// Far more than recovery needs, and far less than a loop without a wait would make: thousands per
-/// second.
+/// The limit on transactions in [`TIME`]. Recovery needs far fewer. A loop without a wait would
+/// make thousands per second.
 const MOST: i64 = 20 * 5;
 
-/// A pool that can be closed with all its connections, because Postgres counts a connection's work
-/// when it ends.
+/// A pool for recovery. The test closes all its connections, because Postgres counts the work of a
+/// connection only when the connection ends.
 async fn pool(options: PgConnectOptions) -> PgPool {
     PgPoolOptions::new()
         .max_connections(5)
@@ -51,7 +51,8 @@ async fn transactions(database: &Database, options: PgConnectOptions) -> i64 {
     database.count(transactions).await - before
 }
 
-/// For example, by the transaction of a request that has claimed the delivery.
+/// A due delivery may be locked for long, for example by the transaction of a request that has
+/// claimed it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_a_delivery_that_is_due_and_locked_is_looked_at_once_a_second() {
     let database = Database::new().await;
@@ -73,7 +74,7 @@ async fn r9_a_delivery_that_is_due_and_locked_is_looked_at_once_a_second() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// For example, a standby.
+/// A standby, for example, takes no writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_postgres_that_takes_no_writes_is_asked_seldom() {
     let database = Database::new().await;

@@ -139,8 +139,8 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Every change locks the row of the delivery first, as a discard and a failed attempt do. That is why a transaction
-/// that holds the row's lock can still lock what comes later: no transaction holds those locks and waits for the row.
+/// Asserts that a change locks the row of its delivery before it locks anything in `table`. While the change waits for
+/// the row, a transaction that holds the row can still lock `table`, so there is no deadlock.
 async fn changes_the_row_before<T>(
     table: &str,
     app: &TestApp,
@@ -179,7 +179,7 @@ async fn r13_the_end_of_an_attempt_is_no_deadlock_with_a_discard_or_a_failed_att
     }
 }
 
-/// Both lock the row first. A reprocess then locks the claim.
+/// All of these operations lock the row first. A reprocess then locks the claim.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_forget_is_no_deadlock_with_a_discard_or_a_reprocess() {
     for table in ["kept_requests", "deliveries"] {
@@ -210,7 +210,7 @@ async fn r13_a_forget_waits_for_another_one_at_any_default_isolation_level() {
     assert_rows!(app.database, claims: 0, effects: 1);
 }
 
-/// For example, an operator reprocesses the delivery in the meantime.
+/// A delivery can stop being processed while retention runs, for example because an operator reprocesses it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_retention_leaves_what_is_not_processed_any_more() {
     let database = Database::new().await;
@@ -233,7 +233,7 @@ async fn r5_retention_leaves_what_is_not_processed_any_more() {
     database.until(is_left).await;
 }
 
-/// In the meantime, the provider's webhook has arrived and was discarded.
+/// After reconciliation has found the delivery in the provider's list, its webhook arrives and is discarded.
 #[tokio::test]
 async fn n2_what_was_set_aside_since_it_was_listed_is_not_kept() {
     let database = Database::new().await;

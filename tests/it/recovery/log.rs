@@ -58,7 +58,7 @@ async fn r17_of_a_process_that_leaves_it_to_others_it_is_one_if_there_are_none()
             assert_eq!(kept.outcome, "kept");
             let_pass(PATIENCE).await;
             if is_recovered {
-                // The check takes much less time.
+                // The check for other processes takes much less time than this.
                 tokio::time::sleep(Duration::from_millis(500)).await;
             } else {
                 until_logged(NOBODY).await;

@@ -1,5 +1,5 @@
-//! Values that belong to the attempts of a row end with these attempts. If the row is used again, it starts without
-//! them.
+//! A row of `kept_deliveries` can have several lives: its delivery is dead or recorded, and later it is due again. The
+//! values that belong to the attempts of one life are reset at its end or at the start of the next life.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,8 @@ const OF_ATTEMPTS: [&str; 5] = [
     "next_attempt_at",
 ];
 
-/// The end of a life leaves the number of scheduled attempts. The start of the next life resets it.
+/// The statements that end a life. They leave the number of scheduled attempts (`retries`), which the start of the next
+/// life resets.
 const ENDS: [&str; 3] = ["erase.sql", "resolve.sql", "0004_claim.sql"];
 
 #[test]
@@ -99,7 +100,7 @@ async fn insert_unreached(app: &TestApp, state: &str) {
         .await;
 }
 
-/// Asserts that the row is due, and that no attempt in this life has failed to reach a layer.
+/// Asserts that the row is due, and does not note an attempt that has reached no layer.
 async fn assert_due_and_not_unreached(app: &TestApp) {
     app.database.until(NONE_TAKEN).await;
     app.database

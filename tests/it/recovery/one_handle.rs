@@ -1,4 +1,5 @@
-//! Handle 1: there is one thing to spawn and one thing to stop, within a limit, and the stop reports unfinished work.
+//! Handle 1: an application spawns and stops only its recovery handle. The stop ends within a limit, and reports
+//! unfinished work.
 
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ async fn handle_1_a_layer_that_keeps_nothing_is_waited_for_once_it_has_joined() 
     assert!(soon(stopping).await.unwrap().is_empty());
     assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     assert_rows!(database, claims: 1, effects: 1);
-    // The counts are written.
+    // The stop has written the layer's counts.
     let counted = "select sum(count)::bigint from idempotent_webhook.activity
         where source = 'request' and outcome = 'processed'";
     assert_eq!(database.count(counted).await, 1);

@@ -1,5 +1,5 @@
-//! Handle 2: one watch (the background loop) writes and reads for all layers of a handle, and every
-//! layer has a watch.
+//! Handle 2: every layer has a *watch*, a background loop that writes its counts and reads its
+//! gauges. The layers of one recovery handle share one watch.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn counted_in_each(requests: usize) -> String {
     )
 }
 
-/// Counts the transactions that were the last to write rows of activity.
+/// The number of different transactions that last wrote the rows of activity.
 const WRITERS: &str = "select count(distinct xmin::text) from idempotent_webhook.activity";
 
 fn alive_tasks() -> usize {
@@ -84,7 +84,7 @@ async fn handle_2_what_all_layers_count_is_one_transaction_of_one_loop() {
     send_to_each(&router, "a").await;
     assert!(alive_tasks() <= few);
     database.until(&counted_in_each(1)).await;
-    // A round may have started between the requests.
+    // The watch may have written once in the middle of the requests, and once after them.
     let writers = database.count(WRITERS).await;
     assert!((1..=2).contains(&writers), "{writers}");
     let settings = "select count(*) from idempotent_webhook.endpoint_settings";

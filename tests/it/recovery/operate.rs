@@ -64,7 +64,7 @@ async fn r13_all_that_a_filter_says_holds_and_what_is_listed_has_its_tenant() {
 async fn r13_a_retry_of_many_takes_each_once_even_if_it_fails_again_meanwhile() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
     app.database.insert_due(2500).await;
-    // Each fails as soon as it is due.
+    // A trigger makes each delivery fail again as soon as it is due.
     app.database
         .run(
             "update idempotent_webhook.kept_deliveries
@@ -218,7 +218,7 @@ async fn r13_pages_have_each_delivery_once() {
     assert_eq!(lengths, [3, 3, 0]);
 }
 
-/// The application's clock is two minutes ahead of the database's.
+/// The clock of the application is two minutes ahead of the clock of the database.
 #[tokio::test]
 async fn r13_what_a_fast_clock_has_received_is_retried_erased_and_discarded_with_the_rest() {
     let database = Database::new().await;
@@ -264,7 +264,7 @@ async fn r13_the_end_of_an_attempt_does_not_undo_an_operators_retry() {
     gate.reached().await;
     endpoint(&app).pause().await.unwrap();
     assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Unchanged);
-    // Its connection is lost, which it finds out at its end, and its process was silent for long.
+    // The attempt loses its connection, and notices this only at its end. Then its process also seems to have died.
     app.database
         .run(
             "select pg_terminate_backend(pid) from pg_stat_activity
@@ -280,7 +280,7 @@ async fn r13_the_end_of_an_attempt_does_not_undo_an_operators_retry() {
     app.database.lose_takers().await;
     assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);
     gate.open();
-    // Waits for the attempt, which was the last one of the schedule before.
+    // Waits for the end of the attempt. It was the last attempt of the schedule before the operator's retry.
     recovery.stop().await;
     assert_kept!(app.database, "due", attempts: 2, retries: 0);
 
@@ -327,8 +327,9 @@ async fn r13_an_operation_without_an_effect_is_logged_as_such() {
     app.database.until(NOTHING_KEPT).await;
 }
 
-/// Dropped at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection back to the pool in the
-/// middle of a transaction (transact-rs/sqlx #4393): what is written with it next is never committed.
+/// In sqlx 0.9.0, `pool.begin()` can return a connection to the pool in the middle of a transaction if the call is
+/// dropped (transact-rs/sqlx #4393). What the connection writes next is then never committed. The test drops each call
+/// after one poll, after two, and so on.
 #[tokio::test]
 async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
     const CALLS: [&str; 14] = [
@@ -377,7 +378,7 @@ async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
                 .await
                 .unwrap();
             effects += 1;
-            // Seen from another connection, so it is committed.
+            // Another connection sees these rows, so they are committed.
             assert_rows!(database, claims: 0, effects: effects, "{name}, {polls} polls");
         }
     }

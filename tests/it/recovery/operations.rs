@@ -1,5 +1,6 @@
-//! R13: an operation on many deliveries changes those that came before it started, each once. It waits for locks that
-//! do not belong to an attempt, and reports how many deliveries it has left alone.
+//! R13: an operation on many deliveries (`retry_all`, for example) changes each delivery that came before it started,
+//! exactly once. It skips deliveries that an attempt has locked, and reports how many it skipped. It waits for all
+//! other locks.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -132,7 +133,7 @@ async fn impatient(database: &Database, lock_timeout: &str) -> Endpoint {
     Endpoint::new(pool, "test")
 }
 
-/// Locks the row, as another session does that changes it without an attempt.
+/// Locks the row of a delivery, as a session does that changes the row outside of an attempt.
 async fn hold(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     let row = format!(
         "select from idempotent_webhook.kept_deliveries where delivery_id = '{id}' for update"
@@ -140,7 +141,7 @@ async fn hold(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     another(database, &row).await
 }
 
-/// Locks the claim and the row, as an attempt does.
+/// Locks the claim and the row of a delivery, as an attempt does.
 async fn run(database: &Database, id: &str) -> Transaction<'static, Postgres> {
     let claim = format!(
         "select pg_advisory_xact_lock(
@@ -170,14 +171,15 @@ impl Midst {
         Self { held, word }
     }
 
-    /// Lets the operation continue. Returns how many deliveries it has changed, and how many it has left alone.
+    /// Lets the operation continue to its end. Returns how many deliveries it has changed, and how many it has left
+    /// alone.
     async fn goes_on(self) -> (u64, u64) {
         self.held.rollback().await.unwrap();
         numbers(&soon(self.word).await.unwrap().unwrap())
     }
 }
 
-/// Each copy was answered with a 2xx, so it must run.
+/// The provider got a 2xx for each copy that it sent during the operation, so each copy must run.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs() {
     for word in [Word::Discard, Word::Erase] {
@@ -221,7 +223,7 @@ async fn r13_what_the_provider_sends_again_during_an_operation_is_kept_and_runs(
     }
 }
 
-/// The row is locked for as long as the attempt runs, so the copy is noted in another table.
+/// The row of the delivery is locked for as long as its attempt runs, so another table notes that a copy came.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that_fails() {
     for word in [Word::Discard, Word::Erase] {
@@ -269,11 +271,12 @@ async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that
     }
 }
 
-/// The delivery is taken, and its attempt has not claimed it yet. A copy is noted, and does not wait for the row.
+/// A process has taken the delivery, and the attempt has not claimed it yet. A copy from the provider is noted in
+/// another table, so it does not wait for the locked row.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() {
     let held = [
-        // A discard waits for this lock after its last check, and an erasure waits for the lock below.
+        // After its last check, a discard waits for the first of these locks, and an erasure waits for the second.
         (
             Word::Discard,
             "insert into idempotent_webhook.discarded (endpoint, delivery_id) values ('test', 'd0002')",
@@ -321,7 +324,7 @@ async fn r13_what_the_provider_sends_again_while_an_operation_commits_is_kept() 
     }
 }
 
-/// An operation delays notes only for its own endpoint.
+/// A request for a known delivery notes that a copy came. An operation delays these notes only for its own endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_another_endpoint() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -365,7 +368,7 @@ async fn r13_what_the_provider_sends_again_does_not_wait_for_an_operation_on_ano
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A kept failure is also a request that came.
+/// A request that fails and is kept also counts as a request that came during the operation.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
     for word in [Word::Discard, Word::Erase] {
@@ -374,7 +377,7 @@ async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
         let midst = Midst::of(&app.database, word).await;
         for id in ["d0001", "d1101"] {
             let sent = soon(app.send(github(id, "{}"))).await;
-            // A dead delivery does not run again.
+            // `d1101` is still dead, so its failure does not make it run again.
             let outcome = if id == "d0001" { "kept" } else { "failed" };
             assert_eq!(sent.outcome, outcome, "{word:?} {id}");
         }
@@ -385,7 +388,7 @@ async fn r13_what_fails_for_the_provider_during_an_operation_is_kept() {
     }
 }
 
-/// On a paused endpoint, the provider adds deliveries and none is ever removed.
+/// The endpoint is paused, so the provider adds deliveries and none is removed. The operation still ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_ends_while_the_provider_sends() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -429,7 +432,8 @@ async fn r13_what_runs_is_left_and_counted_by_each_operation() {
     }
 }
 
-/// An attempt with a late claim may not have claimed the delivery yet.
+/// An attempt with a late claim holds no lock before it claims, so the operation must recognize a taken delivery by its
+/// row.
 #[tokio::test]
 async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
     let database = Database::new().await;
@@ -453,8 +457,8 @@ async fn r13_what_a_process_has_taken_is_running_for_a_retry() {
     database.until(taken).await;
 }
 
-/// A row that another operation or retention holds is not being attempted. If it were skipped, the result would be
-/// zero, as if there were no deliveries.
+/// An operation or retention holds the row, and no attempt is running. If the operation skipped such rows, it would
+/// report zero deliveries, as if there were none.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_another_operation_holds_is_waited_for() {
     let of_dead = [Word::Retry, Word::Discard, Word::Erase];
@@ -474,7 +478,7 @@ async fn r13_what_another_operation_holds_is_waited_for() {
             midst.word.abort();
             assert!(midst.word.await.unwrap_err().is_cancelled());
             midst.held.rollback().await.unwrap();
-            // The first batch of the other operation may have left nothing to change.
+            // How many deliveries this operation can no longer change after the first batch of the other operation.
             let done = match (word, other) {
                 (Word::Erase, Word::Retry | Word::Reprocess) => 0,
                 (Word::Discard, Word::Retry | Word::Erase) => 0,
@@ -488,7 +492,7 @@ async fn r13_what_another_operation_holds_is_waited_for() {
     }
 }
 
-/// These deliveries came before the erasure started.
+/// The deliveries came before the erasure started, so they are erased even if they change state in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_fails_or_is_processed_during_an_erasure_is_erased() {
     let database = Database::new().await;
@@ -533,7 +537,7 @@ async fn r13_a_reprocess_of_many_takes_each_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_waits_within_the_limit_of_the_pool_or_its_own() {
-    // Without a limit of the pool, the operation's own limit is two seconds.
+    // If the pool sets no limit, the operation's own limit of two seconds applies.
     for lock_timeout in ["50ms", "0"] {
         for word in Word::ALL {
             let database = Database::new().await;
@@ -622,7 +626,8 @@ async fn says_a_word_in_a_process_of_its_own() {
         .unwrap();
 }
 
-/// The process is killed by SIGKILL while it waits for a row of its second batch, and while it commits this batch.
+/// The process is killed by SIGKILL, once while it waits for a row of its second batch, and once while it commits this
+/// batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_an_operation_whose_process_is_killed_has_changed_each_delivery_or_has_not() {
     for (word, commits) in Word::ALL
@@ -661,7 +666,7 @@ async fn r13_an_operation_whose_process_is_killed_has_changed_each_delivery_or_h
         held.rollback().await.unwrap();
         // Postgres has noticed that the process was killed.
         database.until(NO_ADVISORY_LOCK).await;
-        // A commit that was requested is completed.
+        // If the commit had been requested, Postgres completes it.
         let changed = if commits { 1000 } else { 500 };
         let states: Vec<(String, bool, bool)> = sqlx::query_as(
             "select
@@ -780,7 +785,7 @@ async fn r13_an_operation_without_the_right_to_delete_says_so_and_changes_nothin
     }
 }
 
-/// The operation's process is frozen, or its host is lost.
+/// The operation's process is frozen, or its host is lost, so Postgres must end the transaction by itself.
 #[tokio::test]
 async fn r13_an_operation_holds_nothing_for_longer_than_postgres_is_told() {
     let database = Database::new().await;
@@ -857,7 +862,8 @@ async fn r13_operations_beside_recovery_and_retention_lose_nothing_and_count_tru
     assert_rows!(app.database, claims: processed, effects: processed);
 }
 
-/// A filter by state selects deliveries that are in this state when the operation gets to them.
+/// The operation checks a filter by state again when it gets to a delivery, so only deliveries that are still in this
+/// state are changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_filter_is_asked_again_after_a_wait() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! Q4: a problem of an endpoint is reported once when it begins and once when it is over, over all processes.
+//! Q4: all processes together report a problem of an endpoint once when it starts, and once when it is over.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A report: the problem, and whether it is over.
+/// The reports that hooks got. Each report consists of the problem, and whether it is over.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<EndpointChange>>>);
 
@@ -46,7 +46,7 @@ impl Told {
     }
 }
 
-/// Three processes look at the endpoint now, as they do every half a minute.
+/// Makes three processes look for problems of the endpoint now, as each process does every half minute.
 async fn look(database: &Database, told: &Told) {
     let mut running = Vec::new();
     for _ in 0..3 {
@@ -54,13 +54,13 @@ async fn look(database: &Database, told: &Told) {
         let recovery = recovery(&pool).poll_interval(DAY).on_change(told.note());
         let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
             .keep(Keep::failed(&recovery));
-        // Nothing is run: the router has no route.
+        // The handle is spawned with a router without routes, so no delivery runs.
         let _: Router = Router::new().route("/", post(write_effect).layer(layer.clone()));
         database
             .run("update idempotent_webhook.kept_endpoints set served_at = null")
             .await;
         running.push((layer, recovery.spawn(Router::<()>::new())));
-        // It says what it serves, looks for problems, and then waits.
+        // The process reports which endpoint it serves, looks for problems, and then waits.
         database
             .until(
                 "exists (
@@ -109,7 +109,7 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
         .run(
             "update idempotent_webhook.kept_endpoints set probe_at = null;
              update idempotent_webhook.reconciliations set failure = null;
-             -- One that a later version has noted.
+             -- A kind of problem that only a later version of this crate knows.
              insert into idempotent_webhook.problems (endpoint, problem, is_there)
              values ('test', 'melting', true)",
         )
@@ -137,7 +137,7 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
         .await;
 }
 
-/// Each process looks every half a minute, and one look is for all.
+/// Each process looks for problems every half minute, and one search serves all processes.
 #[tokio::test]
 async fn q4_no_process_looks_again_within_25_seconds() {
     let database = Database::new().await;
@@ -164,7 +164,7 @@ async fn q4_no_process_looks_again_within_25_seconds() {
     };
     assert!(look(false).await, "the first one");
     assert!(!look(false).await);
-    // A process that has just started. The earlier looks of the others are old.
+    // A process that has just started does not wait for the pause after the other processes' search.
     assert!(look(true).await);
     assert!(!look(false).await);
     looked("20 seconds").await;
@@ -197,7 +197,7 @@ fn q4_a_problem_is_written_by_its_name() {
     }
 }
 
-/// A hook may panic with this: its destructor panics, and so does the destructor of its own panic.
+/// A hook may panic with this value. Its destructor panics, and the destructor of that panic's value panics again.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -206,7 +206,7 @@ impl Drop for Bomb {
     }
 }
 
-/// What an application sees, with a handler that fails and is mended.
+/// The log of an application whose handler fails and is then mended.
 #[tokio::test]
 async fn q4_the_first_failure_and_the_recovery_are_logged() {
     let told = Told::default();

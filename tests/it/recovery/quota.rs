@@ -1,4 +1,5 @@
-//! R3: no more is kept than the quota allows. A delivery over the quota is answered according to its way to keep.
+//! R3: no more is kept than the quota allows. How a delivery over the quota is answered depends on the way to keep
+//! (`Keep::failed`, `Keep::all` or `Keep::accepted`).
 
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use crate::support::{
     recover, secret, send, soon, spawn_send, until_all_wait, until_logged, write_effect,
 };
 
-/// Longer than a full quota is assumed to stay full.
+/// While a quota is full, kept deliveries are counted again after a pause. This time is longer than the pause.
 const UNTIL_COUNTED_AGAIN: Duration = Duration::from_secs(2);
 
-/// Longer than the time between two counts while there is room.
+/// This time is longer than the pause between two counts while there is room.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(6);
 
 type Way = fn(&Recovery) -> Keep;
@@ -88,7 +89,7 @@ async fn r3_a_quota_that_is_exhausted_later_is_kept_to() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A delivery that needs no new row is handled as usual.
+/// If a delivery is kept already, it needs no new row, and is handled as usual.
 #[tokio::test]
 async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     let quota = (1, 1_000_000);
@@ -146,7 +147,8 @@ async fn r3_a_count_does_not_read_the_archive() {
     assert!(!plan.contains("kept_deliveries_pkey"), "{plan}");
 }
 
-/// If the requests counted one after the other, each would wait for a database that does not answer.
+/// Many requests need the count while the database does not answer. They share one count, so they do not wait one after
+/// the other.
 #[tokio::test]
 async fn r3_a_count_that_fails_keeps_the_others_waiting_once() {
     let app = full(ACCEPTED, (1, 1_000_000), &Failing::times(99)).await;

@@ -101,7 +101,7 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
     }
 }
 
-/// The other process may take its time with the delivery. The sender sees the failure before that.
+/// The sender sees the failure in time, even if the other process takes long.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery() {
     let (mut failing, handler) = failing_behind_gate();
@@ -129,13 +129,14 @@ async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The process is not dead. It was frozen, or cut off from Postgres, which has ended its transaction.
+/// The process that was taken over is not dead. It was frozen, or cut off from Postgres, and Postgres has ended its
+/// transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
     let (mut gate, handler) = gated();
     let app = TestApp::keeping(|keep| keep, handler).await;
     app.database.insert_due(1).await;
-    // With one slot, it takes no other delivery in the meantime.
+    // With one slot, the frozen process takes no other delivery in the meantime.
     let frozen = app.recovery.clone().concurrency(1);
     let frozen = frozen.spawn(app.router.clone());
     gate.reached().await;
@@ -247,7 +248,7 @@ async fn r11_what_a_layer_on_a_handler_keeps_is_run() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// If the shutdown cut the attempt off, the attempt would be counted for nothing.
+/// If a stop cut the running attempt off, the delivery would lose this attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_stopping_waits_for_the_attempt_that_runs() {
     let (mut gate, handler) = gated();
@@ -307,7 +308,7 @@ async fn r13_what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself(
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The provider would not send the delivery again.
+/// After the 2xx, the provider does not send the delivery again, so it must be kept.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     let app = keeping_by(keep_accepted, write_effect).await;
@@ -328,7 +329,7 @@ async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The transaction of the delivery's handler holds the row.
+/// The handler's transaction holds the kept row, and the copy must not wait for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wait_for_it() {
     let (mut gate, handler) = gated();
@@ -343,7 +344,7 @@ async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wai
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Another process ends the row with its commit. This process finds that the row is gone, and keeps the delivery again.
+/// The commit of another process deletes the kept row. This process finds no row, and keeps the delivery again.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_processed_leaves_nothing_to_run() {
     let app = keeping_by(keep_accepted, write_effect).await;

@@ -1,4 +1,4 @@
-//! Rehearsals: kept deliveries run through a new version, and are rolled back.
+//! Rehearsals: a job runs kept deliveries through a new version of the application, and rolls every delivery back.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -61,7 +61,7 @@ impl Version {
         T: 'static,
     {
         let layer = IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()))
-            // Far more than it takes, no matter how busy the machine is.
+            // This limit is far longer than a query takes, even on a busy machine.
             .database_timeout(Duration::from_secs(20))
             .keep(Keep::all(&self.recovery).processed_for(DAY));
         let route = post(handler).layer(set(layer));
@@ -86,7 +86,7 @@ impl Version {
     }
 }
 
-/// The numbers for a type: processed again, processed now, failing now, failing again, and not run.
+/// The counts for a type, in this order: processed again, processed now, failing now, failing again, and not run.
 fn counts(of: &RehearsedType) -> [usize; 5] {
     [
         of.processed_again,
@@ -233,7 +233,8 @@ async fn z1_what_a_new_version_breaks_and_mends_is_found_by_type() {
     assert_eq!(releases, [("r1", "as before")]);
 }
 
-/// The handler answers each of these with a 2xx. If that were believed, the delivery would be lost.
+/// The handlers of this test answer 2xx, although Postgres would refuse the commit. If the rehearsal believed the 2xx,
+/// the deliveries would be lost after the deploy.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_the_commit_would_refuse_fails() {
     let database = Database::new().await;
@@ -279,7 +280,7 @@ const WRITE: &str = "insert into effects values ('a rehearsal')";
 
 const SCRIPT: &str = "begin; insert into effects values ('a script'); commit";
 
-/// All ways in which a handler can end its transaction, whether it hides the result or not.
+/// The handler tries to end its transaction in every possible way, and hides or returns the result.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_cannot_commit() {
     let database = Database::new().await;
@@ -330,7 +331,8 @@ async fn z1_a_rehearsal_cannot_commit() {
     });
     let rehearsal = Rehearsal::new().limit(1).concurrency(1);
     let report = soon(new.rehearse(&rehearsal)).await;
-    // The second try has waited for the lock that the task of the first try holds.
+    // The rehearsal has tried the delivery twice. The second try waited for the lock that the task of the first try
+    // holds.
     assert_eq!(counts(only_type(&report)), [0, 0, 0, 0, 1]);
     for _ in 0..2 {
         gate.reached().await;
@@ -346,7 +348,8 @@ async fn z1_a_rehearsal_cannot_commit() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// These statements do write. The rehearsal detects them, and rehearses nothing more for the endpoint.
+/// Some statements get past both protections of a rehearsal, and do write. The rehearsal detects the writes, and
+/// rehearses no further delivery of the endpoint.
 #[tokio::test]
 async fn z1_what_gets_past_both_walls_is_told_and_ends_the_rehearsal() {
     for statements in [
@@ -379,7 +382,7 @@ async fn z1_what_gets_past_both_walls_is_told_and_ends_the_rehearsal() {
     }
 }
 
-/// Session locks are not part of the transaction.
+/// A rollback does not release session locks, so the session must not go back to the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_no_session_of_a_rehearsal_is_left_to_the_pool() {
     let database = Database::new().await;
@@ -405,7 +408,7 @@ async fn z1_no_session_of_a_rehearsal_is_left_to_the_pool() {
     }
 }
 
-/// Locks the claim of `due-1`.
+/// Locks the claim of the delivery `due-1`.
 const LOCK_OF_CLAIM: &str = "select pg_advisory_xact_lock(
     hashtextextended('due-1', hashtextextended('', hashtextextended('test', 0)))
 )";
@@ -466,7 +469,8 @@ async fn z1_what_changes_while_a_rehearsal_waits_is_read_again() {
     }
 }
 
-/// A delivery that an operator has reprocessed was processed before.
+/// The delivery was processed before an operator reprocessed it, so a failure in the rehearsal means that the new
+/// version breaks it.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_is_to_be_processed_again_and_fails_is_broken() {
     let database = Database::new().await;
@@ -482,7 +486,7 @@ async fn z1_what_is_to_be_processed_again_and_fails_is_broken() {
     assert!(report.has_broken());
 }
 
-/// A row that other transactions lock says nothing about the handler.
+/// If another transaction has locked a row that the handler needs, the failure says nothing about the handler.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_other_transactions_hold_is_rehearsed_once_more_and_is_no_failure() {
     let database = Database::new().await;
@@ -562,7 +566,7 @@ async fn z1_a_middleware_that_gives_up_first_does_not_end_a_rehearsal() {
     assert_eq!(counts(only_type(&report)), [0, 1, 0, 0, 0]);
 }
 
-/// The questions that a deploy job asks, in eight situations.
+/// Whether the report lets the deploy pass, in eight situations.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let database = Database::new().await;
@@ -577,7 +581,8 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
         report.to_string().contains("nothing to rehearse"),
         "{report}"
     );
-    // Nothing is kept, and one endpoint is not rehearsable. The report is the same in calm times as in an incident.
+    // Nothing is kept, and one endpoint does not allow rehearsals. The report lists that endpoint even if it has no
+    // deliveries.
     let closed = || good().serve_with(pool, "closed", |layer| layer, write_effect);
     assert!(!closed().rehearse(&all).await.passed());
     let but_closed = all.clone().expect_refused(["closed"]);
@@ -590,7 +595,7 @@ async fn z1_a_report_passes_if_nothing_is_against_the_deploy() {
     let both = || good().serve(pool, "b", write_effect);
     assert!(both().rehearse(&all).await.passed());
 
-    // The endpoint that is not rehearsable has an incident.
+    // The endpoint that does not allow rehearsals has due deliveries.
     insert_due_of(&database, "closed", "/closed", 5).await;
     let with_closed = || both().serve_with(pool, "closed", |layer| layer, write_effect);
     let report = with_closed().rehearse(&all).await;
@@ -801,7 +806,7 @@ async fn z1_a_rehearsal_whose_connection_is_lost_leaves_nothing_and_the_next_one
         gate.open();
     };
     let (report, ()) = soon(join(rehearsing, killing)).await;
-    // The delivery was rehearsed once more.
+    // The interrupted delivery was rehearsed again.
     assert_eq!(counts(only_type(&report)), [0, 2, 0, 0, 0]);
     assert_eq!(database.snapshot().await, before);
 }
@@ -831,7 +836,7 @@ async fn z1_a_request_for_what_is_rehearsed_waits_for_one_handler_and_is_process
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// Vice versa, a delivery that is being processed is not rehearsed at the same time.
+/// The reverse of the test above: a delivery that is being processed is not rehearsed at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
     let database = Database::new().await;
@@ -862,7 +867,7 @@ async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// If a job builds another router than the application, the report must not say that all is well.
+/// If the job builds a different router than the application does, the report must not say that all is well.
 #[tokio::test(flavor = "multi_thread")]
 async fn z1_what_reaches_no_layer_of_its_endpoint_is_not_run() {
     let database = Database::new().await;
@@ -1029,8 +1034,8 @@ async fn z2_a_late_claim_is_rehearsed_up_to_its_commit() {
     assert_eq!(reasons(&of_type.fails_now), [("fails", "after its claim")]);
 }
 
-/// The claim function refuses the claim, so the handler's transaction fails. If the handler does not pass the take
-/// number, the rehearsal stops after the first delivery.
+/// The SQL function refuses the claim, so the handler's transaction fails. The handler must pass the take number, which
+/// identifies the attempt. If it does not, the rehearsal stops after the first delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
     const CLAIM: &str = "select idempotent_webhook.claim($1, '', $2, null, $3)";
@@ -1081,7 +1086,7 @@ async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
     }
 }
 
-/// As in the guide, the transactions of the pool are read-only by default, and the rehearsal's transaction is not.
+/// As in the guide, transactions on the pool are read-only by default, but the rehearsal's own transaction can write.
 #[tokio::test(flavor = "multi_thread")]
 async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads() {
     let database = Database::new().await;
@@ -1117,7 +1122,7 @@ async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads
     assert_eq!((&*of_type.endpoint, &**delivery_id), ("test", "due-1"));
     assert!(reason.contains("read-only transaction"), "{reason}");
 
-    // The transaction of a rehearsal is not read-only, regardless of whether it waits for an object.
+    // The rehearsal's transaction can write, whether or not the layer serializes deliveries by object.
     let serialized = |layer: IdempotentWebhook| {
         let object = Source::json("$.id".parse().unwrap());
         layer.rehearsable().serialize_by(object)
@@ -1145,7 +1150,7 @@ async fn z2_a_handler_that_does_not_take_its_transaction_is_suspicious() {
     assert!(reason.contains("has not taken DedupeTx"), "{reason}");
 }
 
-/// A rehearsal logs in the span of its delivery, and no message calls it an attempt.
+/// Each rehearsed delivery is logged in its own span, and no message calls it an attempt.
 #[tokio::test]
 async fn z1_a_rehearsal_is_logged_as_one() {
     let database = Database::new().await;
@@ -1176,7 +1181,7 @@ async fn z1_a_rehearsal_of_many_stays_within_the_pool() {
         for _ in 0..3 {
             gate.reached().await;
             gate.reached().await;
-            // Half of the five connections.
+            // A rehearsal uses half of the five connections.
             assert_eq!(database.writing().await, 2);
             gate.open();
             gate.open();

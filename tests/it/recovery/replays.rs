@@ -1,4 +1,5 @@
-//! With the replay guard, if a captured body is sent again under new ids, nothing of it is kept.
+//! The replay guard: if somebody sends a captured body again under a new id, nothing of that
+//! request is kept.
 
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ async fn nothing_stays_of_a_replayed_body_and_a_real_failure_is_kept() {
     }
 }
 
-/// The provider's list contains the delivery, which is neither processed nor kept.
+/// The provider's list contains a delivery that is neither processed nor kept, because its body was
+/// processed under another id. It is not missing.
 #[tokio::test]
 async fn n2_a_delivery_whose_body_was_processed_is_not_missing_where_the_endpoint_is_reconciled() {
     for way in [keep, keep_all] {

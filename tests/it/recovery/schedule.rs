@@ -27,7 +27,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 /// What is logged about an attempt that reaches no layer.
 const NOT_REACHED: &str = "no layer of this endpoint was reached";
 
-/// As if the process had been killed in the middle of an attempt.
+/// Simulates that the process was killed in the middle of an attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_once() {
     let failing = Failing::times(1);
@@ -47,7 +47,8 @@ async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_on
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// If a handler kills its process, this uses up the attempts of the delivery.
+/// A handler may kill its process at every attempt. Two unfinished attempts in a row count as a failure, so the
+/// attempts of the delivery are used up at some time.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
     let failing = Failing::times(1);
@@ -78,7 +79,8 @@ async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The attempt has not claimed the delivery yet, so no lock keeps another process from it, only the heartbeats.
+/// The attempt has not claimed the delivery yet, so it holds no lock. Only the heartbeats of its process keep other
+/// processes away from the delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_runs_is_not_taken_over_however_long_it_takes() {
     let (mut gate, way) = gate();
@@ -116,7 +118,7 @@ async fn r6_a_404_of_the_handler_is_an_attempt() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The query may contain a token.
+/// The URI of the attempt is logged without its query, because the query may contain a token.
 #[tokio::test]
 async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_query() {
     let failing = Failing::times(1);
@@ -139,8 +141,8 @@ async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_q
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The router of the process has lost the route. Without longer waits, each delivery would be tried and logged each
-/// minute.
+/// The router of the process has lost the route. If the waits did not get longer, each delivery would be tried and
+/// logged every minute.
 #[tokio::test]
 async fn r7_what_reaches_no_layer_waits_ever_longer_is_told_once_and_holds_up_nothing() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -211,7 +213,7 @@ async fn r7_a_delivery_that_is_in_flight_elsewhere_costs_no_attempt() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The attempt could not be given back while Postgres did not answer.
+/// The attempt ends while Postgres does not answer, so the process can only give the delivery back later.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
@@ -251,7 +253,7 @@ async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Another process has taken the attempt over, because it did not finish in time.
+/// Another process has taken the delivery over, because this attempt could not be given back in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
     let failing = Failing::times(1);
@@ -261,7 +263,7 @@ async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
         held_back(&Router::new().route("/else", post(write_effect)));
     let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, failing.handler()).await;
     let (elsewhere, mut another_gate) = held_back(&elsewhere);
-    // With one slot, it takes no other delivery.
+    // With one slot, this process takes no other delivery.
     let late = app.recovery.clone().concurrency(1).spawn(no_route);
     no_route_gate.reached().await;
     let late = tokio::spawn(late.stop());
@@ -392,7 +394,7 @@ async fn r9_an_endpoint_with_much_to_do_does_not_keep_another_one_waiting() {
     assert_rows!(database, claims: 56, effects: 56);
 }
 
-/// Another process keeps the delivery, so this process gets no notification.
+/// Another process keeps the delivery, so no notification wakes recovery in this process.
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_what_is_kept_elsewhere_is_found_during_a_backlog() {
     let database = Database::new().await;

@@ -92,7 +92,7 @@ async fn k1_what_two_endpoints_accept_during_one_commit_is_kept_of_each() {
     assert_rows!(database, claims: 4, effects: 4);
 }
 
-/// One endpoint has processed the id, and the id is new to the other endpoint.
+/// One endpoint has processed a delivery id. The id is still new to the other endpoint.
 #[tokio::test]
 async fn k1_an_id_that_one_endpoint_has_processed_is_no_duplicate_at_the_other() {
     for way in [keep, keep_all, keep_accepted] {

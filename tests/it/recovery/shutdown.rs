@@ -79,7 +79,7 @@ async fn b4_a_process_in_which_nothing_runs_stops_within_its_limit_whatever_post
     }
 }
 
-/// The statement that takes the delivery is running at this moment, and its answer never comes.
+/// When the process is asked to stop, the statement that takes a delivery is running, and its answer never comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_process_that_takes_a_delivery_while_postgres_falls_silent_stops_within_its_limit() {
     let database = Database::new().await;
@@ -107,7 +107,8 @@ async fn b4_a_process_that_takes_a_delivery_while_postgres_falls_silent_stops_wi
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The answer to the take comes after the signal, as in a deploy while there is a backlog.
+/// The process takes a delivery, and the answer of Postgres comes only after the signal to stop. This happens in a
+/// deploy while there is a backlog.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_what_is_taken_while_a_process_is_asked_to_stop_is_given_back() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -143,7 +144,8 @@ async fn b4_what_is_taken_while_a_process_is_asked_to_stop_is_given_back() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Each of these attempts may take as long as its handler.
+/// Deliveries with unfinished attempts wait to run alone, one after the other. A stop does not wait for them, because
+/// each may take as long as its handler.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_attempts_that_wait_to_run_alone_are_given_back() {
     let (mut gate, handler) = gated();
@@ -175,7 +177,8 @@ async fn b4_attempts_that_wait_to_run_alone_are_given_back() {
     assert_eq!(app.database.count(NUMBERS).await, 0);
 }
 
-/// Without the number, another process neither takes this process for dead nor waits for it.
+/// A process takes deliveries under a number. Once the process has given up its number, no other process takes it for
+/// dead or waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_drained_layer_gives_up_the_number_that_its_last_request_has_held() {
     for is_spawned in [true, false] {
@@ -195,7 +198,7 @@ async fn b4_a_drained_layer_gives_up_the_number_that_its_last_request_has_held()
             None => tokio::spawn(layer.drained()),
         };
         if is_spawned {
-            // The request holds the number.
+            // The process keeps its number for as long as the request runs.
             database.until(&format!("({NUMBERS}) = 1")).await;
         }
         gate.open();
@@ -234,7 +237,8 @@ async fn b4_an_attempt_that_is_under_way_when_postgres_goes_away_is_waited_for_a
     }
 }
 
-/// This also applies to a batch that waits for a lock, and to a process that has just started.
+/// Retention may be in a batch that waits for a lock, or its process may have just started. It stops within its limit
+/// in both cases.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_retention_stops_within_its_limit_whatever_postgres_does() {
     let mut stopped = Vec::new();
@@ -267,7 +271,7 @@ async fn b4_retention_stops_within_its_limit_whatever_postgres_does() {
     }
 }
 
-/// The counts are in the statement that the layer runs every five seconds, which is still under way.
+/// The layer writes its counts every five seconds. Here, that statement is still under way when the layer is drained.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_drained_layer_has_written_all_that_it_has_counted() {
     let counted = "(select coalesce(sum(count), 0) from idempotent_webhook.activity
@@ -316,7 +320,7 @@ async fn b4_a_layer_is_drained_within_its_limit_whatever_postgres_does() {
     }
 }
 
-/// A pool that panics in each of the application's connection hooks, while the test says so.
+/// A pool whose connection hooks panic while the test says so.
 fn pool_that_panics(
     database: &Database,
     panics: &Arc<AtomicBool>,
@@ -382,7 +386,7 @@ async fn b4_a_background_task_that_panics_is_an_error_and_goes_on() {
     assert_rows!(database, claims: 3, effects: 3);
 }
 
-/// Requests that wait for the batch get an answer, and the next batch is written.
+/// If a batch of kept deliveries panics, the requests that wait for it get an answer, and the next batch is written.
 #[tokio::test]
 async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     let database = Database::new().await;
@@ -406,7 +410,7 @@ async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     assert!(log.contains("task=\"acceptances\""), "{log}");
 }
 
-/// Otherwise, the senders would get no answer, or a 503.
+/// Requests that wait for the next batch must not get a 503, or no answer, because the current batch panics.
 #[tokio::test]
 async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
     let database = Database::new().await;
@@ -451,7 +455,7 @@ async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-/// If the gauges did not continue, `WebhooksSilent` would page.
+/// If the gauges stopped after a panic, the alert `WebhooksSilent` would page somebody.
 #[tokio::test]
 async fn b4_gauges_that_are_read_from_the_database_go_on_after_a_panic() {
     let recorder = PrometheusBuilder::new().build_recorder();

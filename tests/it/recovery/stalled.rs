@@ -1,4 +1,4 @@
-//! Handle 2: a loop that has stopped while its process lives is a problem.
+//! Handle 2: if a background loop has stopped while its process lives, this is reported as a problem.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,13 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 
 use crate::support::{Database, assert_rows, insert_effect, keep, recovery, secret, soon};
 
-/// How long an attempt may take with the limits of the test, and how late a loop may be: less than a minute together.
+/// The time limit for finding the problem. It covers the longest attempt with the limits of this test, plus the delay
+/// that a loop may have: together less than a minute.
 const FOUND_WITHIN: Duration = Duration::from_secs(100);
 
 const SHORT: Duration = Duration::from_millis(200);
 
-/// Ends the handler when it is dropped.
+/// Ends the blocking handler when the test ends, even if it fails.
 struct Unblocks(Arc<AtomicBool>);
 
 impl Drop for Unblocks {
@@ -32,23 +33,23 @@ async fn handle_2_a_loop_that_has_stopped_while_its_process_lives_is_a_problem()
     database.insert_due(2).await;
     let is_blocked = Arc::new(AtomicBool::new(true));
     let blocks = is_blocked.clone();
-    // It blocks its thread, so no limit can end it.
+    // The handler blocks its thread, so no time limit can end it.
     let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
-        // Two tasks, so that Tokio wakes another worker for one of them. Without it, no worker waits for sockets and timers
-        // if this one did: the whole runtime stands still.
+        // The blocked worker may be the one that waits for sockets and timers for the whole runtime. Two new tasks make
+        // Tokio wake another worker, which takes over that wait.
         for _ in 0..2 {
             tokio::spawn(async {});
         }
         while blocks.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        // The transaction of the first attempt has timed out by now.
+        // The blocked attempt's transaction has timed out by now, so its insert fails.
         match insert_effect(&mut tx, &delivery).await {
             Ok(()) => StatusCode::OK,
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     };
-    // The runtime waits for its threads when it shuts down.
+    // When the runtime shuts down, it waits for its threads, so the handler must stop blocking.
     let _unblocks = Unblocks(is_blocked.clone());
     let told = Arc::new(Mutex::new(Vec::new()));
     let hook = told.clone();
@@ -80,7 +81,7 @@ async fn handle_2_a_loop_that_has_stopped_while_its_process_lives_is_a_problem()
     let recovery = Some("recovery".to_owned());
     let begun = (Problem::Stalled, recovery.clone(), false);
     assert_eq!(*told.lock().unwrap(), std::slice::from_ref(&begun));
-    // Its process keeps writing its heartbeat.
+    // The process of the stalled loop keeps reporting that it serves its endpoint.
     let lives = "select count(*) from idempotent_webhook.kept_endpoints
          where served_at > now() - interval '1 minute'";
     assert_eq!(database.count(lives).await, 1);

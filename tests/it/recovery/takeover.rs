@@ -1,4 +1,5 @@
-//! Unfinished attempts: a process is either alive or dead, and no lease has to expire.
+//! Attempts that did not finish. A process takes a delivery before it attempts it. The delivery is
+//! free again as soon as the process is known to be dead: no lease has to expire.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -58,7 +59,7 @@ async fn k4_the_deliveries_of_a_killed_process_run_again_whatever_a_handler_may_
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// As if the body killed each process that reads it.
+/// Simulates a body that kills each process that reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
     let database = Database::new().await;
@@ -85,7 +86,7 @@ async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
         recovery.stop().await;
     }
     pool.close().await;
-    // There were two attempts before, and two unfinished ones.
+    // Two attempts were counted before, and the two unfinished attempts are counted as well.
     let failed = "select count(*) from idempotent_webhook.kept_deliveries
                   where attempts = 4 and reason like 'its attempts did not end:%'";
     assert_eq!(database.count(failed).await, 1);
@@ -95,8 +96,8 @@ async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
         .await;
 }
 
-/// The attempt has not claimed the delivery yet, so no lock keeps another process from it, only the
-/// heartbeats.
+/// The attempt has not claimed the delivery yet, so it holds no lock. Only the heartbeats of its
+/// process keep other processes away from the delivery.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_attempt_that_runs_is_not_taken_over() {
     let (mut gate, way) = gate();
@@ -124,7 +125,8 @@ async fn k4_an_attempt_that_runs_is_not_taken_over() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// In the meantime, another process has taken the delivery, or the provider's attempt has ended it.
+/// While the attempt waits for its claim, another process takes the delivery, or a failed request
+/// of the provider makes it dead.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
     for change in ["takes = takes + 1", "state = 'dead'"] {
@@ -153,8 +155,8 @@ async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
     }
 }
 
-/// In the meantime, another process has taken the delivery, and writes the result of its own
-/// attempt.
+/// Before the attempt writes its failure, another process has taken the delivery, and writes the
+/// result of its own attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_it() {
     let (mut gate, handler) = failing_behind_gate();
@@ -182,7 +184,7 @@ async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_i
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A frozen process keeps its connection.
+/// A frozen process keeps its connection open, so Postgres ends the idle transaction by a timeout.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afterwards() {
     let database = Database::new().await;
@@ -266,13 +268,15 @@ async fn k4_a_lower_limit_of_the_pool_stays() {
         send(&router, github(limit, "{}")).await;
         told.await.unwrap()
     };
-    // 30 s for the handler, 6 s of waiting, and eight steps of 3 s.
+    // The limit of one minute is the sum of 30 s for the handler, 6 s of waiting, and eight steps
+    // of 3 s.
     assert_eq!(limit_of("0").await, "1min");
     assert_eq!(limit_of("45s").await, "45s");
     assert_eq!(limit_of("2h").await, "1min");
 }
 
-/// Another delivery has killed the process again and again.
+/// Both deliveries are unfinished, `twice` for the second time: another delivery kept killing their
+/// processes.
 #[tokio::test]
 async fn k4_after_a_second_attempt_that_did_not_end_the_delay_of_the_schedule_follows() {
     let hour = Duration::from_secs(3600);
@@ -377,7 +381,8 @@ async fn k4a_a_slot_is_held_until_the_work_has_ended_whatever_a_middleware_answe
     assert_rows!(app.database, claims: 6, effects: 6);
 }
 
-/// For example, a handler does not find its row.
+/// A handler may answer 404 because it does not find its row, for example. This is still an
+/// attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4b_an_answer_of_the_handler_is_an_attempt_whatever_it_is() {
     for status in [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED] {
@@ -429,7 +434,8 @@ async fn r9_an_endpoint_with_slow_handlers_does_not_keep_a_fast_one_waiting() {
     drop(task);
 }
 
-/// The claim is forgotten and the delivery is sent again while the attempt ends its row.
+/// The kept row is deleted in the same transaction as the claim is made. If the row were deleted
+/// later, it could be the row of a copy that came in between.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
     let app = keeping_by(keep_accepted, Failing::times(0).handler()).await;
@@ -470,8 +476,8 @@ async fn r13_a_discard_waits_for_the_attempt_and_is_true() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A recovery attempt waits for the claim in the meantime, and its failure ends the delivery as
-/// well.
+/// Two attempts at one delivery end it as dead: the provider's attempt, and a recovery attempt that
+/// waited for its claim.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_a_delivery_that_two_attempts_end_dies_once() {
     let (mut gate, way) = gate();
@@ -515,7 +521,8 @@ async fn r12_a_delivery_that_two_attempts_end_dies_once() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// The attempt has lost its transaction, and another attempt has taken the delivery since.
+/// The handler discards the delivery, but its attempt has lost its transaction, and another attempt
+/// has taken the delivery since.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_discard_has_an_effect_only_by_the_attempt_that_was_the_last_to_take_it() {
     let (mut gate, way) = gate();
@@ -542,7 +549,8 @@ async fn k4_a_discard_has_an_effect_only_by_the_attempt_that_was_the_last_to_tak
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The delivery was discarded, and came and was kept again.
+/// While an attempt runs, its delivery is discarded. The provider sends the delivery again, and it
+/// is kept in a new row.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
     let (mut gate, handler) = failing_behind_gate();
@@ -556,7 +564,8 @@ async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
              delete from idempotent_webhook.kept_deliveries",
         )
         .await;
-    // The later attempt has taken the delivery, and waits for its claim. It holds no lock yet.
+    // The attempt at the new row has taken the delivery, and waits for its claim. It holds no lock
+    // yet.
     let pool = app.database.another_pool(1).await;
     let mut claiming = pool.begin().await.unwrap();
     let claim =
@@ -582,7 +591,7 @@ async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The answer to the first write was lost.
+/// The answer to the first write of the result was lost, so the process writes the result again.
 #[tokio::test]
 async fn k4_a_result_that_is_written_again_counts_once() {
     let database = Database::new().await;
@@ -637,7 +646,8 @@ async fn k4_a_result_that_is_written_again_counts_once() {
     database.until(once).await;
 }
 
-/// An earlier attempt may still write to the row.
+/// An earlier attempt may still write to the row. The row counts how often it was taken (`takes`),
+/// and the earlier attempt has an older count, so its write has no effect.
 #[tokio::test]
 async fn k4_a_failure_that_makes_a_recorded_delivery_due_counts_as_a_take() {
     let app = TestApp::keeping(|keep| keep, Failing::times(1).handler()).await;

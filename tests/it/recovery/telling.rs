@@ -1,5 +1,7 @@
-//! Q4, R12: dead deliveries and changes of endpoints are reported at least once, by a process that has a hook. The last
-//! report is true.
+//! Q4, R12: the death of a delivery, and the start and end of each problem of an endpoint, is reported at least once,
+//! by a process that has a hook. The last report about a problem is true.
+//!
+//! In the names of tests, *told* means reported to a hook, and a *look* is one search for problems.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -69,8 +71,8 @@ impl Told {
     }
 }
 
-/// As if the processes that call a hook had been silent for so long that another process may report in their place. The
-/// next look is due.
+/// Simulates that the processes that call a hook have been silent for so long that another process may report in their
+/// place. Also makes the next look due.
 async fn pass_on(database: &Database) {
     database
         .run(
@@ -83,7 +85,7 @@ async fn pass_on(database: &Database) {
         .await;
 }
 
-/// A process that recovers the endpoint `test` and runs nothing.
+/// A process that serves recovery for the endpoint `test`, and has no delivery to run.
 async fn watches(database: &Database, recovery: impl FnOnce(Recovery) -> Recovery) -> Watching {
     let pool = database.another_pool(3).await;
     let recovery = recovery(self::recovery(&pool).poll_interval(DAY));
@@ -179,7 +181,8 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
         let task = recover();
         let request = crate::support::send(&process.router, github("sent", "{}")).await;
         assert_eq!(request.status, 500);
-        // If the answer to a take is lost, another take follows within ten seconds.
+        // If the answer to the query that takes the delivery is lost, recovery takes the delivery again within ten
+        // seconds.
         let is_dead = "select count(*) from idempotent_webhook.kept_deliveries
             where state = 'dead' and delivery_id = 'due-1'";
         tokio::time::timeout(Duration::from_secs(60), async {
@@ -190,7 +193,7 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
         .await
         .unwrap();
         task.stop().await;
-        // The second time, no answer is lost.
+        // In the second round of this loop, no answer is lost.
         for _ in 0..2 {
             pass_on(&database).await;
             recover().stop().await;
@@ -234,7 +237,8 @@ async fn q4_r12_no_answer_to_a_commit_that_is_lost_leaves_anything_untold() {
     }
 }
 
-/// The connections get a notification of the death. sqlx takes it for an error of the commit, whose answer is lost.
+/// A trigger notifies the connections of the death. sqlx mistakes the notification for an error of the commit, so the
+/// answer to the commit is lost.
 #[tokio::test]
 async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
     let database = Database::new().await;
@@ -279,7 +283,7 @@ async fn r12_a_death_whose_commit_has_no_answer_is_logged_and_counted_once() {
     assert_rows!(database, claims: 0, effects: 0);
 }
 
-/// As if each process in which a delivery dies were killed before it calls its hook.
+/// Simulates that each process in which a delivery dies is killed before it calls its hook.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_a_dead_delivery_is_told_by_another_process_only_if_that_has_the_hook() {
     let told = Told::default();
@@ -365,7 +369,7 @@ async fn q4_a_process_without_a_hook_leaves_a_change_to_those_that_have_one() {
         .until("not exists (select from idempotent_webhook.problems)")
         .await;
 
-    // For hooks, a change that no hook was called for has not happened.
+    // If a problem starts and ends before any hook was called for it, hooks are never called for it.
     insert_failing(&database, "test").await;
     look(&database, None).await;
     database
@@ -409,7 +413,7 @@ async fn q4_six_processes_tell_a_change_once() {
     assert_eq!(told.all(), ["test: failing begun", "test: failing over"]);
 }
 
-/// The hook has sent the message, and the process was killed before it noted that.
+/// The process was killed after its hook had sent the message, and before it noted that the hook had returned.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     let database = Database::new().await;
@@ -448,7 +452,7 @@ async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
     database.until(ALL_TOLD).await;
 }
 
-/// A process is frozen while it calls its hook. In the meantime, another process reports everything.
+/// A process is frozen while it calls its hook. Until it continues, another process makes all reports.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
     let database = Database::new().await;
@@ -476,7 +480,7 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
 
     let told = Told::default();
     look(&database, Some(&told)).await;
-    // The process waits for the report of the other process.
+    // The frozen process may still report the start of `failing`, so this process does not report it yet.
     assert_eq!(told.all(), ["test: unreached begun"]);
     pass_on(&database).await;
     look(&database, Some(&told)).await;
@@ -529,7 +533,7 @@ async fn q4_a_removed_endpoint_is_over_and_begins_again_if_it_returns() {
     serve("0").await;
     let watching = watches(&database, |recovery| recovery.on_change(told.change())).await;
     told.until(&["removed: failing begun"]).await;
-    // As long as a deploy takes.
+    // The endpoint was last served nine minutes ago: a deploy can take this long.
     serve("9 minutes").await;
     look(&database, Some(&told)).await;
     assert_eq!(told.all().len(), 1);
@@ -570,7 +574,7 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     let begun = [
         "test: silent begun",
         "test: unreached begun",
-        // The process waits for five seconds before it reports this.
+        // A process reports this problem only five seconds after its start.
         "renamed: unserved begun",
     ];
     told.until(&begun).await;
@@ -596,7 +600,7 @@ async fn q4_each_kind_of_problem_is_found_and_over() {
     assert_eq!(over, expected);
 }
 
-/// A job runs now and then, next to processes that leave this work to the job.
+/// A job calls `run_due` now and then, next to processes that leave recovery to the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_job_with_run_due_says_what_it_serves_and_tells_its_hooks() {
     let told = Told::default();
@@ -651,7 +655,7 @@ pub(super) const NO_OTHERS: &str = "not exists (
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
 )";
 
-/// How many blocks of the kept deliveries' tables a look reads, for this number of failing deliveries.
+/// How many blocks one look reads from the tables of kept deliveries, for this number of failing deliveries.
 async fn blocks_of_a_look(failing: u32) -> i64 {
     let database = Database::new().await;
     let filling = database.another_pool(1).await;
@@ -754,7 +758,8 @@ async fn cost(database: &Database, statement: &str, types: &str, arguments: &str
         .join(", ")
 }
 
-/// There are as many rows of processes as in a large installation. The cost of a look is printed, and not asserted.
+/// The table of processes has as many rows as in a large installation. The test prints the cost of a look, and does not
+/// assert it.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_of_ten_thousand_endpoints_each_change_is_told_once() {
     const ENDPOINTS: usize = 10_000;
@@ -874,7 +879,7 @@ async fn q4_a_breaker_that_opens_is_logged_once_over_all_processes() {
     assert!(log.contains("problem=\"probing\""), "{log}");
 }
 
-/// For example after a restore without one of the tables, or in tables that were emptied for a test.
+/// Rows can be missing after a restore without one of the tables, or if tables were emptied for a test.
 #[tokio::test]
 async fn q4_problems_are_found_whatever_rows_are_gone() {
     let database = Database::new().await;
@@ -894,7 +899,7 @@ async fn q4_problems_are_found_whatever_rows_are_gone() {
         let told = Told::default();
         look(&database, Some(&told)).await;
         told.until(&["test: failing begun"]).await;
-        // The next look has created its row.
+        // The look has created the row that schedules the next look.
         assert_eq!(
             database
                 .count("select count(*) from idempotent_webhook.turns where task = 'problems'")

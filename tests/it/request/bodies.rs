@@ -1,4 +1,5 @@
-//! G9: bodies are limited in bytes and in time, and reach axum's extractors completely.
+//! G9: the size of a body and the time to receive it are limited. Within these limits, the whole
+//! body reaches axum's extractors.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -172,7 +173,8 @@ async fn a_body_that_breaks_off_is_a_400() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// SNS, Brevo and Event Grid do not retry after the usual 4xx.
+/// SNS, Brevo and Event Grid do not retry after the usual 4xx, so the layer answers their
+/// unreadable requests with another status.
 #[tokio::test]
 async fn p7_a_request_that_cannot_be_read_gets_the_status_after_which_the_provider_retries() {
     let provider = presets::github(secret()).failure_status(StatusCode::TOO_MANY_REQUESTS);

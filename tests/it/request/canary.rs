@@ -57,7 +57,8 @@ async fn deploy_3_a_canary_is_claimed_and_rolled_back_and_leaves_nothing() {
         let mut layer = None;
         let set = |new, recovery: &Recovery| layer.insert(set(new, recovery)).clone();
         let app = TestApp::recovered(presets::github(secret()), set, handler).await;
-        // The layer writes rows of its own, such as its settings. This request makes it write them first.
+        // A layer writes some rows at its first request, such as its settings. This rejected request makes it write
+        // them before the canary comes.
         assert_eq!(
             app.send(github("forged", "{}").map(|_| Body::empty()))
                 .await
@@ -207,7 +208,7 @@ async fn deploy_3_no_canary_is_had_without_the_secret() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The headers do not matter, because the body is the mark.
+/// A canary is recognized by its body alone, so a delivery with all headers of a canary is still processed.
 #[tokio::test]
 async fn deploy_3_a_delivery_with_each_header_of_a_canary_is_processed() {
     let app = TestApp::github(write_effect).await;

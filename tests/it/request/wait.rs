@@ -78,7 +78,8 @@ async fn y4_the_wait_is_from_the_signed_time_to_the_answer() {
     assert_eq!(waits(&exporter, "waited"), Waits { all: 3, short: 1 });
     assert_rows!(database, claims: 2, effects: 2);
 
-    // Nobody waits for the result of these requests.
+    // For rejected and ignored requests, nobody waits for a result, so their waits are not
+    // measured.
     assert_eq!(outcome(&event("c"), now() - 10_000).await, "rejected");
     let ignored = r#"{"id":"d","type":"charge.failed"}"#;
     assert_eq!(outcome(ignored, now() - 200).await, "ignored");

@@ -1,4 +1,5 @@
-//! The background task: one process compares for all processes, and each finding is reported once.
+//! The background task: processes take turns, one of them compares for all, and each difference is
+//! reported once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -84,7 +85,7 @@ impl Process {
     }
 }
 
-/// Makes the comparison and the look for problems due.
+/// Makes the next comparison and the next search for problems due.
 async fn let_an_hour_pass(database: &Database) {
     database
         .run(
@@ -98,7 +99,7 @@ async fn let_an_hour_pass(database: &Database) {
 const COMPARED: &str =
     "exists (select from idempotent_webhook.subscriptions where compared_at is not null)";
 
-/// All processes compare if it is their turn, and look for problems.
+/// Each process compares if it is its turn, and looks for problems.
 async fn look(database: &Database, processes: &[Process]) {
     let tasks: Vec<_> = processes.iter().map(Process::spawn).collect();
     database.until(COMPARED).await;
@@ -159,7 +160,7 @@ async fn y2_one_process_compares_for_all_and_a_difference_is_told_once() {
     let begun = (Problem::SubscriptionDiffers, false);
     assert_eq!(told.all(), [begun]);
 
-    // It is not time to compare yet. Later, the difference still exists.
+    // The next comparison is not due yet. When it is due, the difference still exists.
     look(&database, &processes).await;
     assert_eq!(api.requests().len(), 1);
     let_an_hour_pass(&database).await;
@@ -196,7 +197,7 @@ async fn y2_a_hint_is_no_problem() {
     assert_eq!(told.all(), []);
 }
 
-/// No problem starts, and none ends.
+/// If the API fails, no problem starts and none ends.
 #[tokio::test]
 async fn y2_an_api_that_fails_changes_nothing() {
     let database = Database::new().await;
@@ -244,7 +245,7 @@ async fn y2_an_api_that_fails_changes_nothing() {
     }
 }
 
-/// This happens with a wrong key.
+/// With a wrong API key, for example, every comparison fails.
 #[tokio::test]
 async fn y2_a_provider_that_cannot_be_asked_for_a_day_is_a_problem() {
     let database = Database::new().await;
@@ -296,7 +297,7 @@ async fn y2_what_was_found_of_an_address_ends_once_it_is_corrected() {
     let_an_hour_pass(&database).await;
     look(&database, &processes).await;
     let begun = (Problem::SubscriptionDiffers, false);
-    // Another process may still be running that compares the wrong address.
+    // A process that compares the wrong address may still be running.
     assert_eq!(told.all(), [begun]);
     assert_eq!(rows(&database).await.len(), 2);
 
@@ -396,7 +397,8 @@ async fn y2_the_newer_of_two_versions_compares_until_it_is_rolled_back() {
     assert_eq!(versions, (one.clone(), vec![two, one]));
 }
 
-/// The clock was set back, or another process compares only once a year.
+/// A turn can be far in the future if the clock was set back, or if another process compares only
+/// once a year.
 #[tokio::test]
 async fn y2_a_turn_that_is_further_away_than_the_interval_is_now() {
     let database = Database::new().await;
@@ -528,7 +530,8 @@ async fn y2_a_process_that_lost_its_turn_writes_nothing() {
         )
         .await;
     frozen.0.notify_one();
-    // The process looks again after it has finished its comparison.
+    // Once the process has finished its comparison, it sets its gauge to the findings of the other
+    // process.
     until_gauge(&exporter, 3).await;
     soon(task.stop()).await;
     assert_eq!(rows(&database).await, [row(&["a", "b", "c"])]);

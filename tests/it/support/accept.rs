@@ -35,7 +35,7 @@ where
     keeping_of(presets::github(secret()), way, handler).await
 }
 
-/// The same for deliveries of any provider.
+/// An application for deliveries of any provider, which are kept in this way.
 pub async fn keeping_of<H, T>(
     provider: Provider,
     way: impl FnOnce(&Recovery) -> Keep,
@@ -46,7 +46,7 @@ where
     T: 'static,
 {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
-        // Far more than it takes, no matter how busy the machine is.
+        // This limit is far longer than a query takes, even on a busy machine.
         let layer = layer.database_timeout(Duration::from_secs(20));
         layer.keep(way(recovery))
     };

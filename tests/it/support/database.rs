@@ -13,15 +13,15 @@ use tokio::sync::{OnceCell, OwnedMutexGuard};
 use super::citus;
 use super::rows::Rows;
 
-/// A database of its own on the server that the tests share.
+/// The database of one test, on the server that all tests share.
 pub struct Database {
     pub name: String,
     pub pool: PgPool,
     options: PgConnectOptions,
-    /// One connection to look at what is left behind. It is not from the test's pool, which may be exhausted on
-    /// purpose, and tests cannot share it, because each test has its own runtime.
+    /// One connection that looks at what a test has left behind. It does not come from the test's pool, because a test
+    /// may exhaust that pool on purpose. Tests cannot share the connection, because each test has its own runtime.
     observer: PgPool,
-    /// The lock that a test holds while it uses the Citus.
+    /// The lock that a test holds while it uses the Citus database.
     turn: Option<OwnedMutexGuard<()>>,
 }
 
@@ -68,10 +68,10 @@ async fn create(server: &ThrowawayPostgres, name: &str, template: &str) {
         .unwrap();
 }
 
-/// Removes the databases of finished tests. `drop` cannot wait for that.
+/// The names of databases for a thread that removes them, because `drop` cannot wait until a database is removed.
 static REMOVER: OnceLock<Sender<String>> = OnceLock::new();
 
-/// Drops the database, so that only running tests have one: each takes 8 MB.
+/// Drops the database of a finished test, because each database takes 8 MB.
 impl Drop for Database {
     fn drop(&mut self) {
         // All tests share the Citus database.
@@ -179,8 +179,8 @@ impl Database {
         Self::pool(self.options(), connections)
     }
 
-    /// Options to connect over TCP. A client that writes to a closed connection can still read what the server said
-    /// before it hung up. Over a Unix socket, that fails.
+    /// Options to connect over TCP. Over TCP, unlike over a Unix socket, a client that writes to a closed connection
+    /// can still read what the server sent before it hung up.
     pub async fn options_over_tcp(&self) -> PgConnectOptions {
         self.options_through(async |mut client, mut server| {
             copy_bidirectional(&mut client, &mut server).await.ok();
@@ -188,7 +188,8 @@ impl Database {
         .await
     }
 
-    /// Options to connect over TCP, through this relay. On a Citus, they connect to the server itself.
+    /// Options to connect over TCP, through this relay. With Citus, the options connect to the server itself, without
+    /// the relay.
     pub async fn options_through<R>(
         &self,
         relay: impl Fn(TcpStream, UnixStream) -> R + Send + 'static,
@@ -233,7 +234,8 @@ impl Database {
         .await;
     }
 
-    /// Registers for how long an endpoint's provider retries, as a process does that claims the endpoint's deliveries.
+    /// Registers for how long an endpoint's provider retries. A process that claims the endpoint's deliveries does the
+    /// same.
     pub async fn has_window(&self, endpoint: &str, window: &str) {
         self.run(&format!(
             "insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)

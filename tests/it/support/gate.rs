@@ -12,13 +12,13 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::test_app::insert_effect;
 
-/// Holds back the handlers that pass through it.
+/// The test's end of a gate, which holds back handlers until the test opens it.
 pub struct Gate {
     reached: mpsc::Receiver<()>,
     open: Arc<Semaphore>,
 }
 
-/// The handler's end of a gate.
+/// The handler's end of a gate: the handler waits here.
 #[derive(Clone)]
 pub struct Way {
     reaching: mpsc::Sender<()>,
@@ -83,7 +83,7 @@ impl Gate {
         self.reached.recv().await.unwrap();
     }
 
-    /// Lets one of those at the gate pass.
+    /// Lets one of the handlers or requests at the gate pass.
     pub fn open(&self) {
         self.open.add_permits(1);
     }

@@ -34,8 +34,8 @@ thread_local! {
     static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
-/// One subscriber for all tests. If each test set its own, an event that another test logs for the
-/// first time just then could be marked as unwanted.
+/// Sets the subscriber that all tests share. If each test set its own, and another test logged an
+/// event for the first time in between, `tracing` could mark the event as one that nobody wants.
 static SUBSCRIBER: Once = Once::new();
 
 /// Everything that this crate logs, at any level, while `work` runs.

@@ -33,19 +33,19 @@ pub const ONE_WAITS_FOR_A_LOCK: &str = "exists (
     where datname = current_database() and wait_event_type = 'Lock'
 )";
 
-/// No session holds a claim or an object, or waits for one.
+/// No session holds or waits for an advisory lock, which is the lock on a claim or an object.
 pub const NO_ADVISORY_LOCK: &str = "not exists (
     select from pg_locks
     where locktype = 'advisory'
         and database = (select oid from pg_database where datname = current_database())
 )";
 
-/// No attempt is under way.
+/// No process has taken a delivery, so no attempt is under way.
 pub const NONE_TAKEN: &str = "not exists (
     select from idempotent_webhook.kept_deliveries where taken_by is not null
 )";
 
-/// No attempt at the only delivery is under way, and the next one is due later than after this time.
+/// No attempt at the only delivery is under way, and the next attempt is due later than this time from now.
 pub fn due_after(time: &str) -> String {
     format!(
         "exists (
@@ -55,18 +55,19 @@ pub fn due_after(time: &str) -> String {
     )
 }
 
-/// Longer than a process may go without a heartbeat before another process takes over its deliveries.
+/// Longer than a process may go without a heartbeat. After that, another process takes over its deliveries.
 pub fn longer_than_silence() -> Duration {
     // Includes the heartbeat at which the silence is noticed.
     seconds_of("SILENCE") + seconds_of("INTERVAL")
 }
 
-/// The same for an attempt, plus the time until the process replaces its number.
+/// [`longer_than_silence`], plus the time until a process replaces its number. A process takes deliveries under a
+/// number, and sends heartbeats for it.
 pub fn longer_than_a_term_and_silence() -> Duration {
     seconds_of("TERM") + longer_than_silence()
 }
 
-/// The value of a constant of the heartbeats.
+/// The value of a constant in the source code of the heartbeats.
 fn seconds_of(name: &str) -> Duration {
     let source = include_str!("../../../src/recovery/liveness/mod.rs");
     let begin = format!("const {name}: Duration = Duration::from_secs(");
@@ -75,7 +76,7 @@ fn seconds_of(name: &str) -> Duration {
     Duration::from_secs(seconds.parse().unwrap())
 }
 
-/// A recovery that often looks for work of other processes.
+/// A recovery handle with a short poll interval, so that it soon finds deliveries that other processes have kept.
 pub fn recovery(pool: &PgPool) -> Recovery {
     Recovery::new(pool.clone())
         .concurrency(2)
@@ -135,7 +136,7 @@ pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Post
     tx
 }
 
-/// Ends connections that wait for a lock, one after the other.
+/// Terminates this many connections that wait for a lock, one after the other.
 pub async fn lose_connections(database: &Database, connections: u32) {
     for _ in 0..connections {
         // A connection that was seen waiting may have got its lock by now.
@@ -157,7 +158,7 @@ pub async fn lose_connections(database: &Database, connections: u32) {
     }
 }
 
-/// A process with the endpoint of [`TestApp`], which shares nothing with it but the database.
+/// A process that serves the same endpoint as a [`TestApp`], and shares nothing with it but the database.
 pub struct Process {
     pub router: Router,
     pub recovery: Recovery,
@@ -184,7 +185,7 @@ impl Process {
         T: 'static,
     {
         let recovery = recovery(&pool);
-        // Far more than it takes, no matter how busy the machine is.
+        // This limit is far longer than a query takes, even on a busy machine.
         let layer = IdempotentWebhook::new(pool, "test", provider)
             .database_timeout(Duration::from_secs(20))
             .keep(way(&recovery));
@@ -225,7 +226,7 @@ impl Database {
             .await;
     }
 
-    /// Makes other processes believe that the processes of all running attempts are gone.
+    /// Makes all running attempts look as if their processes were gone.
     pub async fn lose_takers(&self) {
         self.run(
             "update idempotent_webhook.kept_deliveries set taken_by = 0 where taken_by is not null",
@@ -233,7 +234,8 @@ impl Database {
         .await;
     }
 
-    /// Inserts the process 1. It counts as alive until another process has seen no heartbeat of it for six seconds.
+    /// Inserts a process with the number 1. It counts as alive until another process has seen no heartbeat from it for
+    /// six seconds.
     pub async fn insert_process(&self) {
         self.run("insert into idempotent_webhook.processes values (1, 1)")
             .await;

@@ -25,7 +25,7 @@ pub fn stripe_event(id: &str) -> String {
     format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
 }
 
-/// A GitHub delivery that the test can describe further.
+/// A GitHub delivery to which the test can add an id, an event type and so on.
 pub fn github_delivery() -> TestDelivery {
     TestDelivery::new(&presets::github(secret()))
 }

@@ -8,7 +8,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Counts both in one statement, so that they are from the same moment.
+    /// Counts claims and effects in one statement, so that both counts are from the same moment.
     pub async fn count(executor: impl Executor<'_, Database = Postgres>) -> sqlx::Result<Self> {
         sqlx::query_as(
             "select

@@ -123,7 +123,8 @@ impl TestApp {
         Self::recovered(presets::github(secret()), set, handler).await
     }
 
-    /// The same, but all deliveries are kept before their handler runs.
+    /// An application for GitHub's deliveries, which are all kept before their handler runs. There are four attempts in
+    /// all, as with [`Self::keeping`].
     pub async fn keeping_all<H, T>(set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -270,30 +271,30 @@ pub async fn send(router: &Router, request: Request<Body>) -> Answer {
     }
 }
 
-/// A generous time limit. It does not measure how long something takes, only that it does not take forever.
+/// Awaits an answer with a generous time limit, which only catches an answer that never comes.
 pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), answer)
         .await
         .expect("an answer well within the time limit")
 }
 
-/// Lets the other tasks of this thread run until each waits for something from outside. This thread is the only one of
-/// the test's runtime, and the rounds are more than any of the tasks has steps.
+/// Lets all other tasks run until each of them waits for something from outside. The test's runtime has only this
+/// thread, and this yields more often than any task has steps.
 pub async fn until_all_wait() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Advances the clock, for caches that expire and intervals that pass. Nothing may be on its way to Postgres at that
-/// time, because a clock that jumps would overtake the answer. The clock runs again before the next request.
+/// Advances the clock, for caches that expire and intervals that pass. No query may be under way, because it would time
+/// out when the clock jumps. Afterwards the clock runs again.
 pub async fn let_pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
 }
 
-/// Sends in a task, as a client of its own.
+/// Sends the request in a task, as a separate client.
 pub fn spawn_send(router: &Router, request: Request<Body>) -> JoinHandle<Answer> {
     let router = router.clone();
     tokio::spawn(async move { send(&router, request).await })

@@ -1,4 +1,5 @@
-//! Work after the commit: it runs only after the commit, in order, and influences nothing.
+//! Work that a handler registers for after the commit: it runs only after the commit, in order, and
+//! its result changes nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +103,8 @@ async fn what_is_not_committed_has_no_work_after_it() {
     }
 }
 
-/// Panics when it is dropped, which is when the work ends or its time is over.
+/// A value that panics when it is dropped. The work drops it when it ends, or when its time is
+/// over.
 struct PanicsInDrop;
 
 impl Drop for PanicsInDrop {

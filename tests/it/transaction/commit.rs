@@ -217,7 +217,8 @@ async fn g4_nothing_is_written_after_a_savepoint_that_could_not_be_made() {
     assert_not_acknowledged(swallow).await;
 }
 
-/// Without `DedupeTx::begin`, sqlx does give up the transaction. Its `commit` then does nothing and succeeds.
+/// If a handler bypasses `DedupeTx::begin`, sqlx does give up the transaction. The transaction's `commit` then does
+/// nothing and succeeds.
 #[tokio::test]
 async fn g5_a_transaction_that_sqlx_gave_up_is_not_acknowledged() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -263,7 +264,7 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
     assert_rows!(app.database, claims: 30, effects: 30);
 }
 
-/// The rollback has been awaited, and was not left to a connection that is being closed.
+/// After a panic, the layer awaits the rollback, so the connection stays usable and need not be closed.
 #[tokio::test]
 async fn g6_a_panic_does_not_cost_the_connection() {
     async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -286,7 +287,8 @@ async fn g6_a_panic_does_not_cost_the_connection() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Such a delivery is still deduplicated, but its writes are not part of the transaction.
+/// If the handler never takes the transaction, the delivery is still deduplicated, but the handler's writes are not
+/// part of the transaction.
 #[tokio::test]
 async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
     const WARNING: &str = "its handler has not taken DedupeTx";
@@ -417,7 +419,7 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         savepoint.rollback().await.unwrap();
         insert_effect(&mut tx, &delivery).await.unwrap();
 
-        // The same applies to a `begin` after a dropped one.
+        // The same applies to a `begin` after a savepoint that was dropped.
         let mut savepoint = tx.begin().await.unwrap();
         cancel_a_statement_that_fails(&mut savepoint).await;
         drop(savepoint);
@@ -432,7 +434,7 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The answer to the cancelled statement is that the connection is lost.
+/// The cancelled statement has ended the session, so the next `begin` finds that the connection is lost.
 #[tokio::test]
 async fn a_savepoint_on_a_lost_connection_is_an_error() {
     async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {

@@ -84,7 +84,8 @@ async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
             barrier.wait().await;
             let recency = apply(&mut tx, &event).await;
             if let Ok(Recency::Newer) = recency {
-                // The subject is still locked here.
+                // The subject is still locked here, so the versions are noted in the order in which
+                // they were applied.
                 applied.lock().await.push(event.version);
             }
             match recency {
@@ -176,8 +177,8 @@ async fn what_is_stale_can_be_skipped_and_acknowledged() {
     assert_rows!(app.database, claims: 2, effects: 1);
 }
 
-/// With Stripe's `created`, for example, two updates in one second have the same version, and the
-/// one that is applied second wins.
+/// With Stripe's `created`, for example, two updates within one second have the same version.
+/// Neither is skipped, so the update that is applied second wins.
 #[tokio::test]
 async fn of_two_events_of_one_second_neither_is_skipped() {
     #[derive(Deserialize)]

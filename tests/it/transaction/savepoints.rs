@@ -17,8 +17,8 @@ use crate::support::{
     TestApp, answer, assert_rows, cancelled_after, github, insert_effect, spawn_send,
 };
 
-/// Sends a delivery four times to a handler that never succeeds, or should not. Asserts that none
-/// of the attempts leaves anything.
+/// Sends a delivery four times to a handler whose attempts must all fail. Asserts that no attempt
+/// leaves any row.
 async fn assert_leaves_nothing(app: TestApp) {
     for _ in 0..4 {
         let answered = app.send(github("a", "{}")).await;
@@ -73,7 +73,8 @@ async fn g4_nothing_is_written_after_a_second_level_that_was_cancelled_behind_a_
     }
 }
 
-/// sqlx's own methods on `&mut *tx` give up the transaction, and further statements are refused.
+/// If sqlx's own methods on `&mut *tx` fail to make a savepoint, sqlx gives up the transaction, and
+/// the layer refuses further statements.
 #[tokio::test]
 async fn g4_nothing_is_written_after_sqlxs_own_begin_has_failed() {
     type Failing = for<'t> fn(&'t mut DedupeTx) -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
@@ -221,12 +222,12 @@ impl Level for Savepoint<'_> {
     }
 }
 
-/// The writes of a random handler, as far as the handler can know.
+/// What a random handler has written, as far as the handler can know.
 #[derive(Default)]
 struct Written {
-    /// Kept if the delivery is processed.
+    /// Writes that are committed if the delivery is processed.
     surely: Vec<String>,
-    /// Cancelled on the way.
+    /// Writes that were cancelled on the way, so they may or may not be committed.
     perhaps: Vec<String>,
 }
 
@@ -301,8 +302,8 @@ impl Program {
         })
     }
 
-    /// Makes a savepoint with sqlx's own method, as a function may do that takes a connection.
-    /// Passes on a failure to make it.
+    /// Makes a savepoint with sqlx's own method, as a function that takes a connection may do. If
+    /// that fails, returns the error.
     async fn sqlxs_own(&mut self, connection: &mut PgConnection, written: &mut Written) {
         let begun: Option<sqlx::Result<Transaction<'_, Postgres>>> =
             self.perhaps(Connection::begin(connection)).await;
@@ -461,8 +462,8 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
                 } else {
                     lose_step(&mut tx, how).await;
                 }
-                // Each of these returns a row, which the layer must not take for the answer to its
-                // own question.
+                // Each of these statements returns a row. The layer must not mistake it for the
+                // answer to its own query.
                 let prepared = sqlx::query("select current_user::text");
                 let _ = prepared.fetch_optional(&mut *tx).await;
                 let simple = sqlx::raw_sql("select current_user::text");
@@ -482,8 +483,9 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
     }
 }
 
-/// The handler's last answer is the very id that the layer asks for before it commits, and the
-/// commit fails.
+/// Before it commits, the layer asks Postgres for the transaction's id. The handler's last
+/// statement returns the same id, and the connection is out of step. The layer must not mistake the
+/// handler's answer for its own, because the commit fails.
 #[tokio::test]
 async fn g5_an_answer_that_the_handler_asked_for_is_not_taken_for_the_layers() {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {

@@ -1,4 +1,4 @@
-//! A breadth-first search through all states, so that the counterexample found is a shortest one.
+//! Searches all states breadth-first, so that a counterexample is as short as possible.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,7 +22,7 @@ pub trait Model {
     /// All steps from a state.
     fn steps(&self, state: &Self::State, into: &mut dyn FnMut(Step, Self::State));
 
-    /// The property that this state alone violates, if any. Properties of whole runs are checked elsewhere.
+    /// The property that this state alone violates, if any. `check` itself checks the properties of whole runs.
     fn broken(&self, state: &Self::State) -> Option<Property>;
 
     /// Whether something still has to happen, if nothing else goes wrong.
@@ -33,7 +33,7 @@ pub trait Model {
 pub struct Reached<M: Model> {
     model: M,
     states: Vec<M::State>,
-    /// The index of the state before each state. The first state has itself.
+    /// For each state, the index of the state before it. The first state has its own index.
     before: Vec<u32>,
     places: HashMap<M::State, u32, BuildHasherDefault<Mix>>,
 }
@@ -61,8 +61,8 @@ pub enum Found {
     Counterexample(Trace),
 }
 
-/// Searches for a state in which a property does not hold. It checks the properties of single states first, and then
-/// the properties of what follows a state.
+/// Searches for a state in which a property does not hold. It first checks the properties of single states, and then
+/// whether everything that is due gets done (`Stuck`, `Livelock`).
 pub fn check(model: impl Model) -> Found {
     let mut reached = Reached {
         model,
@@ -79,7 +79,7 @@ pub fn check(model: impl Model) -> Found {
 }
 
 impl<M: Model> Reached<M> {
-    /// Finds all states. Stops at the first state that violates a property by itself.
+    /// Finds all states, but stops at the first state that violates a property of single states.
     fn explore(&mut self) -> Option<Trace> {
         let mut next = Vec::new();
         self.add(self.model.first(), 0);
@@ -210,8 +210,8 @@ impl<M: Model> Reached<M> {
         worst.map(|(place, broken)| self.trace(place, broken))
     }
 
-    /// Whether no actor waits forever if the cycle never ends: each actor takes a step in the cycle, or has no step in
-    /// one of its states.
+    /// Whether no actor waits forever if the cycle repeats forever: each actor takes a step in the cycle, or some state
+    /// of the cycle offers the actor no step.
     fn is_fair(&self, circle: &[u32]) -> bool {
         let inside: std::collections::HashSet<u32> = circle.iter().copied().collect();
         let mut next = Vec::new();

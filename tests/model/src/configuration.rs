@@ -1,4 +1,4 @@
-//! What takes part in a check.
+//! The configurations that are checked: which features each one uses, and what may go wrong.
 
 use crate::checker::Model;
 use crate::guards::{Guard, Guards};
@@ -27,9 +27,9 @@ pub struct Configuration {
     pub action: Option<Action>,
     /// Whether retention takes part.
     pub retention: bool,
-    /// How often each fault or event may happen.
+    /// How often each fault or event may happen at most.
     pub budget: Budget,
-    /// The guards that are in place.
+    /// The guards that are in place (`guards.rs`).
     pub guards: Guards,
 }
 

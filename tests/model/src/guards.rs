@@ -1,4 +1,10 @@
-//! The guards that make the properties hold. Each guard can be removed, to see what it is for.
+//! The guards: the conditions, locks and steps of the library that make the properties hold. Each guard can be removed,
+//! to see what it is for.
+//!
+//! A *take* reserves a kept row for one attempt. Each take increases the row's *take number* (`takes`), and a *fence*
+//! is a condition on this number, so that an outdated attempt cannot change the row. To *tell* is to report to a hook.
+//! A *turn* gives one process a task that runs in one process at a time. A *place* is a permit for one connection of
+//! the pool.
 
 /// A guard in SQL or Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +22,13 @@ pub enum Guard {
     HandlerIsThere,
     /// `late_claim.rs`: `begin` refuses if the claim finds another value of `reprocessed` than the look-up did.
     SameReprocessed,
-    /// `0004_claim.sql`: the take number, as the last argument.
+    /// `0004_claim.sql`: the take number, which is the last argument of the function.
     FenceOfFunction,
     /// `claim.rs`: `NotClaimed::Superseded` if the row that was taken is no longer there.
     Superseded,
-    /// `claim.rs`: the kept row ends in the transaction of the claim.
+    /// `claim.rs`: the kept row is ended in the transaction of the claim.
     EndInTheTransaction,
-    /// `claim.rs`: an attempt that has waited looks at the kept row again.
+    /// `claim.rs`: an attempt that had to wait for the claim looks at the kept row again.
     LookAgain,
     /// `fail.sql`: `takes = $9`.
     FenceOfFail,
@@ -32,7 +38,7 @@ pub enum Guard {
     FenceOfGiveBack,
     /// `give_back_ahead.sql`: `kept.takes = key.takes`.
     FenceOfGiveBackAhead,
-    /// `drop.sql`: the fence of a discard by the handler.
+    /// `drop.sql`: the fence for a discard by the handler.
     FenceOfDrop,
     /// `record_result.rs`: the delivery counts as kept only if `fail.sql` or `give_back.sql` has changed its row.
     KeptAsWritten,
@@ -43,12 +49,12 @@ pub enum Guard {
     /// `migrations/0002_kept.sql`: `takes` of a new row starts at a number made from the current time, so that no
     /// attempt at an earlier row has the same number.
     NewNumbers,
-    /// `liveness/other_processes.rs`: the number of a process is deleted after six seconds of silence.
+    /// `liveness/other_processes.rs`: the number of a process is deleted only after six seconds of silence.
     GraceOfSilent,
     /// `liveness/other_processes.rs`: each process measures the silence of another process by its own clock, and not by
     /// the clock of Postgres.
     OwnClock,
-    /// `liveness/mod.rs`: a process that is not fresh does not take.
+    /// `liveness/mod.rs`: a process whose last heartbeat is not recent does not take deliveries.
     StopOfSilent,
     /// `liveness/mod.rs`: a process deletes the numbers of silent processes.
     Expire,
@@ -64,7 +70,7 @@ pub enum Guard {
     ResendLooks,
     /// `resend.sql`: `known.takes + (known.state <> 'due')::int`.
     FenceOfResend,
-    /// `resend.sql`: it leaves a row alone whose attempt is running.
+    /// `resend.sql`: it does not change a row whose attempt is running.
     ResendLeavesRunning,
     /// `keeper.rs`: `resolve` after a resend.
     ResolveResent,
@@ -86,7 +92,7 @@ pub enum Guard {
     AcceptedIsKept,
     /// `retry.sql`: `takes + 1`.
     FenceOfRetry,
-    /// `operation.rs`: a retry leaves a delivery alone whose attempt is running (`is_taken`).
+    /// `operation.rs`: a retry does not change a delivery whose attempt is running (`is_taken`).
     RetryLeavesRunning,
     /// `operation.rs`: `await_attempt.sql` before `discard.sql`.
     DiscardWaits,
@@ -102,7 +108,8 @@ pub enum Guard {
     FenceOfReprocess,
     /// `erase.sql`: `takes + 1`.
     FenceOfErase,
-    /// `set_aside.sql`: a discarded or forgotten delivery is remembered.
+    /// `set_aside.sql`: a discarded or forgotten delivery is remembered, so that reconciliation does not report it as
+    /// missing.
     SetAside,
     /// `accept.sql`: a delivery that reconciliation found is kept only if nobody has set it aside since.
     ListedIsNotSetAside,
@@ -116,18 +123,19 @@ pub enum Guard {
     StillOld,
     /// `lock_resolved.sql`: `for update of kept`.
     ResolvedIsLocked,
-    /// `problems.sql`, `fail.sql`: the statement that finds or makes something reportable also writes down that it is
-    /// to be reported.
+    /// `problems.sql`, `fail.sql`: the statement that finds a problem, or makes a delivery dead, also writes down that
+    /// this must be reported.
     ToTellIsWritten,
-    /// `told_change.sql`, `told_death.sql`: it counts as reported only after the hook was called.
+    /// `told_change.sql`, `told_death.sql`: a change or death counts as reported only after the hook was called.
     ToldAfterTheCall,
-    /// `problems.rs`, `dead.rs`: a process without a hook takes nothing that is to be reported.
+    /// `problems.rs`, `dead.rs`: a process without a hook takes no reports.
     OnlyWithHook,
-    /// `tell_change.sql`, `tell_death.sql`: while a process reports something, no other process takes it.
+    /// `tell_change.sql`, `tell_death.sql`: while a process makes a report, no other process takes that report.
     OneTells,
-    /// `tell_change.sql`, `tell_death.sql`: a process may take only limited time for a report.
+    /// `tell_change.sql`, `tell_death.sql`: the time that a process has for a report is limited.
     TellingEnds,
-    /// `tell_change.sql`, `problems.sql`: if a call may have been made but was not written down, another call follows.
+    /// `tell_change.sql`, `problems.sql`: if a hook may have been called, but the call was not written down, the hook
+    /// is called again.
     DoubtIsToldAgain,
     /// `problems.rs`: a process that was frozen before its call takes the change again.
     NotToldLate,

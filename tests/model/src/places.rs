@@ -1,18 +1,19 @@
-//! The connections of a pool, and the backends behind them: what goes on in Postgres after the layer has given up a
-//! connection.
+//! The connections of a pool, and the backends behind them: what still happens in Postgres after the layer has given up
+//! a connection. A *place* is a permit for one connection of the pool.
 
 use crate::checker::Model;
 use crate::guards::{Guard, Guards};
 use crate::properties::Property;
 use crate::steps::{Actor, Step, Steps};
 
-/// How many connections the pool may have. Each one uses a *place* of the pool.
+/// How many connections the pool may have. Each one uses a place.
 const PLACES: usize = 2;
 
-/// A check of the pool. There is room for one connection more than the pool may have.
+/// A check of the pool. The model has room for one connection more than the pool may have, so that it can find an
+/// excess connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
-    /// How many connections may fall silent. Neither side notices that.
+    /// How many connections may fall silent: nothing gets through any more, and neither side notices.
     pub silences: u8,
     /// The guards that are in place.
     pub guards: Guards,
@@ -38,12 +39,13 @@ struct Connection {
     backend: Backend,
 }
 
-/// What Postgres does for a connection. After a limit, Postgres itself ends a session that is idle in a transaction.
+/// What Postgres does for a connection. If a session is idle in a transaction for too long, Postgres itself ends the
+/// session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Backend {
     /// It waits for a statement.
     Idle,
-    /// A statement of the handler runs, or waits for a lock. It never ends by itself.
+    /// A statement of the handler runs, or waits for a lock. The statement never ends by itself.
     Handler,
     /// The commit waits for a standby.
     Commit,
@@ -169,7 +171,7 @@ impl Steps<'_, Places> {
         });
     }
 
-    /// What `given_up.rs` does.
+    /// What `given_up.rs` does with a connection that the layer has given up.
     fn given_up(&mut self, at: usize, connection: &Connection) {
         let actor = Actor::Attempt(at as u8);
         let frees = |state: &mut State| state.connections[at] = None;

@@ -1,15 +1,15 @@
-//! What must hold.
+//! The properties that must hold. The letters and numbers are those of the guarantees in the documentation.
 
 use crate::state::{Is, State};
 
 /// A property of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
-    /// G3: for each delivery id, at most one transaction with an effect commits. Each reprocess allows one more. So
-    /// does a forget, if a request was under way at that time or comes afterwards.
+    /// G3: for each delivery id, at most one transaction with an effect commits. Each reprocess allows one more effect.
+    /// A forget also allows one more, if a request was under way at that time or comes afterwards.
     OneEffect,
     /// G5, R14, R15: the provider gets a 2xx only after the effect is committed, or while the delivery is kept, or
-    /// after the delivery has ended as a handler or an operator wanted.
+    /// after a handler or an operator has ended the delivery.
     AcknowledgedIsSafe,
     /// R1, R5: a kept delivery disappears only with its effect, or because a handler or an operator wants that, or
     /// because retention deletes dead deliveries.
@@ -19,13 +19,15 @@ pub enum Property {
     ProcessedByItsHandler,
     /// R14: `kept` is answered only while the delivery is kept, or after it was discarded.
     KeptIsTrue,
-    /// K3: the handler gets the value that the claim has found for whether an operator has the delivery reprocessed.
+    /// K3: the handler learns whether an operator has ordered the delivery to be reprocessed, and this value is the one
+    /// that the claim has found.
     TheToldIsTrue,
-    /// What an attempt writes to a row has no effect once somebody has taken or changed the row.
+    /// An attempt can no longer write to a row once somebody else has taken or changed the row.
     TheOvertakenWriteNothing,
     /// R6: no other attempt overtakes an attempt whose process has sent its heartbeat all the time.
     TheLivingAreNotOvertaken,
-    /// R13: after a discard that has found something, no attempt commits that had taken or claimed the delivery before.
+    /// R13: if a discard has found the delivery, no attempt commits that had taken or claimed the delivery before the
+    /// discard.
     DiscardedDoesNotCommit,
     /// N2: a discarded or forgotten delivery does not count as missing.
     SetAsideIsNotMissing,
@@ -39,10 +41,10 @@ pub enum Property {
     /// Growth 3: if the commit waits for replication, nothing is visible before it is replicated.
     VisibleIsReplicated,
     /// If nothing else goes wrong, everything that is due has a next step. The same holds for reports (Q4, R12): the
-    /// last call of the hook reports the true state. It also holds for a connection that was given up (G10): its place
-    /// is freed.
+    /// last call of the hook reports the true state. A connection that was given up also has a next step (G10), until
+    /// its permit of the pool is freed.
     Stuck,
-    /// If nothing else goes wrong, everything that is due finishes: it does not run in a cycle. The same holds for
+    /// If nothing else goes wrong, everything that is due finishes, and does not run in a cycle. The same holds for
     /// reports.
     Livelock,
 }

@@ -1,4 +1,7 @@
 //! What Postgres, the processes and the attempts know at one moment.
+//!
+//! A *take* reserves the kept row for one attempt. Each take increases the row's *take number*, so that an outdated
+//! attempt cannot change the row.
 
 use crate::configuration::Configuration;
 use crate::properties::Property;
@@ -6,8 +9,8 @@ use crate::properties::Property;
 /// The most attempts that are under way at once.
 pub const SLOTS: usize = 3;
 
-/// Take numbers count up to this number, and then start at 0 again. An attempt that is this far behind never matches
-/// again.
+/// Take numbers count up to this number, and then start at 0 again. The number of an attempt that is this far behind
+/// becomes `Take::Past`, so it never matches again.
 pub const TAKES: u8 = 4;
 
 /// One state of the model.
@@ -31,16 +34,17 @@ pub struct State {
     pub attempts: [Option<Attempt>; SLOTS],
     /// Retention has selected the row, or the claim, and has not deleted it yet.
     pub retention: Option<Selected>,
-    /// Set while an operator discards many deliveries and has not reached this one yet. The value is whether a request
-    /// for it came again since then (`last_received_at`).
+    /// Set while an operator's discard of many deliveries is running and has not reached this delivery yet. The value
+    /// says whether a request for this delivery has come since the discard started (`last_received_at`).
     pub many: Option<bool>,
     /// Reconciliation has found that the delivery is missing, and has not kept it yet.
     pub missing: bool,
     /// What may still happen.
     pub left: Budget,
-    /// How many transactions with the handler's effect are committed.
+    /// How many transactions with the handler's effect have been committed.
     pub effects: u8,
-    /// How many may be committed: one, and one more for each reprocess, and for each forget that a request follows.
+    /// How many such transactions may be committed: one, one more for each reprocess, and one more for each forget that
+    /// a request follows.
     pub allowed: u8,
     /// The sender has got a 2xx.
     pub acknowledged: bool,
@@ -58,9 +62,9 @@ pub struct State {
 pub enum Claim {
     /// There is no claim.
     None,
-    /// Its provider may deliver again.
+    /// The provider may still send the delivery again.
     Young,
-    /// It is older than the redelivery window.
+    /// The claim is older than the redelivery window.
     Old,
 }
 
@@ -77,7 +81,7 @@ pub struct Row {
     pub reprocessed: bool,
     /// `taken_by`.
     pub taken_by: TakenBy,
-    /// The attempt that has taken the row last, unless the row was freed since. This is not a column of the table.
+    /// The attempt that has taken the row last. `None` if the row was freed since. This is not a column of the table.
     pub owner: Option<u8>,
 }
 
@@ -141,13 +145,13 @@ pub struct Attempt {
     pub phase: Phase,
     /// The transaction of its claim.
     pub tx: Tx,
-    /// That transaction has ended the row, and holds its lock.
+    /// Whether that transaction has ended the kept row, and holds the lock of the row.
     pub has_row: bool,
     /// A statement of the handler has failed in the transaction.
     pub aborted: bool,
-    /// Its process was silent at some time since the take.
+    /// Its process was silent at some time since the attempt took the delivery.
     pub was_silent: bool,
-    /// An operator has discarded the delivery since the attempt has taken or claimed it.
+    /// An operator has discarded the delivery since the attempt took or claimed it.
     pub discarded: bool,
     /// The handler is told that the delivery is reprocessed (`Delivery::is_reprocessed`).
     pub told_reprocessed: bool,
@@ -173,11 +177,11 @@ pub enum Tx {
     Open,
     /// The commit was sent, and nobody learns whether it succeeded.
     InDoubt,
-    /// Its process was lost, but Postgres does not know that.
+    /// The process of the transaction was lost, but Postgres does not know that.
     Abandoned,
 }
 
-/// How far an attempt has come: it is before the step of this name.
+/// How far an attempt has come: its next step is the one with this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the steps say what they are")]
 pub enum Phase {
@@ -186,7 +190,7 @@ pub enum Phase {
     Resend,
     WriteResent,
     ResolveResent,
-    /// Its delivery is taken, and waits for a slot.
+    /// The process has taken the delivery, and the delivery waits for a slot.
     Ahead,
     LookUp,
     /// The attempt checks whether the process has a handler for the event type.
@@ -196,12 +200,12 @@ pub enum Phase {
     Claim,
     Handler,
     Commit,
-    /// Only if the guard `EndInTheTransaction` is removed.
+    /// An attempt reaches this phase only if the guard `EndInTheTransaction` is removed.
     EndLater,
     Record(Outcome),
     WriteFailed(Outcome),
     Answer(bool),
-    /// Only its transaction is left.
+    /// The attempt is over, and only its transaction is left.
     Over,
 }
 
@@ -218,7 +222,7 @@ pub enum Outcome {
     Discarded,
     /// The delivery was not processed and the handler was not called, because somebody else was working on it.
     NotBegun,
-    /// The same, because somebody else has taken or ended the delivery since.
+    /// As `NotBegun`, because somebody else has taken or ended the delivery since the attempt took it.
     Superseded,
 }
 
@@ -326,7 +330,7 @@ impl State {
         self.broke.get_or_insert(property);
     }
 
-    /// Another attempt has the row from now on: the previous attempt is overtaken.
+    /// The row no longer belongs to the previous attempt, which is overtaken.
     pub fn overtake(&mut self) {
         let Some(row) = &mut self.row else { return };
         let Some(owner) = row.owner.take() else {

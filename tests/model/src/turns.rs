@@ -1,5 +1,6 @@
-//! The *turn* of a task that one process does for all processes, such as a round over a provider's list. The model has
-//! two processes and one round. The position of the round is a row next to the turn.
+//! A *turn* is the permission to do a task that one process does for all processes, such as a *round*, which reads a
+//! provider's list once from start to end. The model has two processes and one round. The position in the list is
+//! stored in a row next to the turn.
 
 use crate::checker::Model;
 use crate::guards::{Guard, Guards};

@@ -1,5 +1,6 @@
-//! Each guard breaks a property if it is removed, by a trace of this length and by no shorter one. `Configuration::of`
-//! has two requests and one handler that fails, and `Telling::of` has two changes.
+//! Removes one guard at a time. Without the guard, the property named next to it breaks, and the shortest
+//! counterexample has exactly the given number of steps. `Configuration::of` has two requests and one handler that
+//! fails, and `Telling::of` has two changes.
 
 use model::checker::{Found, Model, Trace, check};
 use model::configuration::{Action, Configuration, Keep};

@@ -1,5 +1,5 @@
-//! Checks the map from the guards to their code in the library: each file that it names exists, and contains each piece
-//! of code that the map quotes from it.
+//! Checks the comments on the guards, which map each guard to its code in the library. Each file that a comment names
+//! must exist, and must contain each piece of code that the comment quotes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -31,7 +31,8 @@ fn p7_a_provider_delivers_again_after_each_answer_that_is_no_success() {
     }
 }
 
-/// P6: otherwise, a retry would be refused for its age.
+/// P6: a tolerance that is shorter than the redelivery window would refuse a late retry for its
+/// age.
 #[test]
 fn no_preset_with_a_signed_id_refuses_what_its_provider_may_deliver_again() {
     for entry in entries() {
@@ -59,7 +60,7 @@ fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
     }
 }
 
-/// An alert uses whether the deadline is known.
+/// Alerts depend on `deadline_is_known`.
 #[test]
 fn y4_a_preset_says_truly_whether_the_deadline_is_known() {
     for entry in entries() {
@@ -93,7 +94,7 @@ fn each_entry_has_the_month_of_its_last_check() {
     }
 }
 
-/// The month in `checked` alone does not show what somebody has looked at.
+/// The month in `checked` alone does not show which sources somebody has looked at.
 #[test]
 fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
     for entry in entries() {
@@ -113,7 +114,8 @@ fn what_was_compared_is_said_of_each_check_since_it_is_noted() {
     }
 }
 
-/// If the provider gives up first, an outage of the handler does more harm.
+/// An assumed deadline is short, because more harm is done if the provider stops waiting before the
+/// layer answers.
 #[test]
 fn a_deadline_that_nobody_publishes_is_assumed_to_be_short() {
     for entry in entries() {
@@ -133,7 +135,8 @@ fn a_handshake_is_described_where_one_is_answered() {
     }
 }
 
-/// This holds in both directions. The `vectors` tests check that the cases are accepted.
+/// The stated basis must be neither better nor worse than the best case. The `vectors` tests check
+/// that the cases are accepted.
 #[test]
 fn the_basis_is_the_best_case_that_verifies() {
     for entry in entries() {

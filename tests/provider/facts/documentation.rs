@@ -1,4 +1,4 @@
-//! The facts in the documentation of each preset. The documentation includes them from `src/presets/facts/NAME.md`.
+//! Generates the facts in the documentation of each preset, which includes them from `src/presets/facts/NAME.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -34,7 +34,7 @@ fn each_file_of_facts_is_of_a_preset() {
 #[test]
 fn the_dashboard_says_what_switches_an_endpoint_off() {
     let mut file = "//! Written by `tests/provider/facts` from `src/presets/facts`.\n\n\
-                    /// What makes a provider stop sending, in Markdown, if it says so.\n\
+                    /// What makes a provider stop sending, in Markdown. `None` if the provider does not say.\n\
                     #[rustfmt::skip]\n\
                     pub(crate) fn switched_off(provider: &str) -> Option<&'static str> {\n    \
                     Some(match provider {\n"
@@ -49,8 +49,8 @@ fn the_dashboard_says_what_switches_an_endpoint_off() {
     compare_or_write("src/presets/switched_off.rs", &file);
 }
 
-/// The dashboard shows this for a failed delivery. If only some answers make a provider deliver again, the preset
-/// answers with one of them.
+/// The dashboard shows this for a failed delivery. If only some statuses make a provider deliver again, the preset
+/// answers with one of these statuses.
 #[test]
 fn the_dashboard_says_which_providers_deliver_again() {
     let mut file = "//! Written by `tests/provider/facts` from `src/presets/facts`.\n\n\

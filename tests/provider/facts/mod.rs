@@ -38,7 +38,7 @@ struct Facts {
     schedule: Option<String>,
     retry: Retry,
     switched_off: SwitchedOff,
-    /// The answers that count differently towards that.
+    /// The answers that count differently towards switching off the endpoint.
     counts: Option<String>,
     deadline: Deadline,
     /// The month in which the facts were last compared with a source, such as `2026-11`.
@@ -52,7 +52,7 @@ struct Facts {
     /// The facts that are not confirmed.
     #[serde(default)]
     likely: Vec<Likely>,
-    /// Further sentences.
+    /// Further sentences for the documentation.
     #[serde(default)]
     notes: Vec<String>,
 }
@@ -64,7 +64,7 @@ struct Compared {
     /// The address of the source, or the name and the version of a package.
     source: String,
     kind: Kind,
-    /// Such as `2026-11`.
+    /// The month of the comparison, such as `2026-11`.
     month: String,
 }
 
@@ -120,7 +120,7 @@ impl Basis {
 #[derive(Deserialize)]
 #[serde(from = "String")]
 enum SwitchedOff {
-    /// Nothing does.
+    /// Nothing makes the provider stop sending.
     Never,
     /// The provider does not say.
     Unknown,
@@ -138,7 +138,7 @@ impl From<String> for SwitchedOff {
 }
 
 impl Facts {
-    /// What makes the provider stop sending, and which answers count differently.
+    /// Text about what makes the provider stop sending, and which answers count differently.
     fn switched_off(&self) -> String {
         let when = match &self.switched_off {
             SwitchedOff::Never => "never",

@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     request: Request,
-    /// Whether this is neither documented nor observed.
+    /// Whether the facts about retries are neither documented nor observed.
     #[serde(default)]
     likely: bool,
     #[serde(default)]
@@ -73,7 +73,8 @@ impl fmt::Display for Retry {
             Id::Unknown => f.write_str(", id unknown")?,
         }
         match &self.changes {
-            Some(what) => write!(f, ", {what} changes"),
+            Some(several) if several.contains(" and ") => write!(f, ", {several} change"),
+            Some(one) => write!(f, ", {one} changes"),
             None => Ok(()),
         }
     }

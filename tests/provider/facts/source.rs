@@ -8,7 +8,7 @@ use idempotent_webhook::provider::signature::Tolerance;
 
 use super::{entries, path};
 
-/// The lines of documentation in the file of a preset.
+/// The source of a preset, and the lines of documentation in it.
 fn documentation(preset: &Preset) -> (String, Vec<String>) {
     let function = match preset.name() {
         "box" => "box_com".to_owned(),
@@ -82,7 +82,8 @@ fn time(text: &str) -> Option<Duration> {
     })
 }
 
-/// W10: the code decides, but people read the prose.
+/// W10: the tolerance in the code applies, but people read the tolerance in the prose, so the two
+/// must be equal.
 #[test]
 fn the_tolerance_in_prose_is_that_of_the_code() {
     let mut compared = 0;
@@ -107,7 +108,8 @@ fn the_tolerance_in_prose_is_that_of_the_code() {
                 said.starts_with("any age") || said.contains("the token"),
                 "{name}: {said}"
             ),
-            // This preset's own scheme has a leeway for the times in a token.
+            // The preset has its own scheme, in which the tolerance is a leeway for the times in a
+            // token.
             Some(_) if said.contains("the token") => {}
             Some(past) => {
                 let sides = match tolerance == Tolerance::past_only(past) {

@@ -132,7 +132,7 @@ fn answers_row(entry: &Entry) -> String {
     )
 }
 
-/// What the provider does after each of the statuses.
+/// The table cell for what the provider does after an answer with one of these statuses.
 fn effect(entry: &Entry, statuses: &[u16]) -> String {
     let doubt = entry.facts.doubt(Likely::RedeliveredAfter);
     let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
@@ -154,7 +154,8 @@ fn effect(entry: &Entry, statuses: &[u16]) -> String {
     groups.collect::<Vec<_>>().join("; ")
 }
 
-/// "Again", if the provider delivers again after each of them. The layer never answers 410.
+/// The table cell for all 4xx statuses: "again", if the provider delivers again after each of them. 410 is left out,
+/// because the layer never answers it.
 fn after_any_4xx(entry: &Entry) -> String {
     let after = &entry.facts.redelivered_after;
     let doubt = entry.facts.doubt(Likely::RedeliveredAfter);

@@ -50,13 +50,13 @@ pub struct Case {
     pub duplicate_of: Option<String>,
     /// Not set if we have signed the case ourselves.
     pub origin: Option<String>,
-    /// What the case is about. A handshake is named as such.
+    /// What the case is about. If the case is a handshake, the text says so.
     #[serde(default)]
     pub why: String,
     /// Whether official libraries disagree about this case.
     #[serde(default)]
     pub ambiguous: Remark,
-    /// Whether a stricter or laxer verifier may differ, for a stated reason.
+    /// Whether a stricter or laxer verifier may have another result, for a stated reason.
     #[serde(default)]
     pub policy: Remark,
 }
@@ -93,7 +93,7 @@ pub enum Expect {
 
 impl Case {
     fn secrets(&self) -> Result<Secrets, SecretError> {
-        // If the scheme has a public key besides a secret, the preset takes both as one value.
+        // If the scheme has a public key in addition to a secret, the preset takes both as one value.
         let both = match &self.public_key {
             Some(key) if *key != self.secret => format!("{}:{}", self.secret, key.trim()),
             Some(_) | None => self.secret.clone(),

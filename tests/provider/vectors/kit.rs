@@ -33,7 +33,7 @@ impl Case {
         let Ok(Verified::Delivery(verified)) = provider.verify(&head, &body, self.now()) else {
             return None;
         };
-        // With several secrets, this finds the one that has signed the case.
+        // If the case has several secrets, this finds the secret that signed it.
         let secrets = std::iter::once(&self.secret).chain(&self.extra_secrets);
         let mut secrets = secrets.filter_map(|secret| Secret::new(secret.as_str()).ok());
         let secret = secrets.find(|secret| {

@@ -1,6 +1,7 @@
-//! Independent verification cases: in `tests/vectors/`, and in the folder that `WEBHOOK_VECTORS` names.
+//! Independent verification cases. They are in `tests/vectors/`, and in the folder that `WEBHOOK_VECTORS` names, if it
+//! is set.
 //!
-//! A file is a JSON list of cases for the provider whose name it has.
+//! Each file is a JSON list of cases, and is named after their provider.
 
 mod kit;
 
@@ -95,7 +96,7 @@ impl Case {
                     None
                 }
             }
-            // The request is authentic. That it has no id is not what the case is about.
+            // The request is authentic, as the case expects. The case is not about the missing id.
             (Expect::Accept, Outcome::Refused(VerifyError::Identity(_)))
                 if self.expect_delivery_id.is_none() && self.expect_event_type.is_none() =>
             {
@@ -226,7 +227,7 @@ fn each_preset_has_cases_of_its_own() {
     }
 }
 
-/// Otherwise, the tolerance would seem to have no effect.
+/// If a preset did not say that it signs a time, its tolerance would seem to have no effect.
 #[test]
 fn a_preset_says_whether_it_signs_a_time() {
     for (name, cases) in read_folder(&own_folder()) {

@@ -52,7 +52,7 @@ async fn list(
     events.truncate(limit.try_into().unwrap());
     let list: Vec<Value> = events.iter().map(|event| item(*event)).collect();
     let mut page = json!({ "list": list });
-    // This field is only there if there are more events.
+    // This field is present only if there are more events.
     if let Some(last) = events.last().filter(|_| has_more) {
         let offset = json!([format!("{}000", last.time), last.number.to_string()]);
         page["next_offset"] = Value::from(offset.to_string());

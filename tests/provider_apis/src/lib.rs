@@ -1,4 +1,5 @@
-//! The APIs of providers that list events and subscriptions, as their documentation shows them: paging, limits, errors.
+//! Imitates the APIs of providers that list events and subscriptions, with the paging, the limits and the errors that
+//! their documentation shows.
 
 mod chargebee;
 mod github;
@@ -38,7 +39,7 @@ pub const KEY: &str = "sk_test_of_the_api";
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     pub number: u64,
-    /// In Unix seconds.
+    /// The time of the event in Unix seconds.
     pub time: u64,
 }
 
@@ -119,7 +120,7 @@ impl Api {
         self.shared().hooks.clone()
     }
 
-    /// Queues this refusal. Each coming request takes the next item of the queue.
+    /// Queues this refusal. Each request takes the next item from the queue.
     pub fn refuse(&self, refusal: Refusal) {
         self.shared().refusals.push_back(Some(refusal));
     }

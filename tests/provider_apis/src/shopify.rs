@@ -12,7 +12,7 @@ pub fn router() -> Router<Api> {
     Router::new().route("/admin/api/2026-10/graphql.json", post(query))
 }
 
-/// Errors come with a status of 200.
+/// As GraphQL APIs do, this API answers errors with the status 200.
 async fn query(State(api): State<Api>, Json(asked): Json<Value>) -> Result<Json<Value>, Refused> {
     let text = asked["query"].as_str().unwrap_or_default();
     if !text.starts_with("query") || text.contains("mutation") {
@@ -28,7 +28,7 @@ async fn query(State(api): State<Api>, Json(asked): Json<Value>) -> Result<Json<
     };
     assert!(name.contains("first:"), "a connection needs a limit");
     let (hooks, has_more) = page(&api, asked["variables"]["after"].as_str(), "cursor_", 100)?;
-    // Each topic is a node of its own.
+    // At Shopify, each topic has its own subscription, so each topic is one node.
     let node = |hook: &Hook| {
         assert_eq!(hook.types.len(), 1, "a subscription has one topic");
         json!({

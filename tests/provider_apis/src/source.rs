@@ -1,4 +1,4 @@
-//! The event sources of the crate, each pointed at its API in this crate.
+//! The event sources of `idempotent_webhook`, each pointed at its imitated API in this crate.
 
 use std::net::SocketAddr;
 use std::time::Duration;

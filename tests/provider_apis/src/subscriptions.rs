@@ -1,4 +1,5 @@
-//! The subscription sources of the crate, each pointed at its API in this crate.
+//! The subscription sources of `idempotent_webhook`, each pointed at its imitated API in this
+//! crate.
 
 use std::net::SocketAddr;
 
@@ -13,7 +14,7 @@ use super::{Api, Refused, bad_request};
 /// The providers whose subscriptions can be listed.
 pub const SUBSCRIPTIONS: [&str; 5] = ["github", "paddle", "shopify", "stripe", "workos"];
 
-/// Some APIs include a signing secret in their answers.
+/// A signing secret. Some APIs include one in their answers.
 pub(super) const SIGNING_SECRET: &str = "a_signing_secret_of_the_provider";
 
 /// A subscription of a provider.

@@ -64,7 +64,7 @@ fn find() -> Option<PathBuf> {
                 .iter()
                 .all(|program| folder.join(program).is_file())
         })
-        // If the program is a link on the PATH, the files next to it are not next to the link.
+        // If `postgres` on the PATH is a link, this is the folder of the program itself, where the other programs are.
         .map(|folder| {
             fs::canonicalize(folder.join("postgres"))
                 .ok()

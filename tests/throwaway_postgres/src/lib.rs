@@ -32,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The memory that a server may need, in bytes: for its WAL, and for the databases of the tests that run at once.
 const ROOM_IN_MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Creates a cluster or copies one, starts a server, and takes commands from the standard input. When that closes,
-/// stops the server and removes the folder.
+/// The script of the *keeper*, the shell that runs the server. It creates a cluster or copies one, starts a server, and
+/// takes commands from the standard input. When the standard input closes, it stops the server and removes the folder.
 const KEEPER: &str = r#"
     make() {
         if [ -n "$COPIED" ]; then
@@ -53,7 +53,7 @@ const KEEPER: &str = r#"
         "$BIN/postgres" -D "$DIR/data" -k "$DIR" -c listen_addresses= "$@" >>"$DIR/log" 2>&1 &
         server=$!
     }
-    # Again and again, since a server that is just starting ignores it.
+    # Sends the signal repeatedly, because a server that is just starting ignores it.
     stop() {
         while kill "-$1" $server 2>/dev/null; do sleep 0.05; done
         wait $server
@@ -65,7 +65,7 @@ const KEEPER: &str = r#"
             start) start "$@" ;;
         esac
     done
-    # Nothing of it is kept. By INT, a server that has just begun to recover from a crash may never end.
+    # The data is not needed any more. After INT, a server that has just started to recover from a crash may never exit.
     stop QUIT
     cd /
     rm -rf "$DIR"
@@ -98,7 +98,7 @@ impl ThrowawayPostgres {
         Self::start_with(durability, [("COPIED", data)]).await
     }
 
-    /// The same, with more variables in the environment of the server.
+    /// Starts a server like [`start`](Self::start), with additional environment variables.
     pub async fn start_with(
         durability: Durability,
         environment: impl IntoIterator<Item = (&'static str, String)>,
@@ -117,7 +117,7 @@ impl ThrowawayPostgres {
             .env("BIN", &bin)
             .env("DIR", folder.path())
             .envs(environment)
-            // Ctrl-C in the terminal goes to this process, and not to the server.
+            // With its own process group, the server does not get a Ctrl-C in the terminal.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -254,11 +254,11 @@ impl From<sqlx::Error> for StartError {
     }
 }
 
-/// The path is short, because the path of a Unix socket may have at most about 100 bytes. The folder is open to other
-/// users, because the server may have to run as another user.
+/// Where the folder of a server is created. The path is short, because the path of a Unix socket may have at most about
+/// 100 bytes. The folder is open to other users, because the server may have to run as another user.
 ///
-/// Files that may be lost are kept in memory if there is room, as on Linux: a database has 300 files, and a file system
-/// on a disk takes ten times as long to create them.
+/// On Linux, files that may be lost are kept in memory if there is room: a database has 300 files, and a file system on
+/// a disk takes ten times as long to create them.
 fn temporary_folder(durability: Durability) -> &'static Path {
     let memory = Path::new("/dev/shm");
     let has_room = || {

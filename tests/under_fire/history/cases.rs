@@ -6,8 +6,8 @@ use super::check::Rule::{
 };
 use super::check::check;
 
-/// What the history shows, which rules it breaks, and what happens to one delivery. The events are a microsecond apart,
-/// unless one says after how many seconds it happens.
+/// A description of the history, the rules that it breaks, and the events of one delivery. The events are a microsecond
+/// apart, except that an event can state after how many seconds it happens.
 type Case = (&'static str, &'static [Rule], &'static [&'static str]);
 
 const CASES: &[Case] = &[

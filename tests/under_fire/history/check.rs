@@ -1,4 +1,4 @@
-//! What must hold for each history, regardless of what has happened in it.
+//! The rules that must hold for each history, regardless of what has happened in it.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub enum Rule {
     /// An answer says only what was committed before the answer was received. A process that ignores a delivery does
     /// not call its handler.
     TrueAnswer,
-    /// If all deliveries are kept, no handler is called before its delivery is kept.
+    /// On a route that keeps all deliveries, no handler is called before its delivery is kept.
     KeptFirst,
     /// Each delivery that is kept, rescheduled, reprocessed, or missing from a provider's list ends as processed, dead
     /// or discarded. At the end of the run, nothing is due.
@@ -25,8 +25,8 @@ pub enum Rule {
     /// An acknowledged delivery never ends without the effect of its handler, unless it was dead or an operator has
     /// discarded it. An answer to an ignored delivery does not count as an acknowledgement.
     Handled,
-    /// Nothing runs before it was sent, or more often than the requests and the schedule allow. Nothing is discarded or
-    /// reprocessed without an order.
+    /// No delivery runs before it was sent, or more often than the requests and the schedule allow. Nothing is
+    /// discarded or reprocessed without an order.
     Caused,
     /// No claim is deleted while the provider may send the delivery again.
     Remembered,
@@ -41,7 +41,7 @@ pub struct Violation {
     lines: Vec<Line>,
 }
 
-/// Returns how a delivery breaks a certain rule, if it does.
+/// Returns how a delivery breaks a rule. `None` if it does not break the rule.
 type Breaks = fn(&Facts<'_>) -> Option<String>;
 
 const RULES: [(Rule, Breaks); 8] = [
@@ -269,7 +269,7 @@ fn no_cause(facts: &Facts<'_>) -> Option<String> {
     if cause.is_none_or(|cause| cause > run) {
         return Some("it ran before it was sent".into());
     }
-    // One attempt more than the schedule allows, because the last attempt may not have finished.
+    // Allows one attempt more than the schedule, because the last attempt may not have finished.
     let schedules = facts.kept.len() + facts.reprocessed.len() + facts.rescheduled.len();
     let most = facts.sent.len() + schedules * (RETRIES + 1);
     let begun = facts.begun.len();

@@ -1,7 +1,7 @@
 //! The history of a run: what was sent and answered, which handlers were called, what was committed and kept, and how
 //! each delivery ended. [`check`](check::check) reads the history afterwards.
 //!
-//! Each line is one event: when, to which delivery, and what.
+//! Each line is one event: the time, the delivery id, and what happened.
 //!
 //! ```text
 //! 1764000000.120034 all-17 sent #31 127.0.0.1:4711 /all
@@ -36,7 +36,7 @@ use crate::sender::Attempt;
 /// What happens to a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A request about the delivery is sent: by a provider, or as an order of an operator.
+    /// A request is sent: a delivery from its provider, or an operator's order about a delivery.
     Sent {
         request: u64,
         process: String,
@@ -52,13 +52,13 @@ pub enum Event {
     Claimed,
     /// The effect of the delivery is committed.
     Committed,
-    /// The delivery is committed as due, for the first time.
+    /// A transaction commits that keeps the delivery as due for the first time.
     Kept,
-    /// The delivery is committed as due after it was processed.
+    /// A transaction commits that makes a processed delivery due again.
     Reprocessed,
-    /// The delivery is committed as due with a new schedule. It was not processed before.
+    /// A transaction commits that makes an unprocessed delivery due again, with a new schedule.
     Rescheduled,
-    /// It is committed that the delivery must not be processed.
+    /// A transaction commits that discards the delivery, so that it is never processed.
     Discarded,
     /// Retention has deleted the claim of the delivery.
     ClaimPruned,
@@ -135,8 +135,9 @@ impl History {
         answers
     }
 
-    /// Panics unless each rule is upheld, and each fault that is put into the history is found. Leaves the history as
-    /// `<name>.history` in Cargo's folder for temporary files of tests.
+    /// Panics if the history breaks a rule. To test the rules themselves, it also puts faults into copies of the
+    /// history, one at a time, and panics if a fault is not found. Leaves the history as `<name>.history` in Cargo's
+    /// folder for temporary files of tests.
     pub fn assert_upheld(&self, name: &str) -> Upheld {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.history"));
         fs::write(&file, self.to_string()).unwrap();
@@ -157,7 +158,7 @@ impl History {
 #[derive(Clone, Copy, Default)]
 pub struct Upheld {
     events: usize,
-    /// How many faults were put in, each in a run of its own.
+    /// How many faults were put into copies of the history to test the rules, one at a time.
     faults: usize,
 }
 

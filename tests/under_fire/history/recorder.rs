@@ -21,8 +21,8 @@ impl Appender {
         Self(file.unwrap())
     }
 
-    /// Appends in one write, so that no line is torn. The line survives the process at once,
-    /// because the kernel has it.
+    /// Appends in one write, so that no line is torn. From then on, the kernel has the line, so the
+    /// line survives the process.
     pub fn append(&self, id: &str, event: Event) {
         let line = Line {
             at: now(),
@@ -35,7 +35,7 @@ impl Appender {
     }
 }
 
-/// A history that starts now. Its file is removed when this is dropped.
+/// A history that starts when this value is made. Dropping the last clone removes the file.
 #[derive(Clone)]
 pub struct Recorder(Arc<Recording>);
 
@@ -89,7 +89,7 @@ impl Recorder {
         self.0.appender.append(id, Event::Missing);
     }
 
-    /// The whole history, with what Postgres has committed since it started.
+    /// The whole history, including what Postgres has committed since the history started.
     pub fn history(&self, committed: Vec<Line>) -> History {
         let written = fs::read_to_string(self.path()).unwrap();
         let written = written.lines().map(|line| line.parse().unwrap());

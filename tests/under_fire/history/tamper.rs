@@ -195,7 +195,7 @@ const TAMPERINGS: [Tampering; 18] = [
     },
 ];
 
-/// Panics unless each fault is found in the delivery that it was put into, and nothing else is found. Returns how many
+/// Panics if a fault is not found in the delivery that it was put into, or if anything else is found. Returns how many
 /// faults there were.
 pub fn assert_found(history: &History) -> usize {
     let mut found = 0;
@@ -273,7 +273,7 @@ fn is_done(lines: &[Line], wanted: Order) -> bool {
     })
 }
 
-/// Whether the delivery need not have been processed.
+/// Whether the delivery may have ended without being processed.
 fn is_given_up(lines: &[Line]) -> bool {
     [Event::Discarded, Event::DeadPruned, Event::Ended(End::Dead)]
         .iter()

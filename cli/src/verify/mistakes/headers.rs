@@ -97,7 +97,7 @@ fn other_names(case: &Case) -> Vec<(HeaderMap, [HeaderName; 2])> {
         .collect()
 }
 
-/// The headers with each value, or the part after a prefix such as `sha256=`, in another encoding.
+/// The headers, with each value in another encoding. A prefix such as `sha256=` stays unchanged.
 fn encoded(headers: &HeaderMap, encode: impl Fn(&str) -> Option<String>) -> HeaderMap {
     let mut headers = headers.clone();
     for value in headers.values_mut() {

@@ -1,4 +1,4 @@
-//! The usual mistakes. For each, the command verifies the request with that one change.
+//! The usual mistakes. For each of them, the command changes the request accordingly, and verifies the changed request.
 
 mod body;
 mod headers;

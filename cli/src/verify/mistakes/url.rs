@@ -12,7 +12,7 @@ const CURE: &str = "The signature covers the URL that the provider calls. Set `P
 host of that URL, and to the path that a proxy removes. A proxy must not add anything to the path. If the order of the \
 parameters differs, configure the provider with a URL whose parameters are in alphabetical order.";
 
-/// Four parameters have 24 possible orders.
+/// Up to this many parameters are tried in every order. Four parameters have 24 orders.
 const MAX_REORDERED: usize = 4;
 
 /// Mistakes with the fewest changes come first.
@@ -48,7 +48,7 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
         .collect()
 }
 
-/// The distinct values, each with its position in the list as the number of changes.
+/// The distinct values. The position of a value in the list counts as its number of changes.
 fn with_changes<T: Clone + PartialEq>(values: Vec<T>) -> impl Iterator<Item = (usize, T)> {
     let mut seen = Vec::<T>::new();
     for value in values {
@@ -111,7 +111,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
         format!("{other_end}{query}"),
         path.to_owned(),
     ];
-    // The path as proxies report that they received it.
+    // In these headers, proxies report the path that they received.
     for name in [
         "x-original-uri",
         "x-forwarded-uri",
@@ -133,7 +133,7 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
     for query in orders(query.trim_start_matches('?')) {
         texts.push(format!("{path}?{query}"));
     }
-    // Without a prefix that a proxy may have added.
+    // The path without a prefix that a proxy may have added.
     let starts: BTreeSet<_> = path.match_indices('/').map(|(at, _)| at).skip(1).collect();
     for rest in starts.into_iter().filter_map(|at| path.get(at..)) {
         texts.push(format!("{rest}{query}"));

@@ -1,4 +1,4 @@
-//! The tests for the programs of the guide: processes that are killed, and a sender that does not give up.
+//! Helpers for the tests of the guide's programs: processes that are killed, and a sender that does not give up.
 
 mod postgres;
 mod process;

@@ -1,4 +1,4 @@
-//! A server for one test, and queries for what is in its tables.
+//! A Postgres server for one test, and queries about the content of its tables.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 
-/// The programs would create this table with a primary key. Without one, only the claim keeps a payment from being
-/// there twice.
+/// The programs would create this table with a primary key. Here it has none, so only the claim prevents a second
+/// payment for an event.
 const WITHOUT_KEY: &str = "create table payments (event_id text not null, amount bigint)";
 
 const IN_TRANSACTION: &str = "select count(*) from pg_stat_activity
@@ -30,7 +30,7 @@ impl Database {
         let server = server.unwrap_or_else(|error| panic!("{error}"));
         let options = server.options("postgres");
         let folder = options.get_socket().expect("a socket").display();
-        // All drivers understand this form.
+        // All drivers understand a URL with the escaped path of the socket's folder.
         let folder = folder.to_string().replace('/', "%2F");
         let url = format!("postgres://{}@{folder}/postgres", options.get_username());
         let pool = PgPoolOptions::new().max_connections(3);

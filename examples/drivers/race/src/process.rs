@@ -1,4 +1,4 @@
-//! A program of the guide in a process.
+//! Runs a program of the guide in a separate process.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,9 +9,10 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::{Database, SECRET};
 
-/// The process is killed when this is dropped.
+/// A running program. Dropping this value kills the process.
 pub struct Process {
-    // This ends before the program, because another process may get the program's process id.
+    // This field is dropped first, so that the keeper ends before the program. The keeper must not
+    // outlive the program, because another process may get the program's process id.
     _keeper: Child,
     child: Child,
     /// The URL, such as `http://127.0.0.1:1234`. Empty until the program is
@@ -53,11 +54,11 @@ impl Process {
         }
     }
 
-    /// Starts a program that serves, and waits until it does.
+    /// Starts a program that serves HTTP, and waits until it is listening.
     ///
     /// # Panics
     ///
-    /// If it exits before that.
+    /// If the program exits before it is listening.
     pub async fn start(name: &str, database: &Database) -> Self {
         let mut process = Self::spawn(name, database, &[]);
         let said = process.stdout.next_line().await.expect("a line");
@@ -75,8 +76,8 @@ impl Process {
     }
 }
 
-/// Starts a shell that kills the program when its standard input closes, which happens when this
-/// process is killed.
+/// Starts the *keeper*: a shell that kills the program when the shell's standard input closes. This
+/// happens when this process is killed.
 fn keeper(number: &str) -> Child {
     let keeper = Command::new("sh")
         .args(["-c", "read -r _; kill -9 \"$0\"", number])
@@ -88,7 +89,7 @@ fn keeper(number: &str) -> Child {
     keeper.expect("a shell")
 }
 
-/// The program is next to the folder of this test.
+/// The path of the program. It is in the folder that contains the folder of this test.
 fn program(name: &str) -> PathBuf {
     let test = env::current_exe().expect("the path of the test");
     let folder = test.ancestors().nth(2).expect("the folder of the target");

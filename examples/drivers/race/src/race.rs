@@ -15,7 +15,8 @@ const COPIES: usize = 2;
 /// How many events are sent at a time.
 const SENDERS: usize = 24;
 const KILLS: usize = 8;
-/// How many times an event is sent. One of the processes is always running.
+/// How many times an event is sent at most. One of the processes is always running, so this is
+/// enough.
 const ATTEMPTS: usize = 200;
 
 /// The state that the senders and the killer share.
@@ -55,7 +56,7 @@ impl World {
 ///
 /// If an event was processed twice, or acknowledged without being processed.
 pub async fn race(name: &str, database: &Database) -> [Process; 2] {
-    // They start at the same time, so that both try to create what does not exist yet.
+    // The processes start at the same time, so that both try to create the missing tables.
     let (first, second) = tokio::join!(
         Process::start(name, database),
         Process::start(name, database)
@@ -160,7 +161,7 @@ async fn send_copies(world: &Arc<World>, sender: &Sender, id: &str) -> bool {
     copies.join_all().await.contains(&true)
 }
 
-/// Asserts that all events that were acknowledged before are there now.
+/// Asserts that all events that have been acknowledged so far are processed.
 async fn assert_all_there(world: &World, database: &Database) {
     let acknowledged = world.acknowledged();
     let processed = database.processed().await;

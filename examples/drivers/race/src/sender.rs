@@ -1,4 +1,4 @@
-//! Stripe, from the program's point of view.
+//! A sender that behaves like Stripe towards the program.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use idempotent_webhook::{Secret, presets};
 
 use crate::SECRET;
 
-/// Longer than a program waits for another process. It also ends a request that the client has
-/// lost.
+/// How long a request may take. This is longer than a program waits for another process. The
+/// deadline also ends a request that the client has lost.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The event of a payment.

@@ -42,7 +42,7 @@ async fn next(State(runtime): State<Arc<Runtime>>) -> (HeaderMap, Json<Value>) {
 async fn answer(
     State(runtime): State<Arc<Runtime>>,
     Path((_, kind)): Path<(String, String)>,
-    // Its content type is not JSON's, so this is not an extractor for JSON.
+    // The content type of the answer is not JSON, so the `Json` extractor would refuse it.
     answer: Bytes,
 ) {
     let answer: Value = serde_json::from_slice(&answer).unwrap();

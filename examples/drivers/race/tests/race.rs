@@ -9,7 +9,7 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Endpoint, prune};
 use race::{Database, Process, Sender, delivery, race};
 
-/// This is how a program in another language does it.
+/// The guide's SQL, which programs in other languages use to claim a delivery.
 #[tokio::test]
 async fn the_sql_of_the_guide() {
     let database = Database::new().await;
@@ -22,7 +22,7 @@ async fn the_sql_of_the_guide() {
     assert!(database.processed().await.contains("evt_1Qx"));
 }
 
-/// Checks everything that a program promises.
+/// Runs the race with a program, and checks its answers.
 async fn is_idempotent(name: &str, busy: u16) -> (Database, [Process; 2]) {
     let database = Database::new().await;
     let processes = race(name, &database).await;
@@ -71,7 +71,7 @@ async fn sqlx_08() {
     is_idempotent("sqlx_08", 503).await;
 }
 
-/// Its other answers are tested separately.
+/// Runs only the race. The tests of the SeaORM program itself check its answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn sea_orm() {
     race("sea_orm", &Database::new().await).await;
@@ -82,7 +82,7 @@ async fn actix() {
     is_idempotent("actix", 503).await;
 }
 
-/// This program also has everything that is built on the layer.
+/// The program with Diesel uses the layer, so this also tests recovery and the archive.
 #[tokio::test(flavor = "multi_thread")]
 async fn diesel() {
     let (database, [process, _other]) = is_idempotent("diesel", 500).await;
@@ -90,7 +90,8 @@ async fn diesel() {
     database.until(kept, 0).await;
     database.assert_nothing_twice().await;
 
-    // The delivery fails and is kept. When recovery runs it, it ends with the claim of the program.
+    // The delivery fails and is kept. When recovery runs the delivery, the program's claim ends the
+    // kept row.
     let sender = Sender::default();
     database.run("alter table payments rename to away").await;
     let failed = sender.send(&process.url, &delivery("evt_kept")).await;

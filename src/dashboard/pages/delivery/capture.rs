@@ -22,7 +22,7 @@ const NOT_READABLE: PageError = PageError::not_found(
 const TOO_LARGE: PageError =
     PageError::not_found("It has no capture: its body is larger than 2 MiB.");
 
-/// Makes the capture, with its own new set of pseudonyms.
+/// Makes the capture. Its pseudonyms have their own random key.
 pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,

@@ -79,7 +79,7 @@ pub(in crate::dashboard) async fn read(
         let header = told.as_ref().and_then(settings::Told::signature_header);
         signature_header = header.map(str::to_owned);
     }
-    // Each action links to a page about all tenants.
+    // Each action links to a page about all tenants, so only readers who may see all tenants get the actions.
     let actions = match access.tenants() {
         None => recorded_actions::of_delivery(&mut reading, &key).await?,
         Some(_) => Vec::new(),

@@ -100,7 +100,8 @@ pub(in crate::dashboard::pages) struct Kept {
     pub(in crate::dashboard::pages) first_failed: Option<Timestamp>,
     pub(in crate::dashboard::pages) last_failed: Option<Timestamp>,
     pub(in crate::dashboard::pages) next_attempt: Option<Timestamp>,
-    /// When the last attempt reached no layer of the endpoint, and below, the status of the response that it received.
+    /// When the last recovery attempt reached no layer of the endpoint. `unreached_status` is the status of the
+    /// response that the attempt received.
     pub(in crate::dashboard::pages) unreached: Option<Timestamp>,
     pub(in crate::dashboard::pages) unreached_status: Option<i16>,
     pub(in crate::dashboard::pages) failed_attempts: Vec<Attempt>,
@@ -158,7 +159,7 @@ impl Delivery {
         self.processed.is_some() || self.kept.is_some() || self.is_in_flight
     }
 
-    /// The state as a word. A processed delivery is done, even if a row of it is still kept.
+    /// The state as a word. A processed delivery counts as `processed`, even if a kept row of it still exists.
     pub(in crate::dashboard::pages) fn state(&self) -> &str {
         match &self.kept {
             _ if self.processed.is_some() => "processed",
@@ -169,7 +170,8 @@ impl Delivery {
         }
     }
 
-    /// Whether the delivery is kept and has not failed, because it was accepted first.
+    /// Whether the delivery is kept and has not failed yet, such as a delivery that the layer accepted to process it
+    /// later.
     fn has_not_failed(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.last_failed.is_none())

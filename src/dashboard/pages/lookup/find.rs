@@ -32,8 +32,8 @@ const PROCESSED: &str = "
     limit $4
 ";
 
-/// Kept deliveries. One index finds the requests of deliveries that can run again, and another finds deliveries without
-/// a request.
+/// Kept deliveries. An index on the requests finds the deliveries that can run again, and another index finds
+/// deliveries without a request.
 const KEPT: &str = "
     select
         kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type, kept.state,
@@ -54,8 +54,8 @@ const KEPT: &str = "
     limit $4
 ";
 
-/// Deliveries whose first attempt is running, found by the lock of their claim. They are not found if their endpoint's
-/// ids are separate for each tenant.
+/// Deliveries whose first attempt is running, found by the lock of their claim. If an endpoint's ids are separate for
+/// each tenant, this query does not find its deliveries.
 const IN_FLIGHT: &str = concat!(
     "
     select known.endpoint, wanted.id
@@ -153,8 +153,8 @@ impl ById<'_> {
             if !is_full {
                 break;
             }
-            // If enough rows of the last id were read, its other rows are skipped. Otherwise all rows of this id are
-            // read again, together with the ids after it.
+            // The rows of the last id may be incomplete. If enough of them were read, the rest are skipped. If not, all
+            // rows of this id are read again, together with the ids after it.
             let is_done = all.get(&last).is_some_and(|rows| rows.len() > MAX_OF_ID);
             if !is_done {
                 all.remove(&last);
@@ -187,7 +187,7 @@ pub(super) async fn find(by_id: &mut ById<'_>, endpoints: &[String]) -> sqlx::Re
         };
         found.insert(Key::read(&row)?, of_row);
     }
-    // A processed delivery is done, even if a row of it is still kept.
+    // A processed delivery counts as processed, even if a kept row of it still exists.
     for row in by_id.read(PROCESSED).await? {
         let key = Key::read(&row)?;
         let kept = found.remove(&key);

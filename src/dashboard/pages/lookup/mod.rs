@@ -26,8 +26,8 @@ pub(in crate::dashboard) struct Lookup {
     found: Vec<Known>,
     /// The ids that have more deliveries than are shown.
     cut: BTreeSet<String>,
-    /// Deliveries that a handler or an operator has discarded, or that an operator has made the layer forget, and that
-    /// have not arrived again.
+    /// Deliveries that a handler or an operator has discarded, or that the layer has forgotten on an operator's
+    /// request. They have not arrived again since.
     discarded: Vec<Discarded>,
     unknown: Vec<String>,
     /// The time before which deliveries may have been deleted.
@@ -282,7 +282,7 @@ impl Lookup {
 
 fn form(text: &str) -> Markup {
     html! {
-        // Posted, because many ids would be too long for an address.
+        // The ids are posted, because many ids would be too long for an address.
         form.lookup method="post" action="lookup" {
             label for="ids" { "Delivery ids, separated by spaces or new lines" }
             textarea #ids name="ids" rows="4" spellcheck="false" { (text) }
@@ -327,7 +327,7 @@ fn table_of_discarded(discarded: &[Discarded], now: Timestamp) -> Markup {
         .render()
 }
 
-/// The endpoint and the tenant: its name if it is known, or otherwise the tenant in the key.
+/// The endpoint and the tenant. If the tenant's name is not known, the tenant in the key is shown.
 fn endpoint(key: &Key, tenant_name: Option<&str>) -> Markup {
     html! {
         (visible(&key.endpoint))

@@ -49,22 +49,22 @@ pub struct Hmac {
     pub(super) encoding: Encoding,
     pub(super) prefix: Cow<'static, str>,
     pub(super) prefix_is_optional: bool,
-    /// Only the first signature has the prefix.
+    /// Whether only the first signature has the prefix.
     pub(super) prefix_is_once: bool,
-    /// Between the items of a list. If it is empty, the value is one item.
+    /// The text between the items of a list. If it is empty, the header's value is one item.
     pub(super) separator: Cow<'static, str>,
-    /// White space around items is skipped.
+    /// Whether white space around items is skipped.
     pub(super) trimmed: bool,
-    /// Between lists. If it is empty, the value is one list.
+    /// The text between lists. If it is empty, the header's value is one list.
     pub(super) list_separator: Cow<'static, str>,
     pub(super) timestamp: Option<TimestampSource>,
     pub(super) time_format: TimeFormat,
     pub(super) id: Option<HeaderName>,
     pub(super) content: SignedContent,
     pub(super) signs_body: bool,
-    /// The content includes the URL.
+    /// Whether the signed content includes the URL.
     pub(super) signs_url: bool,
-    /// The content includes the path, or a part of the query.
+    /// Whether the signed content includes the path, or a part of the query.
     pub(super) signs_path: bool,
     /// The headers whose values are signed.
     pub(super) signed_headers: Vec<HeaderName>,
@@ -72,7 +72,7 @@ pub struct Hmac {
     pub(super) secret_check: Option<SecretCheck>,
 }
 
-/// Whether a secret is of the kind that the provider signs with.
+/// Checks that a secret is of the kind that the provider signs with.
 pub(crate) type SecretCheck = fn(&Secret) -> Result<(), SecretError>;
 
 /// Where the signatures are.
@@ -214,7 +214,7 @@ impl Hmac {
         self
     }
 
-    /// Expects a header for each key. Its name is the name of the signature header, a hyphen and a number. One
+    /// Expects one header for each key. Each is named like the signature header, followed by a hyphen and a number. One
     /// matching signature is enough.
     #[must_use]
     pub(crate) fn numbered(mut self) -> Self {
@@ -311,8 +311,8 @@ impl Hmac {
         self
     }
 
-    /// Times are Unix times in seconds or, if they have more than 11 digits, in milliseconds. For providers that
-    /// send both.
+    /// Times are Unix times in seconds or, if they have more than 11 digits, in milliseconds. This is for providers
+    /// that send both.
     #[must_use]
     pub(crate) fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
         self.time_format = TimeFormat::UnixOfEitherUnit;
@@ -343,8 +343,8 @@ impl Hmac {
     ///
     /// # Panics
     ///
-    /// If the content includes neither the body nor its digest, or leaves out a timestamp in a header; or if it
-    /// includes a timestamp or an id whose place was not named.
+    /// If the content includes neither the body nor its digest. Also if it leaves out a timestamp that is in a header,
+    /// or includes a timestamp or an id whose place was not named.
     #[must_use]
     pub fn signed(self, content: SignedContent) -> Self {
         assert!(content.has_body(), "the signed content leaves out the body");
@@ -356,8 +356,8 @@ impl Hmac {
     ///
     /// # Panics
     ///
-    /// If the content leaves out a timestamp in a header; or if it includes a timestamp or an id whose place was
-    /// not named.
+    /// If the content leaves out a timestamp that is in a header, or includes a timestamp or an id whose place was not
+    /// named.
     #[must_use]
     pub fn signed_without_body(self, content: SignedContent) -> Self {
         self.signed_parts(content)

@@ -201,7 +201,7 @@ impl SignatureScheme for Hmac {
         }
         let mut time = self.time_format.format(request.time());
         if let Some(TimestampSource::Header(name)) = &self.timestamp {
-            // Keep a text that means the same time: a date can be written in many ways.
+            // A date can be written in many ways, so keep a header that already has this time.
             match only_value(request.headers(), name) {
                 Ok(text) if self.time_format.parse(text) == Some(request.time()) => {
                     time = text.to_owned();

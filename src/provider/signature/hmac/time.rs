@@ -46,7 +46,7 @@ impl Hmac {
             items.next()
         } else {
             let mut found = items.filter_map(|item| item.strip_prefix(&**prefix));
-            // SDKs differ in which of two timestamps they use.
+            // SDKs differ in which of two timestamps they use, so two are refused.
             found.next().filter(|_| found.next().is_none())
         };
         text.and_then(|text| self.time(text))

@@ -18,8 +18,8 @@ use crate::provider::signature::digests::{Hash, hmac};
 use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::{SignatureError, only_value};
 
-/// The longest token in a header of a request, and the longest header of a token, in bytes. A header from Apple,
-/// with three certificates, has about 5 KiB.
+/// The maximum length of a token in a request header, and of a token's own header, in bytes. The header of Apple's
+/// tokens, with three certificates, has about 5 KiB.
 const MAX_HEADER: usize = 16 * 1024;
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
@@ -117,8 +117,8 @@ impl Header<'_> {
         serde_json::from_str(self.0.get(name)?.get()).ok()
     }
 
-    /// The member `x5c`. A certificate that is not base64 counts as an empty one. Empty if `x5c` is not a list of
-    /// texts.
+    /// The member `x5c`. A certificate that is not base64 becomes an empty one. The result is empty if `x5c` is not a
+    /// list of texts.
     #[cfg(feature = "x509")]
     fn certificates(&self) -> Vec<Vec<u8>> {
         let chain = self.0.get("x5c").map(|chain| chain.get());

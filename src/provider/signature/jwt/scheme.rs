@@ -221,7 +221,8 @@ impl Jwt {
         self.times(claims).ok_or_else(|| self.malformed())
     }
 
-    /// `None` if a time is missing or unusable.
+    /// When the token was signed, from when it is valid, and when it expires. `None` if a required time is missing, or
+    /// a time is unusable.
     fn times(&self, claims: &Claims) -> Option<Signed> {
         let mut signed = Signed::new();
         if self.expires || claims.has("exp") {

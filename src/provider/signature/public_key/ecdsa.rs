@@ -12,7 +12,7 @@ use super::key::SignatureAlgorithm;
 use crate::provider::signature::digests::sha1;
 use crate::provider::signature::digests::sha256;
 
-/// A public key, in tests with its private key.
+/// A public key. In tests, it may include the private key.
 #[derive(Clone)]
 pub(super) struct Key {
     public: VerifyingKey,

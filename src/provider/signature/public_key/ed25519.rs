@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::key::SignatureAlgorithm;
 
-/// A public key, in tests with its private key.
+/// A public key. In tests, it may include the private key.
 #[derive(Clone)]
 pub(super) struct Key {
     public: [u8; 32],

@@ -37,11 +37,11 @@ pub enum SignatureAlgorithm {
 #[derive(Clone)]
 pub struct PublicKey {
     key: Arc<dyn Key>,
-    /// The only algorithm of JSON Web Tokens that the key is for, if the key names one.
+    /// The name of the only JSON Web Token algorithm that the key may be used with, if the key names one.
     jws_name: Option<Arc<str>>,
 }
 
-/// A key of one kind: public and, in tests, with its private key.
+/// A public key of one kind. In tests, it includes the private key, which signs.
 pub(super) trait Key: Send + Sync {
     /// Whether keys of this kind sign by an algorithm.
     #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
@@ -113,8 +113,8 @@ impl PublicKey {
         p256.or_else(|| rsa::Key::from_der(der).map(Self::new))
     }
 
-    /// Whether a signature is valid. It is never valid if the key is of another kind than the algorithm's, or if
-    /// the `alg` of the key names another algorithm.
+    /// Whether a signature is valid. It is never valid if the key is not of the algorithm's kind, or if the key's `alg`
+    /// names another algorithm.
     pub fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
         let named = self.jws_name.as_deref().zip(algorithm.jws_name());
         named.is_none_or(|(ours, name)| ours == name)

@@ -23,8 +23,8 @@ const SHA_256: [u8; 19] =
 const SHA_512: [u8; 19] =
     *b"\x30\x51\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x03\x05\x00\x04\x40";
 
-/// The padding and the hash of a message. `rsa` depends on an older version of the hash functions, so it is given
-/// their results. `None` if keys of this kind do not sign by the algorithm.
+/// The padding and the hash of a message. The crate `rsa` depends on older versions of the hash crates, so it gets
+/// finished hashes. `None` if keys of this kind do not sign by the algorithm.
 fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<(Pkcs1v15Sign, Vec<u8>)> {
     let (prefix, hash): (Box<[u8]>, _) = match algorithm {
         #[cfg(feature = "sha1")]
@@ -40,7 +40,7 @@ fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<(Pkcs1v15Sign, 
     Some((padding, hash))
 }
 
-/// A public key, in tests with its private key.
+/// A public key. In tests, it may include the private key.
 #[derive(Clone)]
 pub(super) struct Key {
     public: RsaPublicKey,

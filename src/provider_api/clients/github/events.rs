@@ -20,7 +20,7 @@ use crate::provider_api::source_error::SourceError;
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
 
-/// With a longer pause, a request could time out before it is sent.
+/// The longest pause between two redelivery requests. With a longer one, a request could time out before it is sent.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
@@ -51,7 +51,7 @@ pub struct GitHubDeliveries {
 
 #[derive(Deserialize)]
 struct Attempt {
-    /// May be larger than the integers that a float can hold exactly.
+    /// The id may be larger than the integers that a float can hold exactly.
     id: u64,
     guid: String,
     delivered_at: String,

@@ -62,8 +62,8 @@ impl EventSource for PaddleNotifications {
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
-        // No upper bound: Paddle may compare it with the time of the notification, which is later than the time of the
-        // event.
+        // The query has no upper bound: Paddle may compare the bound with the time of the notification, which is later
+        // than the time of the event.
         let since = humantime::format_rfc3339_micros(query.since()).to_string();
         let mut parameters = vec![
             ("notification_setting_id", self.destination.clone()),

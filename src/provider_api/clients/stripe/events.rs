@@ -159,7 +159,8 @@ impl EventSource for StripeEvents {
     }
 }
 
-/// The names, if each of them is a full event type and all fit into a query. Otherwise none, which asks for all types.
+/// The names to ask for: all, if each of them is a full event type and they fit into a query. Otherwise none, so that
+/// the query asks for all types.
 fn exact(names: &[String]) -> &[String] {
     let has_groups = names.iter().any(|name| name.ends_with('*'));
     if names.len() <= MOST_TYPES && !has_groups {

@@ -77,7 +77,7 @@ impl EventSource for WorkOsEvents {
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
         let mut parameters = vec![("limit", "100".to_owned()), ("order", "asc".to_owned())];
         parameters.push(("events", self.types.names().join(",")));
-        // Either the cursor or the start time: WorkOS refuses a query with both.
+        // The query has either the cursor or the start time, because WorkOS refuses a query with both.
         parameters.push(match query.cursor() {
             Some(cursor) => ("after", cursor.to_owned()),
             None => {
@@ -95,8 +95,7 @@ impl EventSource for WorkOsEvents {
                 Ok(ListedEvent::new(time, raw.get().to_owned()))
             }));
         }
-        // WorkOS has used the same order regardless of the query. If that order is newest first, all further pages are
-        // older.
+        // WorkOS has been seen to ignore `order`. If the list is sorted newest first, all further pages are older.
         let is_older = are_older(&events, query.since());
         let next = page.list_metadata.after.filter(|_| !is_older);
         Ok(EventPage::new(events, next))

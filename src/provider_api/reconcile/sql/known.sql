@@ -5,7 +5,7 @@
 with list as (
     select
         path = $2 as is_at_this_path, begins_at,
-        -- At a new path, a list continues where it was at another path.
+        -- If the list gets a new path, it continues where it was at the other path.
         max(reconciled_until) over () as reconciled_until,
         round_since, round_until
     from idempotent_webhook.reconciliations as list

@@ -1,7 +1,9 @@
--- Returns the deliveries of the endpoint $1 that are neither processed nor kept nor discarded, by their positions in
--- three arrays: the tenants $2, the ids $3, and the times $4 of the events in Unix seconds. For each delivery, returns
--- whether its record may have been deleted, and whether the provider has been asked for it for longer than $6 without
--- success. The provider's clock may be ahead by $5.
+-- Finds the deliveries of the endpoint $1 that are neither processed nor kept nor discarded. Three arrays describe the
+-- listed deliveries: the tenants $2, the ids $3, and the times $4 of the events in Unix seconds.
+--
+-- Returns the positions of the missing deliveries in these arrays. For each delivery, returns whether its record may
+-- have been deleted, and whether the provider has been asked for it for longer than $6 without success. The provider's
+-- clock may be ahead by $5.
 --
 -- The tables are queried separately, so that one of them may be distributed.
 with listed as materialized (

@@ -1,11 +1,11 @@
--- Returns how long it is until this process may take the turn, and how many differences the last comparisons found,
--- over all lists of the endpoint.
+-- Returns how long it is until this process may take the turn (the right to compare), and how many differences the last
+-- comparisons found, over all lists of the endpoint.
 --
--- $1 endpoint, $2 address, $3 name of the list, $4 version of the application, $5 the longest time until a turn.
+-- $1 endpoint, $2 address, $3 name of the list, $4 version of the application, $5 the longest time from one comparison
+-- to the next.
 --
 -- Different versions of the application may expect different subscriptions. If several versions run side by side, the
--- newest one compares. A version that compared before may compare again only once no version has compared for an hour
--- after a comparison was due.
+-- newest one compares. An older version may compare again only once a comparison has been due for an hour.
 select
     (
         select coalesce(sum(cardinality(differences)), 0)

@@ -26,7 +26,7 @@ async fn one_is_retried() {
         assert_eq!(stage.audit().await, ["ada: retry billing a-1, changed 1"]);
         ada.reloads_and_goes_back(&stage.pool).await;
 
-        // The delivery runs already.
+        // The delivery is already running.
         ada.uses("form[action=act] button").await;
         ada.sees(&["no change", "It is already due or running"])
             .await;

@@ -6,7 +6,8 @@ use sqlx::Executor;
 use crate::operator::{Operator, marks, two_dead};
 use crate::stage::{Stage, assert_sound};
 
-/// Deliveries with the same reason belong to two endpoints, and are in two states.
+/// A stage with failed deliveries for two reasons. Deliveries with the same reason belong to two
+/// endpoints, and are in two states.
 async fn two_reasons() -> Stage {
     let stage = two_dead().await;
     stage.dead("billing", "c-3", "the ledger is away").await;
@@ -167,7 +168,8 @@ async fn the_selected_are_retried_and_discarded() {
         let before = marks(&stage.pool).await;
         ada.ticks("input[value='endpoint=billing&id=a-1']").await;
         ada.ticks("input[value='endpoint=orders&id=d-4']").await;
-        // Goes back up from the last row. From there, Tab would go on to the end of the page.
+        // Goes back up from the last row, because Tab would go on from there to the end of the
+        // page.
         ada.uses("button[value=retry]").await;
         ada.sees(&["Retry 2 deliveries?", "a-1 billing", "d-4 orders"])
             .await;

@@ -8,7 +8,7 @@ use sqlx::Executor;
 
 use crate::stage::{PREFIX, Stage, ada, assert_sound};
 
-/// All at the same time, long ago.
+/// Sets all times of the deliveries to the same moment, long ago.
 const LONG_AGO: &str = "
     update idempotent_webhook.kept_deliveries
     set first_received_at = timestamptz '2020-01-02 03:04:05Z',
@@ -84,7 +84,8 @@ async fn the_hours_of_the_plot_are_in_the_zone_of_the_reader() {
         values ('billing', date_trunc('hour', now(), 'UTC'), 'request', 'processed', 7, now())";
     stage.pool.execute(activity).await.unwrap();
     let server = stage.serve(ada()).await;
-    // The zone differs from UTC by hours and 45 minutes, so no full hour in one is a full hour in the other.
+    // The time zone differs from UTC by some hours and 45 minutes, so a full hour in UTC is never a full hour in this
+    // time zone.
     for (javascript, minutes) in [(true, ":45"), (false, ":00 UTC")] {
         let look = Look {
             timezone: "Asia/Kathmandu",
@@ -184,7 +185,8 @@ async fn without_scripts_no_page_loads_itself_again() {
     assert_eq!(page.text_of("dd .state").await, "running");
 }
 
-/// Waits for three of the page's reload intervals. A reload replaces only the content.
+/// Whether the page reloads its content within three of its reload intervals. A reload replaces only the content of the
+/// page, and not the page.
 async fn loads_itself_again(page: &Page) -> bool {
     page.eval::<()>("document.querySelector('main h1').id = 'old', undefined")
         .await;

@@ -1,5 +1,5 @@
-//! Clicks that were meant for an earlier page: another site gets the reader to double-click, and opens a confirmation
-//! page between the two clicks.
+//! Clicks that were meant for an earlier page. An attacking site gets the reader to double-click, and opens a
+//! confirmation page of the dashboard between the two clicks.
 
 use axum::Router;
 use axum::response::Html;
@@ -50,7 +50,7 @@ async fn a_double_click_on_another_site_changes_nothing() {
     let server = stage.serve(ada()).await;
     let confirm = server.url(&format!("{PREFIX}/{CONFIRM}"));
     let elsewhere = leading_to(&confirm).await;
-    // This is another site, and not only another origin.
+    // `localhost` is another site than `127.0.0.1`, and not only another origin.
     let site = elsewhere.url("/").replace("127.0.0.1", "localhost");
     let mut page = browser.page(Look::default()).await;
     assert_eq!(page.goto(&confirm).await, 200);
@@ -62,7 +62,8 @@ async fn a_double_click_on_another_site_changes_nothing() {
     let held_back = page.place_of(HELD_BACK).await;
 
     for place in [button, held_back] {
-        // Clicks as fast as possible: each click comes as soon as the page is there that the previous click has led to.
+        // Clicks as fast as possible: each further click comes as soon as the page is there to which the previous click
+        // has led.
         for clicks in [2, 3] {
             page.goto(&site).await;
             for number in 1..=clicks {
@@ -106,7 +107,7 @@ async fn a_reader_who_has_come_from_another_site_goes_on() {
         };
         let mut page = browser.page(look).await;
         page.goto(&server.url(&format!("{PREFIX}/overview"))).await;
-        // This includes another origin of the same site.
+        // The attacking page may also be another origin of the same site.
         for chat in [
             chat.url("/"),
             chat.url("/").replace("127.0.0.1", "localhost"),
@@ -139,7 +140,7 @@ async fn a_confirmation_takes_no_click_at_first() {
         let mut page = browser.page(look).await;
         page.goto(&server.url(&format!("{PREFIX}/{CONFIRM}"))).await;
         let button = page.place_of(BUTTON).await;
-        // Keeps the button as it was when the page appeared, for as long as the test takes.
+        // Keeps the button in the state in which the page appears, for as long as the test takes.
         page.eval::<()>(
             "(() => {
                 const button = document.querySelector('.confirm button');

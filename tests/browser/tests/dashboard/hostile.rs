@@ -36,7 +36,8 @@ const LETTERS: [&str; 3] = [
     "ß漢字🦀é\u{301}עברית العربية",
 ];
 
-/// These include values that a layer does not let through, because other layers may.
+/// Writes the texts to further columns, including values that the layer in this test would not let through, because
+/// other layers may.
 const AS_TENANT: &str = "
     with request as (
         update idempotent_webhook.kept_requests
@@ -124,7 +125,7 @@ async fn assert_harmless(texts: &[&str]) {
             Some("dead")
         );
 
-        // Finds the other delivery by the search, and acts on it with the action on all.
+        // Searches for the other delivery, and acts on it with the action on all deliveries in the list.
         page.fill("[type=search]", &other(text)).await;
         assert_eq!(page.click_through(".search button").await, 200);
         assert_inert(&page).await;
@@ -136,7 +137,7 @@ async fn assert_harmless(texts: &[&str]) {
         assert_eq!(page.text_of("h1").await, "Retry 1 delivery?");
         page.click_through(".confirm a").await;
         assert_eq!(page.count("tbody tr").await, 1);
-        // The filter is exactly the same.
+        // The action applies to exactly the filter of the list.
         assert_eq!(filters(&page.url().await), filters(&list));
         page.click_through(".actions a[href*='action=discard']")
             .await;
@@ -268,7 +269,7 @@ async fn what_is_not_seen_is_spelt_out() {
 
 #[tokio::test]
 async fn what_is_long_is_broken() {
-    // As long as an id may be, in bytes.
+    // Ids of the greatest allowed length in bytes.
     let [narrow, wide] = ["long-".repeat(51), "漢".repeat(85)];
     let [escaped, slashes] = ["&<".repeat(127), "/".repeat(255)];
     assert_harmless(&[&narrow, &wide, &escaped, &slashes]).await;

@@ -11,7 +11,7 @@ use crate::stage::{PREFIX, Stage, ada, assert_sound};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hand {
     Mouse,
-    /// Tab, Enter and Space.
+    /// Uses only the Tab, Enter and Space keys.
     Keyboard,
 }
 
@@ -111,7 +111,7 @@ impl Operator {
     }
 }
 
-/// Values that change with each write to the tables that actions write to.
+/// Values that change whenever something is written to the tables that actions write to.
 pub async fn marks(pool: &PgPool) -> HashSet<String> {
     let rows = sqlx::query_scalar(
         "select 'action ' || id || ' ' || xmin from idempotent_webhook.operator_actions

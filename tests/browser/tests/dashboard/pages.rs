@@ -1,4 +1,4 @@
-//! An application with something of every kind, and all pages about it.
+//! An application whose tables contain something of every kind, and all dashboard pages about it.
 
 use std::collections::HashSet;
 
@@ -91,7 +91,7 @@ const SETTINGS: &str = r#"
     }', now())
 "#;
 
-/// A stage with something of every kind.
+/// A stage whose tables contain something of every kind.
 pub async fn busy_stage() -> Stage {
     let mut stage = Stage::empty().await;
     stage.dead("billing", "dead-1", "no such order: 17").await;
@@ -210,8 +210,8 @@ pub const DELIVERIES: [(&str, &str, &str); 8] = [
     ("commands", "accepted-1", "due"),
 ];
 
-/// Asserts that these addresses include every page that needs one of these rights. Paths that only accept POST have no
-/// page, and a path for programs is not a page.
+/// Asserts that these addresses include every page that needs one of these rights. Paths that only accept POST, and
+/// paths for programs, are not pages.
 pub fn assert_has_each_page<'a>(addresses: impl Iterator<Item = &'a str>, rights: &[Right]) {
     let names = addresses.map(|address| address.split_once('?').map_or(address, |(name, _)| name));
     let names: HashSet<_> = names.collect();

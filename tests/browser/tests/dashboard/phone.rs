@@ -1,5 +1,5 @@
-//! On a phone: everything is there without scrolling sideways, and stays in its position when a page reloads its
-//! content.
+//! The dashboard on a phone: everything is visible without scrolling sideways, and stays in its position when a page
+//! reloads its content.
 
 use browser::{Browser, Look, Page};
 use sqlx::Executor;

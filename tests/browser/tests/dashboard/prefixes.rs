@@ -14,7 +14,7 @@ async fn stage() -> Stage {
     stage.dead("billing", "a-1", "no such order: 1").await;
     stage.due("billing", "b-2", "the ledger is away").await;
     stage.processed("billing", "c-3").await;
-    // With this many, the list has more than one page.
+    // With 51 deliveries, the list has more than one page.
     stage.many_dead("imports", 51).await;
     stage.endpoint("imports").pause().await.unwrap();
     stage
@@ -127,7 +127,7 @@ async fn assert_works(stage: &Stage, start: &str, base: &str) {
     stage.endpoint("imports").pause().await.unwrap();
     page.assert_clean().await;
 
-    // This includes pages that do not exist, at any depth.
+    // The links of pages that do not exist work as well, at any depth.
     for path in ["unknown", "unknown/", "unknown/below/another"] {
         assert_eq!(page.goto(&format!("{base}/{path}")).await, 404);
         assert_is_one_of_ours(&page, base).await;
@@ -163,7 +163,8 @@ async fn crawl(page: &mut Page, start: &str, base: &str) -> Vec<String> {
     visited
 }
 
-/// The kind of a link. Links that differ only in their objects have the same kind.
+/// The kind of a link. Links that differ only in which delivery, endpoint or other object they lead to have the same
+/// kind.
 fn kind(link: &str) -> String {
     let url = Url::parse(link).unwrap();
     let of = |(name, value): (Cow<str>, Cow<str>)| match &*name {
@@ -174,12 +175,13 @@ fn kind(link: &str) -> String {
     format!("{} {}", url.path(), names.join(" "))
 }
 
-/// Asserts that the page, and everything that it loads, links to, or sends forms to, is below the base.
+/// Asserts that the address of the page is below the base, and so is everything that the page loads, links to, or sends
+/// forms to.
 async fn assert_is_one_of_ours(page: &Page, base: &str) {
     let mut addresses: Vec<String> = page
         .eval(
             "[...document.querySelectorAll('[href], [src], [action]')]
-                // `form.action` would be the field with that name.
+                // `form.action` would be the form's field named `action`, so this reads the attribute.
                 .map((element) => ['href', 'src', 'action'].map((name) => element.getAttribute(name)))
                 .map((values) => new URL(values.find((value) => value), document.baseURI).href)",
         )

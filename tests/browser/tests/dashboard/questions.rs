@@ -1,5 +1,5 @@
-//! Questions of operators. Each is answered within two clicks from the overview, with the data of the example
-//! `dashboard`.
+//! Questions of operators, with the data of the example `dashboard`. The dashboard answers each question within two
+//! clicks from the overview.
 
 #[expect(
     dead_code,
@@ -109,7 +109,7 @@ async fn did_it_arrive() {
         let text = page.text().await;
         let answer = format!("Never received, or rejected: {rejected} in the last 24 hours");
         assert!(text.contains(&answer), "no {answer:?} in {text}");
-        // This page links to the rejected requests.
+        // The page with the search result links to the rejected requests.
         assert_eq!(page.click_through("main a[href=rejected]").await, 200);
     })
     .await;
@@ -181,7 +181,7 @@ async fn is_it_our_deploy() {
 #[tokio::test]
 async fn retry_these_and_tell_me_how_it_ended() {
     ask(async |stage, page| {
-        // These deliveries count as received today, and the handler fails for their ids.
+        // Makes three deliveries count as received today. For their ids, the handler fails.
         let done = sqlx::query(
             "update idempotent_webhook.kept_deliveries set first_received_at = now()
             where delivery_id in ('evt_31006', 'evt_31015', 'evt_31024')",

@@ -1,4 +1,4 @@
-//! Who may only read, and who comes from elsewhere.
+//! Readers who may not act or may not see payloads, and requests that come from another site.
 
 use axum::Router;
 use axum::response::Html;
@@ -24,7 +24,7 @@ const PAGES: [&str; 11] = [
     "action?id=1",
 ];
 
-/// The parts that are only for those who may see payloads.
+/// The parts of requests that only readers who may see payloads get.
 const SECRETS: [&str; 3] = [
     "secret-of-the-query",
     "secret-of-a-header",
@@ -166,7 +166,7 @@ async fn what_a_reader_posts_is_refused() {
     page.assert_clean().await;
 }
 
-/// A form that is not on the page.
+/// Sends a form that is not on the page.
 async fn send_form(page: &Page, target: &str, fields: &[(&str, &str)]) {
     page.eval::<()>(&format!(
         "(() => {{
@@ -203,7 +203,7 @@ async fn what_another_site_posts_for_an_operator_is_refused() {
         stage.audit().await,
     );
     let mut page = browser.page(Look::default()).await;
-    // So that the request to it is not foreign.
+    // Visits the dashboard first, so that the request to it does not count as foreign.
     page.goto(&server.url(&format!("{PREFIX}/overview"))).await;
     for origin in [elsewhere.url("/"), another_site] {
         for form in FORMS {

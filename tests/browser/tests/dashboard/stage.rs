@@ -1,4 +1,4 @@
-//! An application with webhooks, and the dashboard of its database.
+//! A *stage*: an application with webhooks, and the dashboard of its database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub const PREFIX: &str = "/admin/webhooks";
 /// How long background work may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The operator, in tests that are not about access.
+/// The operator in tests that are not about access rights.
 pub fn ada() -> Access {
     Access::operate().with_payloads().named("ada")
 }
@@ -106,7 +106,8 @@ impl Stage {
     pub async fn running(&self, endpoint: &str, id: &str) {
         self.due(endpoint, id, "the ledger is away").await;
         self.run(
-            // No other process is there to expire this number, so its process counts as running.
+            // There is no other process that would expire this process number, so the process
+            // counts as running.
             "with taker as (
                 insert into idempotent_webhook.processes values (1, 1)
                 on conflict do nothing
@@ -314,8 +315,8 @@ fn app(
     provider: Provider,
     began: Option<Arc<Notify>>,
 ) -> Router {
-    // Layers write their counters at irregular times, which would make pages differ from run to
-    // run.
+    // This layer counts no activity, because layers write their counters at irregular times, and
+    // the pages would differ from run to run.
     let layer = IdempotentWebhook::new(pool.clone(), endpoint, provider).without_activity();
     let handle = async move |_: DedupeTx, body: Bytes| handle(&body, began.as_deref()).await;
     let recovery = Recovery::elsewhere(pool.clone());

@@ -1,5 +1,5 @@
-//! Growth: how many rows a statement reads does not depend on how full the tables are, nor on how full they were when
-//! Postgres made the plan that it keeps.
+//! Growth: the number of rows that a statement reads depends neither on how full the tables are now, nor on how full
+//! they were when Postgres made the plan that it keeps.
 //!
 //! Each statement of the crate is run on empty tables until Postgres keeps a plan for it. Then the tables are filled,
 //! and the same connection runs the statement again with that plan.
@@ -42,8 +42,8 @@ const SOME: &str = "
     insert into idempotent_webhook.redelivery_requests values ('test', '', 'new')
 ";
 
-/// Rows that were kept in an outage, and rows that were processed before it, for the endpoint of the statements and for
-/// another endpoint.
+/// Deliveries that were kept in an outage, and deliveries that were processed before it. Half of them belong to the
+/// endpoint of the statements, and the others to another endpoint.
 const MANY: &str = "
     insert into idempotent_webhook.kept_deliveries (
         endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at, last_failed_at, died_at, archived_for,
@@ -128,7 +128,8 @@ fn growth_1_each_statement_is_tried_or_named() {
     for (name, ..) in STATEMENTS {
         text(&texts, name);
     }
-    // This file makes Postgres plan the dashboard's statements, which are in `NOT_RUN`, for their values.
+    // The dashboard's statements are in `NOT_RUN`. They need no test, because this setting makes Postgres plan each of
+    // them for its values.
     let dashboard = include_str!("../../../../src/dashboard/database.rs");
     assert!(dashboard.contains("'plan_cache_mode', 'force_custom_plan'"));
 }
@@ -219,7 +220,8 @@ fn text(texts: &BTreeMap<String, String>, name: &str) -> String {
 }
 
 async fn reads_no_more(made: &str) {
-    // Needs a server of its own: where other tests create databases, Postgres makes each connection plan again.
+    // This test needs a server of its own. If other tests create databases on a server, Postgres makes each connection
+    // plan its statements again.
     let server = ThrowawayPostgres::start(Durability::Lossy).await.unwrap();
     let pool = PgPool::connect_lazy_with(server.options("postgres"));
     migrate(&pool).await.unwrap();

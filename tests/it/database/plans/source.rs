@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The text of each statement on the crate's tables contains this.
+/// Each statement on the crate's tables contains this text.
 const SCHEMA: &str = "idempotent_webhook.";
 
 /// The texts of all statements by name. A name consists of a file in `src`, and the constant if

@@ -15,7 +15,7 @@ pub enum In {
 
 use self::In::{Claim, Handler, Operation, Own};
 
-/// Names that abbreviate several values.
+/// Names that the values below use as abbreviations of several values.
 pub const NAMED: [(&str, &str); 4] = [
     ("KEYS", "'{test,test}', '{\"\",\"\"}', '{due,dead}'"),
     ("KEY", "'test', '', 'due'"),
@@ -379,7 +379,7 @@ pub const STATEMENTS: &[(&str, In, &str)] = &[
     ),
 ];
 
-/// The listed statements that this test does not run, and the reason for each.
+/// The statements that this test does not run, each with the reason.
 pub const NOT_RUN: &[(&str, &str)] = &[
     (
         "dashboard/",

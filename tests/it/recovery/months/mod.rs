@@ -11,7 +11,7 @@ use crate::support::Database;
 
 const DAYS: i32 = 91;
 
-/// A finding. A frequent type is one that comes at least ten times a day.
+/// A problem that was found, missed or false. A type is frequent if it comes at least ten times a day.
 #[derive(Debug, sqlx::FromRow)]
 struct Judged {
     what: String,
@@ -19,7 +19,7 @@ struct Judged {
     name: String,
     since: f64,
     is_frequent: bool,
-    /// How many days late it was found.
+    /// How many days after its start the problem was found.
     after: Option<f64>,
 }
 

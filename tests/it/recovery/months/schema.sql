@@ -1,27 +1,28 @@
--- Months of an endpoint: a test fills the tables, and `months.run` runs them. Times are days since the begin.
+-- Simulates an endpoint over months. A test describes the months in these tables, and `months.run` simulates them.
+-- Times are in days since the start (`months.begin`).
 create schema months;
 
--- What the provider sends.
+-- The event types that the provider sends.
 create table months.types (
     name text not null,
-    -- On a working day.
+    -- The number of events on a working day.
     per_day float8 not null,
     pattern text not null,
     since float8 not null default 0,
     until float8 not null default 1000
 );
 
--- When fewer events come, or none.
+-- Times in which fewer events come, or none.
 create table months.pauses (
     since float8 not null,
     until float8 not null,
-    -- Of these patterns.
+    -- The patterns of the types that are affected.
     patterns text[] not null,
-    -- What is left.
+    -- The share of the events that still comes.
     share float8 not null
 );
 
--- The versions of the application that run, with the part of the events that each has.
+-- The versions of the application that run, and the share of the events that each of them gets.
 create table months.versions (
     version text not null,
     since float8 not null,
@@ -31,16 +32,16 @@ create table months.versions (
     ignored text[] not null default '{}'
 );
 
--- What is to be found, from then on.
+-- The problems that should be found, and the time at which each of them starts.
 create table months.expected (
     problem text not null,
     name text not null,
     since float8 not null,
-    -- Found later, it is missed.
+    -- If the problem is found later than this many days after `since`, it counts as missed.
     within float8 not null
 );
 
--- What was found: when it began and when it was over.
+-- The problems that were found: when each of them started, and when it was over.
 create table months.found (
     problem text not null,
     name text not null,
@@ -53,12 +54,12 @@ create function months.begin() returns timestamptz language sql immutable return
 create function months.weight(pattern text, at timestamptz) returns float8 language sql immutable as $$
     select case pattern
         when 'always' then 1
-        -- Less at night.
+        -- Fewer events at night.
         when 'shop' then case when extract(hour from at at time zone 'UTC') < 7 then 0.2 else 1.33 end
-        -- Most at the begin of a month.
+        -- Most events at the start of a month.
         when 'billing' then case when extract(day from at at time zone 'UTC') <= 2 then 4 else 0.8 end
             * case when extract(hour from at at time zone 'UTC') < 7 then 0.2 else 1.33 end
-        -- From eight to six on working days.
+        -- Most events from eight to six on working days.
         when 'people' then case
             when extract(isodow from at at time zone 'UTC') > 5 then 0.02
             when extract(hour from at at time zone 'UTC') between 8 and 17 then 2.4
@@ -67,7 +68,7 @@ create function months.weight(pattern text, at timestamptz) returns float8 langu
     end
 $$;
 
--- The events of each minute, by the version that gets them.
+-- The events of each minute, by the version of the application that gets them.
 create table months.events (at timestamptz not null, version text not null, names text[] not null, of_table bool[] not null);
 
 create function months.fill(days int) returns void language plpgsql as $$
@@ -77,7 +78,7 @@ begin
     with tried as materialized (
         select name, pattern, since + random() * (least(until, days) - since) as day, random() as choice
         from months.types
-        -- No weight is above six.
+        -- `months.weight` returns at most six.
         cross join lateral generate_series(1, (6 * per_day * (least(until, days) - since))::int)
     ),
     sent as materialized (
@@ -129,7 +130,7 @@ begin
     );
 end $$;
 
--- Runs all of it, with a look every two hours.
+-- Simulates this number of days. Looks for problems every two hours.
 create function months.run(days int) returns void language plpgsql as $$
 declare
     hour int := 0;
@@ -149,7 +150,7 @@ begin
                 ) as settings
                 from months.versions
                 where hour / 24.0 >= since and hour / 24.0 < until
-                -- The older one has the last word.
+                -- The older version reports its table of types last.
                 order by version desc
             loop
                 perform months.tell('{test}', array[one.version], array[one.settings::text], months.begin() + hour * interval '1 hour');
@@ -164,7 +165,8 @@ begin
     end loop;
 end $$;
 
--- What began without a reason, and what was found too late or not at all. A type that comes on ten of its days is frequent.
+-- Judges each problem: it was found, it was missed because it was found too late or not at all, or it is false because
+-- nothing like it was expected. A type that comes at least ten times a day is frequent.
 create view months.judged as
     select
         'false' as what, found.problem, found.name, found.since,

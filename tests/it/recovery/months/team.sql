@@ -14,7 +14,7 @@ insert into months.pauses values
 insert into months.versions values
     ('1', 0, 74.5, 1, '{push,pull_request,issue_comment,check_run,release,issues}'),
     ('2', 74.5, 1000, 1, '{push.v2,pull_request,issue_comment,check_run,release,issues}');
--- That of the renamed type is known already.
+-- On day 71, `push` is renamed to `push.v2`. On day 50, `issue_comment` stops.
 insert into months.expected values
     ('new event type', 'push.v2', 71.4, 1),
     ('event type stopped', 'push', 71.4, 3),

@@ -1,4 +1,5 @@
-//! An attempt, from the first statement to the answer.
+//! The steps of an attempt, from the first statement to the answer. The *take number* of a row (`takes`) increases with
+//! each take, so that an outdated attempt cannot change the row.
 
 use super::{Actor, Steps};
 use crate::configuration::{Configuration, Keep};
@@ -130,7 +131,7 @@ impl Of<'_, '_> {
         self.from.model.has(guard)
     }
 
-    /// The first step of the attempt, once the delivery is kept or does not have to be.
+    /// The first step of the attempt, once its delivery is kept or need not be kept.
     fn begin(&self) -> Phase {
         begin(self.from.model.claims_late)
     }
@@ -299,7 +300,7 @@ impl Of<'_, '_> {
         self.from.state.handles(&self.attempt)
     }
 
-    /// The process has taken a delivery whose type it ignores.
+    /// The process of the attempt has no handler for the delivery's event type.
     fn find_handler(&mut self) {
         match self.has(Guard::HandlerIsThere) {
             true => self.go(
@@ -388,7 +389,8 @@ impl Of<'_, '_> {
             })
     }
 
-    /// Whether the claim gets the take number.
+    /// Whether the claim gets the take number of the attempt. Without it, the claim cannot notice that the attempt is
+    /// outdated.
     fn has_take_in_claim(&self) -> bool {
         !self.from.model.other_driver || self.has(Guard::FenceOfFunction)
     }
@@ -557,8 +559,8 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `record_taken`: the attempt has taken the row. If a transaction is changing the row, the attempt waits and tries
-    /// again.
+    /// `record_taken`: the attempt has taken the row. If another transaction is changing the row, the attempt waits and
+    /// tries again.
     fn record_taken(&mut self, outcome: Outcome) {
         let state = self.from.state;
         // With `acknowledge`, the provider does not see that a delivery is kept.
@@ -636,7 +638,7 @@ impl Of<'_, '_> {
     }
 }
 
-/// The first step of an attempt, once the delivery is kept or does not have to be.
+/// The first step of an attempt, once its delivery is kept or need not be kept.
 pub(super) fn begin(claims_late: bool) -> Phase {
     match claims_late {
         true => Phase::LookUp,
@@ -681,7 +683,7 @@ impl Row {
 }
 
 impl State {
-    /// Inserts a new row. Attempts that have taken an earlier row do not have its number.
+    /// Inserts a new row. Its take number differs from the numbers of all attempts that have taken an earlier row.
     pub(super) fn insert(&mut self, row: Row, new_numbers: bool) {
         for attempt in self.attempts.iter_mut().flatten() {
             if attempt.take != Take::None && new_numbers {
@@ -730,7 +732,7 @@ impl State {
         self.processes[usize::from(attempt.process)].handles
     }
 
-    /// Whether nothing is lost if the provider does not send the delivery again.
+    /// Whether the layer may answer `kept`: nothing is lost if the provider does not send the delivery again.
     fn may_say_kept(&self) -> bool {
         let is_kept = self.row.is_some_and(|row| row.is != Is::Recorded);
         is_kept || self.effects > 0 || self.set_aside

@@ -1,4 +1,4 @@
-//! The steps. Each one is a statement of the library, or an event that happens to it.
+//! The steps of the model. Each step is a statement of the library, or an event such as a crash.
 
 mod attempt;
 mod operator;
@@ -92,7 +92,7 @@ impl<M: Model> Steps<'_, M> {
         self.put(actor, what, true, change);
     }
 
-    /// Adds a step that need not happen.
+    /// Adds a step that may happen, but need not.
     pub(crate) fn may(
         &mut self,
         actor: Actor,

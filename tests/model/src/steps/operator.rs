@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// The row is due, with a new schedule. No attempt that had taken it before holds it any more.
+    /// The row is due, with a new schedule. Attempts that have taken the row before lose it.
     fn make_due(&mut self, fence: bool) {
         self.overtake();
         if fence {

@@ -112,7 +112,7 @@ impl Steps<'_, Configuration> {
         }
     }
 
-    /// `heartbeat.sql`: a number that no attempt holds is given up.
+    /// `heartbeat.sql`: the process gives up a number that no attempt holds.
     fn gives_up(&mut self, number: u8) {
         let process = self.state.processes[usize::from(number)];
         let Some(row) = self.state.row else { return };
@@ -216,7 +216,7 @@ impl Steps<'_, Configuration> {
 }
 
 impl State {
-    /// Only the transactions of the process are left, for a while.
+    /// Ends the attempts of the process. Only their transactions are left, for a while.
     fn kill(&mut self, number: u8, open: Tx) {
         self.left.crashes -= 1;
         self.processes[usize::from(number)].lives = false;

@@ -1,5 +1,6 @@
-//! A problem of an endpoint: when it starts, and when it is over. A process takes a change, calls its hook and writes
-//! down that it did, each in one step. What happens in between, such as a freeze, follows from the order of the steps.
+//! A problem of an endpoint: when it starts, and when it is over. To *tell* is to report a change to a hook. A process
+//! takes a change, calls its hook, and writes down that the hook was called. Each of these is one step. A freeze
+//! between two steps is a long time in which only other actors take steps.
 
 use super::{Budget, Call, Process, Telling, Turn};
 use crate::checker::Model;
@@ -16,7 +17,7 @@ pub struct Changes(pub Telling);
 pub struct State {
     /// `endpoint_problems` finds the problem.
     fails: bool,
-    /// A process serves the endpoint, or did ten minutes ago.
+    /// A process serves the endpoint, or served it in the last ten minutes.
     served: bool,
     /// The row of `problems`.
     row: Option<Row>,
@@ -39,7 +40,7 @@ struct Row {
 }
 
 impl State {
-    /// Whether the problem counts as one. The problem of a removed endpoint does not.
+    /// Whether the problem counts. A problem of a removed endpoint does not count.
     fn truth(&self) -> bool {
         self.fails && self.served
     }
@@ -136,7 +137,7 @@ impl Steps<'_, Changes> {
         if writes || there == was_there {
             return self.step(actor, "looks (`problems.sql`)", notes);
         }
-        // What the process has found is only in its memory.
+        // Without the guard `ToTellIsWritten`, only the memory of the process has what it found.
         if self.state.processes[process] == Process::Idle {
             self.step(actor, "looks, and notes that it is told", |state| {
                 notes(state);
@@ -290,7 +291,7 @@ impl Steps<'_, Changes> {
 }
 
 impl State {
-    /// Inserts a new row. Calls for an earlier row do not have its number.
+    /// Inserts a new row. Its number (`tellings`) differs from the numbers of all calls for an earlier row.
     fn insert(&mut self, new_tellings: bool) {
         for call in self.processes.iter_mut().filter_map(Process::call) {
             call.number = call.number.filter(|_| !new_tellings);

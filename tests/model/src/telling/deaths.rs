@@ -1,4 +1,4 @@
-//! A delivery that dies, is retried by an operator, and dies again.
+//! The reports to hooks about a delivery that dies, is retried by an operator, and dies again.
 
 use super::{Budget, Call, Process, Telling, Turn};
 use crate::checker::Model;
@@ -13,7 +13,7 @@ pub struct Deaths(pub Telling);
 /// One state of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Whether `state = 'dead'`. Otherwise the delivery is due.
+    /// Whether `state = 'dead'`. A delivery that is not dead is due.
     is_dead: bool,
     takes: u8,
     /// `untold_at`.

@@ -1,4 +1,5 @@
-//! What two processes report to hooks: a problem of an endpoint, and a dead delivery.
+//! *Telling*: what two processes report to hooks about a problem of an endpoint, and about a dead
+//! delivery.
 
 pub mod changes;
 pub mod deaths;
@@ -66,7 +67,7 @@ impl Telling {
         self.guards.has(guard)
     }
 
-    /// Whether a process takes what is to be reported.
+    /// Whether a process takes reports.
     fn takes(&self, process: usize) -> bool {
         self.hooks[process] || !self.has(Guard::OnlyWithHook)
     }
@@ -118,7 +119,8 @@ pub enum Process {
 /// A report of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// `tellings` or `takes`. `None` if no row has that number any more.
+    /// The value of `tellings` or `takes` when the process took the report. `None` if no row has
+    /// that number any more.
     pub number: Option<u8>,
     /// Whether the problem is there.
     pub is_there: bool,

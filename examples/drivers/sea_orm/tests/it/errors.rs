@@ -1,4 +1,5 @@
-//! The errors are SeaORM's own, and a delivery whose handler swallows an error is not acknowledged.
+//! Handlers get SeaORM's own errors. If a handler swallows an error, its delivery is not
+//! acknowledged.
 
 use std::ops::Deref;
 
@@ -23,7 +24,7 @@ async fn in_each_way(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     payment("a").insert(&db).await?;
 
     let savepoint = db.begin().await?;
-    // This uses `query_one` with `returning`.
+    // `insert` uses `query_one` with `returning`.
     assert!(is_unique_violation(payment("a").insert(&savepoint).await));
     drop(savepoint);
 
@@ -97,7 +98,8 @@ async fn g5_a_swallowed_error_is_not_acknowledged() {
 async fn goes_on(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     let db = tx.sea_orm();
     let _ = db.execute_unprepared("select 1 / 0").await;
-    // Postgres refuses this, and it is not committed on its own either.
+    // Postgres refuses this insert because the transaction is aborted. The insert must not be
+    // committed outside the transaction either.
     assert!(payment("a").insert(&db).await.is_err());
     assert!(db.begin().await.is_err());
     Ok(StatusCode::OK)

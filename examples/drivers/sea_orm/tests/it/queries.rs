@@ -1,4 +1,4 @@
-//! Entities, statements and their values.
+//! Queries through entities, and statements with values.
 
 use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, HandlerError};
@@ -12,7 +12,7 @@ use crate::application::{Application, processed};
 use crate::entity::{order, payment as payments};
 use crate::payment;
 
-/// If this became part of the statement's text, it would be another statement.
+/// A value that would change the statement if it became part of the statement's text.
 const QUOTED: &str = "'); drop table payments; --";
 
 async fn active_models(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
@@ -23,7 +23,7 @@ async fn active_models(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     assert_eq!(model.note.as_deref(), Some("updated"));
     payment("b").insert(&db).await?.delete(&db).await?;
 
-    // The order is inserted without a key, and then updated by the key that it got.
+    // The order is inserted without a key. The update uses the key that the insert has returned.
     let order = order::ActiveModel {
         customer: Set("alice".to_owned()),
         ..Default::default()

@@ -85,7 +85,7 @@ async fn with_closures(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
 #[tokio::test]
 async fn a_closure_that_fails_is_rolled_back_alone() {
     let application = Application::new(with_closures).await;
-    // This would also fail if one of the rollbacks looked like a forgotten commit.
+    // The delivery is processed only if no rollback looked like a forgotten commit.
     let payments = async || application.payments().await.len() as i64;
     assert_idempotent(&application.router, &application.delivery(), payments).await;
     assert_eq!(application.payments().await, ["kept"]);
@@ -122,7 +122,7 @@ async fn forgets_the_commit(
     Ok(StatusCode::OK)
 }
 
-/// The same inside a savepoint of sqlx.
+/// Forgets the commit inside a savepoint of sqlx.
 async fn forgets_the_commit_within_another(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -213,8 +213,8 @@ async fn what_would_run_in_another_savepoint_is_refused() {
     }
 }
 
-/// When the savepoint is dropped, a write is already waiting for the connection and would get it
-/// next.
+/// Drops a savepoint while a write is already waiting for the connection. The write would be the
+/// next to get it.
 async fn drops_it_while_another_waits(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     let db = tx.sea_orm();
     let savepoint = db.begin().await?;

@@ -59,7 +59,7 @@ async fn an_insert_is_rolled_back_with_its_handler() {
     assert_eq!(application.claims().await, ["evt_1"]);
 }
 
-/// Both write in one transaction.
+/// Writes with sqlx and with SeaORM in one transaction.
 async fn by_sqlx_and_sea_orm(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     book(&tx.sea_orm(), "a").await?;
     sqlx::query("update payments set note = 'by sqlx'")
@@ -81,7 +81,8 @@ async fn sqlx_and_its_savepoints_share_the_transaction() {
     assert_eq!(application.payments().await, ["a: by sqlx", "b"]);
 }
 
-/// The documentation warns of this.
+/// Writes on another connection, outside the transaction of the claim. The documentation warns
+/// against this.
 async fn past_the_transaction(
     _: DedupeTx,
     Extension(database): Extension<DatabaseConnection>,
