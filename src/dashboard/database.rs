@@ -39,7 +39,7 @@ const SET_UP: &str = "
 pub(super) struct Database {
     pub(super) pool: PgPool,
     places: Arc<Semaphore>,
-    /// Allows background actions to hold one place at a time, so that another place is left for pages.
+    /// Allows background actions to hold one connection at a time, so that another one is left for pages.
     background: Arc<Semaphore>,
 }
 

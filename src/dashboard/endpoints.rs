@@ -92,8 +92,8 @@ const ENDPOINTS: &str = concat!(
         order by hour desc, last_at desc
         limit 1
     ) as last on true
-    -- Recovery retries a delivery each minute if its last attempt reached no layer, so such deliveries are among the
-    -- first due ones.
+    -- If the last attempt at a delivery reached no layer, recovery tries again each minute, so the delivery is among
+    -- the first due ones.
     cross join lateral (
         select count(*) as due, count(unreached_at) as unreached
         from (

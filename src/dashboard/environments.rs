@@ -1,6 +1,6 @@
-//! The environment of the database. An environment is a name such as `production`: only processes with the name that is
-//! stored in the database run its deliveries. If other processes use the database, a banner on pages shows their
-//! environments.
+//! The environment of the database. An environment is a name such as `production`. The database stores one, and only
+//! processes with the same environment run its deliveries. If processes of another environment use the database, a
+//! banner on pages names their environments.
 
 use maud::{Markup, html};
 use serde::Serialize;

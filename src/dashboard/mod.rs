@@ -43,7 +43,7 @@
 //! # fn user_of(_: &Request) -> Option<User> { None }
 //! ```
 //!
-// Only when rustdoc runs, so that no application build contains the picture.
+// The picture is included only when rustdoc runs, so that no application contains it.
 #![cfg_attr(
     doc,
     doc = concat!(

@@ -208,11 +208,12 @@ impl Selection {
         !has_index || self.tenants.is_some()
     }
 
-    /// Whether a [`Filter`] can describe an action on the whole selection. Several endpoints are allowed only together
-    /// with a reason, so that an action does not apply to all endpoints because a parameter was lost.
+    /// Whether a [`Filter`] can describe an action on the whole selection. A selection over several endpoints must have
+    /// a reason. Otherwise, if the parameter `endpoint` were lost, the action would apply to all endpoints.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
         match self.state {
-            // If the list is filtered by tenant, it contains only deliveries whose tenant is part of the key.
+            // If a list of processed deliveries is filtered by tenant, it shows only deliveries whose ids are separate
+            // for each tenant. An action with this filter could also change deliveries that are not shown.
             State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
             State::Failing | State::Dead | State::Due | State::Recorded => {
                 self.endpoint.is_some() || self.reason.is_some()
@@ -228,7 +229,8 @@ impl Selection {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             SystemTime::UNIX_EPOCH + time
         };
-        // The filter always has a start time, because it then leaves out deliveries that have not failed.
+        // The filter always has a start time, at least zero: a delivery that has not failed has no time of failure, so
+        // any start time leaves it out.
         let from = self.from.map_or(0.0, |Timestamp(from)| from);
         let until = match (self.until, self.before) {
             (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),

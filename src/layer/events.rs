@@ -30,7 +30,7 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 /// [ignored](Self::ignore_others): they are verified, answered with the provider's success and the outcome `ignored`,
 /// and cost no connection, no transaction and no row. An ignored type that the endpoint never received before is
 /// [reported once](crate::documentation::operating#event-types), so that an event that the provider has renamed is not
-/// dropped silently. With [`ignore`](Self::ignore), you name the types that you know.
+/// dropped silently. With [`ignore`](Self::ignore), you declare the types that you ignore on purpose.
 ///
 /// ```no_run
 /// use axum::http::StatusCode;
@@ -104,8 +104,8 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 /// # A type that is added later
 ///
 /// Once you add a type, its new events reach the handler. Earlier events were ignored, and are not stored.
-/// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches them, as far back as it looks, or the provider sends
-/// them again on request.
+/// To get them as well, call [`Reconcile::run_once`](crate::Reconcile::run_once), which fetches them as far back as it
+/// looks, or ask the provider to send them again.
 ///
 /// # A type that is removed
 ///
@@ -126,7 +126,7 @@ impl<S> Events<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    /// A table without handlers.
+    /// Creates a table of event types that has no handlers yet.
     #[expect(clippy::new_without_default, reason = "an empty table is of no use")]
     pub fn new() -> Self {
         Self {
@@ -209,7 +209,7 @@ where
         }
     }
 
-    /// Adds a handler for events of other types. They are claimed like events with a handler of their own.
+    /// Adds a handler for the events of all other types. These events are claimed like events of a listed type.
     pub fn otherwise<H, T>(self, handler: H) -> EventHandlers<S>
     where
         H: Handler<T, S>,
@@ -262,8 +262,8 @@ where
     /// # Panics
     ///
     /// - If the provider has no event type.
-    /// - If no event of the provider can have one of the names, such as `document.completed` for a preset whose [names
-    ///   are like](crate::Provider::event_names_like) `DOCUMENT_COMPLETED`.
+    /// - If no event of the provider can have one of the names: for example `document.completed`, if the provider's
+    ///   names have [the form](crate::Provider::event_names_like) of `DOCUMENT_COMPLETED`.
     /// - If the layer, or a clone of it, already has a table from [`only`](crate::IdempotentWebhook::only) or from
     ///   other [`Events`].
     #[track_caller]

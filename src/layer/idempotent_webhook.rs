@@ -63,12 +63,12 @@ const MAX_VERSION: usize = 64;
 /// not use](Provider::methods) with 405. Most providers use only POST. Add handlers of other methods after the layer:
 /// `post(push).layer(webhook).get(page)`.
 ///
-/// In a `tower::ServiceBuilder`, if an earlier layer changes the type of the body, convert it before this layer:
+/// If an earlier layer in a `tower::ServiceBuilder` changes the type of the body, convert the body before this layer:
 /// `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
-/// Clones share the pool, the connection limit, and the record of deliveries in flight and of kept deliveries. Two
-/// layers that are not clones of each other need different endpoints. If they have the same endpoint, this is logged at
-/// WARN.
+/// Clones share the pool, the connection limit, and what the layer knows about deliveries in flight and kept
+/// deliveries. Two layers that are not clones of each other need different endpoints. If they have the same endpoint,
+/// this is logged at WARN.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct IdempotentWebhook(Settings);
@@ -117,9 +117,9 @@ impl IdempotentWebhook {
     ///
     /// A name is a type, or a group such as `invoice.*`. An event whose type cannot be read is not ignored. An ignored
     /// type that the endpoint never received before is [reported once](crate::documentation::operating#event-types).
-    /// Ignored events are counted, but not stored. Once you add a type, its new events reach the handler.
-    /// [`Reconcile::run_once`](crate::Reconcile::run_once) fetches earlier events, as far back as it looks, or the
-    /// provider sends them again on request.
+    /// Ignored events are counted, but not stored. Once you add a type, its new events reach the handler. To get
+    /// earlier events as well, call [`Reconcile::run_once`](crate::Reconcile::run_once), which fetches them as far back
+    /// as it looks, or ask the provider to send them again.
     ///
     /// # Panics
     ///
@@ -148,7 +148,7 @@ impl IdempotentWebhook {
 
     /// Lets the handler claim the delivery itself, with [`LateClaim`](crate::LateClaim).
     ///
-    /// Until it does, the handler holds no connection, for example while it calls the provider's API.
+    /// Before its claim, the handler holds no connection, for example while it calls the provider's API.
     ///
     /// ```no_run
     /// use axum::{Router, http::StatusCode, routing::post};
@@ -289,7 +289,7 @@ impl IdempotentWebhook {
     /// hold the whole pool. To prevent this, let them [share](Self::share_connections) a limit, or limit each of them
     /// to a part of the pool.
     ///
-    /// Default: the size of the pool less a fifth of it, but at least one less than the size.
+    /// Default: the size of the pool minus a fifth of it, so that at least one connection remains.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.0.store.limit_connections(connections);
         self
@@ -324,10 +324,10 @@ impl IdempotentWebhook {
     /// id, with one more round trip, and logs a replay at WARN as suspicious. Two kinds of replay still reach the
     /// handler:
     ///
-    /// - If the event type is not signed either, as with GitHub: a replay under another type.
-    /// - If the signature covers only the fields of an HTML form, not the bytes of the body
-    ///   ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)), as with Twilio,
-    ///   Mandrill and Braintree: a replay with the same fields in other bytes.
+    /// - A replay under another event type, if the type is not signed either, as with GitHub.
+    /// - A replay with the same form fields in other bytes, if the signature covers only the fields of an HTML form, as
+    ///   with Twilio, Mandrill and Braintree
+    ///   ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)).
     ///
     /// **It drops a body that a provider sends twice on purpose.** The guard takes the second of two events with
     /// identical bodies for a replay, until [`prune`](crate::prune) deletes the record of the first. Examples are two
@@ -335,8 +335,8 @@ impl IdempotentWebhook {
     /// number that makes it unique.
     ///
     /// With [`keep`](Self::keep), if such a duplicate was kept, its row is deleted. If [`Reconcile`](crate::Reconcile)
-    /// checks the endpoint, the duplicate is recorded as discarded. Otherwise, reconciliation would find it missing for
-    /// as long as the provider lists it.
+    /// checks the endpoint, the duplicate is recorded as discarded. Without this record, reconciliation would report it
+    /// as missing for as long as the provider lists it.
     ///
     /// Default: off.
     pub fn replay_guard(mut self) -> Self {
@@ -527,9 +527,9 @@ impl IdempotentWebhook {
     /// activity is written. If deliveries are kept, this process has also recorded its end in Postgres, so that no
     /// other process takes it for dead.
     ///
-    /// Handlers outlive their senders, so a server that has closed its last connection may still have work to finish.
-    /// Wait for this future before the process ends. A sender that falls silent in the middle of its request holds up
-    /// the server forever, so limit how long the server may take to stop ([a whole
+    /// A handler continues after its sender has hung up, so a server that has closed its last connection may still have
+    /// work to finish. Wait for this future before the process ends. A sender that falls silent in the middle of its
+    /// request holds up the server forever, so limit how long the server may take to stop ([a whole
     /// `main`](crate::documentation::operating#shutdown)):
     ///
     /// ```no_run

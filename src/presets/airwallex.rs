@@ -7,8 +7,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `x-signature: <hex>`, an HMAC-SHA256 of `<milliseconds><body>`, with the time in
 ///   `x-timestamp`, under the webhook's secret.
-/// - Tolerance: 30 days on both sides, equal to the redelivery window. Airwallex documents neither
-///   a tolerance nor whether a retry is signed with a new timestamp.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: Airwallex documents neither a tolerance nor whether a retry is signed with a new timestamp.
 /// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same id, so give each route its
 ///   own endpoint name. Event type: `$.name`.
 #[doc = include_str!("facts/airwallex.md")]

@@ -9,7 +9,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Awardee-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
 ///   `<time>.<body>` under the whole `whsec_…` string.
-/// - Tolerance: 300 seconds on both sides; Awardee does not ask for one.
+/// - Tolerance: 300 seconds on both sides; Awardee does not ask for a tolerance.
 /// - Delivery id: `X-Awardee-Delivery`, **not** covered by the signature. Event type:
 ///   `X-Awardee-Event`.
 #[doc = include_str!("facts/awardee.md")]

@@ -11,9 +11,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   header for each of the app's keys, each an HMAC-SHA256 of `<body><time>`, where the time is
 ///   the date in `BOX-DELIVERY-TIMESTAMP`. One matching signature is enough.
 ///   `BOX-SIGNATURE-VERSION` must be 1, and `BOX-SIGNATURE-ALGORITHM` must be `HmacSHA256`.
-/// - Tolerance: 7 days, past only, equal to the redelivery window: Box's SDKs allow 10 minutes, but
-///   no source says that a retry carries a new timestamp. A delivery that was processed stays a
-///   duplicate.
+/// - Tolerance: 7 days in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: no source says that it carries a
+///   new one. Box's SDKs allow 10 minutes. A replay is still recognized as a duplicate.
 /// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
 ///   on every retry. Event type: `$.trigger`.
 #[doc = include_str!("facts/box.md")]

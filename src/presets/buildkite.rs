@@ -7,14 +7,14 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 
 /// [Buildkite](https://buildkite.com/docs/apis/webhooks/pipelines).
 ///
-/// - Signature: `X-Buildkite-Signature: timestamp=<time>,signature=<hex>`, an HMAC-SHA256 of
-///   `<time>.<body>` under the webhook's token; or, by default, the token itself in
-///   `X-Buildkite-Token`. If both are sent, the signature is the one that is verified.
+/// - Signature: `X-Buildkite-Signature: timestamp=<time>,signature=<hex>`, an HMAC-SHA256 of `<time>.<body>` under the
+///   webhook's token; or, by default, the token itself in `X-Buildkite-Token`. If both are sent, the signature is
+///   verified.
 /// - **With the token, the body is not covered by a signature: anyone who sees one request can make
 ///   any other.** Switch the webhook to signatures.
-/// - Tolerance: 30 days, past only, equal to the redelivery window: Buildkite's example allows 5
-///   minutes, but no source says that a retry carries a new timestamp. During these 30 days, a
-///   captured signed request that is sent again is a duplicate.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window, because a retry may
+///   carry the timestamp of the first attempt: no source says that it carries a new one. Buildkite's example allows 5
+///   minutes. During these 30 days, a replay is recognized as a duplicate.
 /// - Delivery id: none is sent. The preset uses the time and the SHA-256 of the body, both signed. The body alone
 ///   would be wrong: it contains no time, and may show a state of its object that is later than the event. A build
 ///   that runs, is blocked and runs again could therefore send the same body twice. **With the token, nothing is

@@ -9,9 +9,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Calendly-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
 ///   `<time>.<body>` under the signing key.
-/// - Tolerance: 3 days, past only, equal to the redelivery window: Calendly's sample allows 3
-///   minutes, but no source says that a retry carries a new timestamp. A delivery that was
-///   processed stays a duplicate.
+/// - Tolerance: 3 days in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: no source says that it carries a
+///   new one. Calendly's sample allows 3 minutes. A replay is still recognized as a duplicate.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
 ///   signature; `$.created_at` and `$.payload.uri` make each body unique. Event type: `$.event`.
 #[doc = include_str!("facts/calendly.md")]

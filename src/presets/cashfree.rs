@@ -10,8 +10,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `x-webhook-timestamp`, under the client secret. Only a time in milliseconds is accepted. If a
 ///   time in seconds were accepted as well, an attacker could move digits from the body into the
 ///   time.
-/// - Tolerance: 30 days on both sides, equal to the redelivery window. Cashfree recommends 5 minutes for
-///   subscriptions, but does not say whether a retry is signed with a new timestamp.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: Cashfree does not say whether it is signed with a new one. Cashfree recommends 5 minutes for
+///   subscriptions.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. `$.data.payment.cf_payment_id`
 ///   would be wrong: it is the same for every status of a payment. Event type: `$.type`.
 #[doc = include_str!("facts/cashfree.md")]

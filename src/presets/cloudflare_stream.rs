@@ -8,9 +8,10 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Webhook-Signature: time=<time>,sig1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. The
 ///   key is the secret as text, not decoded, although it looks like hexadecimal digits.
-/// - Tolerance: 30 days, past only, equal to the redelivery window: Cloudflare asks receivers to
-///   discard requests that are too old, but gives no limit, and no source says that a retry carries
-///   a new timestamp. A delivery that was processed stays a duplicate.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: no source says that it carries a
+///   new one. Cloudflare asks receivers to discard requests that are too old, but gives no limit. A
+///   replay is still recognized as a duplicate.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
 ///   signature; `$.modified` and `$.uid` make each body unique. Event type: `$.status.state`.
 #[doc = include_str!("facts/cloudflare-stream.md")]

@@ -9,7 +9,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-CIO-Signature: <hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
 ///   `X-CIO-Timestamp` (second-hand).
-/// - Tolerance: 30 days, past only, equal to the redelivery window; Customer.io documents none.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window; Customer.io documents
+///   no tolerance.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.object_type`, such as `email`.
 /// - Action: `$.metric`, as in `email.opened`.
 #[doc = include_str!("facts/customerio.md")]

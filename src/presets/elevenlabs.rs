@@ -6,9 +6,10 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// [ElevenLabs](https://elevenlabs.io/docs/eleven-api/resources/webhooks).
 ///
 /// - Signature: `ElevenLabs-Signature: t=<time>,v0=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-/// - Tolerance: 1 day, past only, equal to the redelivery window: ElevenLabs's SDK allows 30
-///   minutes, but the last retry comes after 40 minutes, and no source says that it carries a new
-///   timestamp. A delivery that was processed stays a duplicate.
+/// - Tolerance: 1 day in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: no source says that it carries a
+///   new one. ElevenLabs's SDK allows 30 minutes, but the last retry comes after 40 minutes. A
+///   replay is still recognized as a duplicate.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
 ///   signature; `$.event_timestamp` and `$.data.conversation_id` make each body unique. Event type:
 ///   `$.type`.

@@ -11,8 +11,8 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 ///
 /// - Signature: `X-Front-Signature: <base64>`, an HMAC-SHA256 of `<milliseconds>:<body>` with the time in
 ///   `X-Front-Request-Timestamp`, under the app's *application signing key*.
-/// - Tolerance: 3 days on both sides, equal to the redelivery window. Front advises 5 minutes for
-///   channels, but does not say that a retry is signed with a new timestamp.
+/// - Tolerance: 3 days on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: Front does not say that it is signed with a new one. Front advises 5 minutes for channels.
 /// - Delivery id: `$.type` and `$.payload.id` (`evt_…`, second-hand) together, covered by the signature. If
 ///   `$.payload.id` is absent, the SHA-256 of the body. Event type: `$.type`, such as `inbound_received`.
 #[doc = include_str!("facts/front.md")]

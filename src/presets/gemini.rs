@@ -6,8 +6,9 @@ use crate::provider::{ASSUMED_DEADLINE, DAY, Provider, SecretSource, Source};
 /// Standard Webhooks.
 ///
 /// - Signature: as with [`standard_webhooks`](super::standard_webhooks()), under the webhook's signing secret.
-/// - Tolerance: 24 hours on both sides, equal to the redelivery window. Google advises 5 minutes, but no source
-///   says that a retry has a new timestamp. The id is signed, so a replay is still recognized as a duplicate.
+/// - Tolerance: 24 hours on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: no source says that it carries a new one. Google advises 5 minutes. The id is signed, so a replay
+///   is still recognized as a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/gemini.md")]
 ///

@@ -7,8 +7,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `x-knock-signature: t=<milliseconds>,s=<base64>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`.
-/// - Tolerance: 30 days, past only, equal to the redelivery window. Knock suggests 5 minutes, but
-///   does not say that a retry is signed with a new timestamp.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: Knock does not say that it is
+///   signed with a new one. Knock suggests 5 minutes.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
 ///   signature; `$.created_at`, in microseconds, and the entity in `$.data` make each body unique.
 ///   Event type: `$.type`.

@@ -9,8 +9,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Mux-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. If there are several `v1`,
 ///   one matching signature is enough.
-/// - Tolerance: 3 days, past only, equal to the redelivery window. Mux's SDKs allow 300 seconds,
-///   but no source says that a retry is signed with a new timestamp.
+/// - Tolerance: 3 days in the past, any time in the future. The limit is the redelivery window, because a retry may
+///   carry the timestamp of the first attempt: no source says that it carries a new one. Mux's SDKs allow 300 seconds.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
 #[doc = include_str!("facts/mux.md")]
 pub fn mux(secrets: impl Into<SecretSource>) -> Provider {

@@ -9,8 +9,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Paddle-Signature: ts=<time>;h1=<hex>`, an HMAC-SHA256 of `<time>:<body>`. While a
 ///   secret is rotated, there are several `h1`, and one matching signature is enough.
-/// - Tolerance: 30 days, past only, equal to the redelivery window. Paddle's SDK allows 5 seconds, with which some
-///   servers refused every delivery, and no source says that a retry is signed with a new timestamp.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window, because a retry may
+///   carry the timestamp of the first attempt: no source says that it carries a new one. Paddle's SDK allows 5 seconds;
+///   with 5 seconds, some servers refused every delivery.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
 #[doc = include_str!("facts/paddle.md")]
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {

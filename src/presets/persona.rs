@@ -10,7 +10,8 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// - Signature: `Persona-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. While a
 ///   secret is rotated, there are two such pairs, separated by a space. One matching signature is
 ///   enough.
-/// - Tolerance: 30 days, past only, equal to the redelivery window; Persona documents none.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window;
+///   Persona documents no tolerance.
 /// - Delivery id: `$.data.id` (`evt_…`), covered by the signature. Event type:
 ///   `$.data.attributes.name`.
 #[doc = include_str!("facts/persona.md")]

@@ -11,9 +11,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `recurly-signature: <time>,<hex>`, an HMAC-SHA256 of `<time>.<body>`. Further
 ///   signatures may follow after commas; one matching signature is enough. The time is in
 ///   milliseconds in Recurly's SDK and in seconds in its sample; both are accepted.
-/// - Tolerance: 30 days on both sides, equal to the redelivery window. Recurly's SDK allows 300
-///   seconds, but no source says that a retry has a new timestamp. A captured request that is sent
-///   again is a duplicate.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window, because a retry may carry
+///   the timestamp of the first attempt: no source says that it carries a new one. Recurly's SDK
+///   allows 300 seconds. A replay is still recognized as a duplicate.
 /// - Delivery id: none; `$.id` is the id of the resource. The preset uses the SHA-256 of the body,
 ///   which is covered by the signature; `$.event_time` makes each body unique. Event type:
 ///   `$.object_type`, such as `charge_invoice`.

@@ -5,9 +5,9 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// [Render](https://render.com/docs/webhooks), which follows Standard Webhooks.
 ///
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`].
-/// - Tolerance: 7 days on both sides of `webhook-timestamp`, equal to the redelivery window.
-///   Render's example allows 5 minutes, but Render does not document that a retry is signed with a
-///   new timestamp. The id is signed, so a replay is still recognized as a duplicate.
+/// - Tolerance: 7 days on both sides of `webhook-timestamp`, equal to the redelivery window, because a retry may carry
+///   the timestamp of the first attempt: Render does not document that it is signed with a new one. Render's example
+///   allows 5 minutes. The id is signed, so a replay is still recognized as a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`. `$.data.id` (`evt-…`)
 ///   names the event in Render's API.
 #[doc = include_str!("facts/render.md")]

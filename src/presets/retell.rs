@@ -9,8 +9,8 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `x-retell-signature: v=<milliseconds>,d=<hex>`, an HMAC-SHA256 of the body followed by the
 ///   milliseconds, under the API key that has the webhook badge.
-/// - Tolerance: 1 day on both sides, equal to the redelivery window. Retell's SDKs allow 5 minutes,
-///   but no source says that a retry is signed with a new timestamp.
+/// - Tolerance: 1 day on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: no source says that it carries a new one. Retell's SDKs allow 5 minutes.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body and the signed time, both covered by the
 ///   signature, because Retell documents nothing that makes a body unique. `$.call.call_id` would be wrong: a call
 ///   has several events, some of them more than once. Event type: `$.event`.

@@ -9,9 +9,10 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`, in base64 with the URL-safe alphabet and without padding.
-/// - Tolerance: 24 hours, past only, equal to the redelivery window; Sanity's SDK does not check the time. Sanity
-///   sends one request at a time, so requests behind a slow handler arrive late, and a shorter tolerance could
-///   refuse them. **For 24 hours, anyone who has captured a request can send it again under a fresh id.**
+/// - Tolerance: 24 hours in the past, any time in the future. The limit is the redelivery window; Sanity's SDK does not
+///   check the time. Sanity sends one request at a time, so requests behind a slow handler arrive late, and a shorter
+///   tolerance could refuse them. **For 24 hours, anyone who has captured a request can send it again under a fresh
+///   id.**
 /// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
 ///   `sanity-operation`.
 #[doc = include_str!("facts/sanity.md")]

@@ -9,8 +9,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// an account on request.
 ///
 /// - Signature: `Shippo-Auth-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-/// - Tolerance: 7 days, past only, equal to the redelivery window; no source says that a retry is signed with a
-///   new timestamp.
+/// - Tolerance: 7 days in the past, any time in the future. The limit is the redelivery window, because a retry may
+///   carry the timestamp of the first attempt: no source says that it carries a new one.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the signature; the
 ///   times in `$.data` likely make each body unique. Event type: `$.event`.
 #[doc = include_str!("facts/shippo.md")]

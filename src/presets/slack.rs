@@ -9,8 +9,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Slack-Signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>`
 ///   with the time in `X-Slack-Request-Timestamp`, under the app's signing secret.
-/// - Tolerance: 2 days on both sides, equal to the redelivery window. Slack advises 5 minutes, but
-///   does not say that a retry is signed with a new timestamp.
+/// - Tolerance: 2 days on both sides, equal to the redelivery window, because a retry may carry the
+///   timestamp of the first attempt: Slack does not say that it is signed with a new one. Slack
+///   advises 5 minutes.
 /// - Delivery id: `$.event_id`, covered by the signature. `app_rate_limited` has none; it is
 ///   identified by `$.type`, `$.api_app_id`, `$.team_id` and `$.minute_rate_limited` together.
 ///   Event type: `$.event.type` or, if it is absent, `$.type`.

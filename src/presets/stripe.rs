@@ -10,7 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 /// - Signature: `Stripe-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>` under the
 ///   whole `whsec_…` string. If there are several `v1`, one matching signature is enough; other
 ///   schemes are skipped.
-/// - Tolerance: 300 seconds, past only, as in Stripe's SDKs.
+/// - Tolerance: 300 seconds in the past, any time in the future, as in Stripe's SDKs.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
 ///   both the snapshot event and the thin event of a change gets two ids. The types of thin events
 ///   start with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.

@@ -11,8 +11,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `Telnyx-Signature-Ed25519: <base64>`, an ed25519 signature of `<time>|<body>` with
 ///   the time in `Telnyx-Timestamp`. The [`PublicKey`] is the account's key in base64.
-/// - Tolerance: 3 days on both sides, equal to the redelivery window. Telnyx's SDKs allow 5
-///   minutes, but no source says that a retry is signed with a new timestamp.
+/// - Tolerance: 3 days on both sides, equal to the redelivery window, because a retry may carry the
+///   timestamp of the first attempt: no source says that it carries a new one. Telnyx's SDKs allow
+///   5 minutes.
 /// - Delivery id: `$.data.id`, or `$.id` if the event has no `data` envelope. The event for a
 ///   clicked link has no id; it is identified by `$.message_id`, `$.time_clicked` and `$.url`
 ///   together. All are covered by the signature. Event type: the first that is present of

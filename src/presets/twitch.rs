@@ -9,8 +9,9 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 ///
 /// - Signature: `Twitch-Eventsub-Message-Signature: sha256=<hex>`, an HMAC-SHA256 of
 ///   `<id><time><body>`, where the time is the date in `Twitch-Eventsub-Message-Timestamp`.
-/// - Tolerance: 30 days, past only, equal to the redelivery window. Twitch advises 10 minutes, but
-///   does not say that a retry is signed with a new timestamp.
+/// - Tolerance: 30 days in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: Twitch does not say that it is
+///   signed with a new one. Twitch advises 10 minutes.
 /// - Delivery id: `Twitch-Eventsub-Message-Id`, covered by the signature. Event type:
 ///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body also has it, as
 ///   `$.subscription.type`. The revocation of a subscription is a delivery with the same event

@@ -10,9 +10,9 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `payload_hash` is the SHA-256 of the body in hex. The secret is the account's signature secret. Vonage calls
 ///   the hash optional, but **a request without it is refused**, because nothing else covers the body.
 /// - Only POST is accepted. By default, Voice sends a GET with a hash of the parameters, which gets 405.
-/// - Tolerance: 24 hours, past only, measured from the claim `iat`, equal to the redelivery window. Vonage's
-///   tokens have no expiry, and no source says that a retry has a new token. If a token has an expiry, it is
-///   refused once it has expired.
+/// - Tolerance: 24 hours in the past, any time in the future, measured from the claim `iat`. The limit is the
+///   redelivery window, because a retry may carry the token of the first attempt: no source says that it has a new one.
+///   Vonage's tokens have no expiry; a token with an expiry is refused once it has expired.
 /// - Delivery id: `$.message_uuid`, with `$.status` and `$.timestamp` if they are present, because a message has
 ///   several states, and can have a state several times. For a status without a time, the preset uses the SHA-256
 ///   of the body instead. For calls, `$.uuid`, `$.status` and `$.timestamp` together. Anything else, such as

@@ -8,8 +8,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `x-webflow-signature: <hex>`, an HMAC-SHA256 of `<time>:<body>`, with the time in
 ///   milliseconds in `x-webflow-timestamp`. The secret is the OAuth app's client secret, or the
 ///   webhook's own key.
-/// - Tolerance: one day, past only, equal to the redelivery window (Webflow's SDK does not check
-///   the time).
+/// - Tolerance: one day in the past, any time in the future. The limit is the redelivery window; Webflow's SDK does not
+///   check the time.
 /// - Delivery id: none is sent. The preset uses the signed time and the SHA-256 of the body, covered by the
 ///   signature. The body alone would be wrong: for `ecomm_inventory_changed`, it is an item and its quantity, so
 ///   the second event with 4 left would be lost. Event type: `$.triggerType`.

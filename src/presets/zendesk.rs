@@ -10,7 +10,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-Zendesk-Webhook-Signature: <base64>`, an HMAC-SHA256 of `<time><body>`, where
 ///   the time is the date in `X-Zendesk-Webhook-Signature-Timestamp`. The key is the secret as
 ///   text, not decoded, although it looks like base64.
-/// - Tolerance: 24 hours on both sides, equal to the redelivery window; Zendesk documents none.
+/// - Tolerance: 24 hours on both sides, equal to the redelivery window; Zendesk documents no tolerance.
 /// - Delivery id: `X-Zendesk-Webhook-Invocation-Id`, **not** covered by the signature: anyone who has captured a
 ///   request can replay it under another id until it is 24 hours old. To prevent this, set
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard), unless a trigger sends the same body for different

@@ -11,7 +11,8 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 ///
 /// - Signature: `x-zm-signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
 ///   `x-zm-request-timestamp`, under the app's secret token.
-/// - Tolerance: 3 days, past only, equal to the redelivery window; Zoom documents neither a
+/// - Tolerance: 3 days in the past, any time in the future. The limit is the redelivery window,
+///   because a retry may carry the timestamp of the first attempt: Zoom documents neither a
 ///   tolerance nor whether a retry is signed with a new timestamp.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
 ///   signature; `$.event_ts`, in milliseconds, makes each body unique. Event type: `$.event`.

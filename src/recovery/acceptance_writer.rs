@@ -17,8 +17,8 @@ const NAME: &str = "acceptances";
 /// The largest batch, in requests.
 const GROUP: usize = 64;
 
-/// The most bytes of bodies in a batch, unless one body alone has more. Postgres accepts no message over 1 GiB, and
-/// no sender should wait for many large bodies of other senders.
+/// The maximum total size of the bodies in a batch, in bytes. A larger body is a batch of its own. Postgres accepts no
+/// message over 1 GiB, and no sender should wait for many large bodies of other senders.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many batches of a layer are written at once, each on its own connection: one batch whose statement runs, and

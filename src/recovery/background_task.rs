@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::tasks_and_errors::background::Background;
 use crate::transaction::Environment;
 
-/// Work outside of requests that a [`Recovery`](crate::Recovery) also runs once it was
-/// [added](crate::Recovery::with): [`Retention`](crate::Retention), [`Reconcile`](crate::Reconcile),
+/// Work outside of requests that was [added](crate::Recovery::with) to a [`Recovery`](crate::Recovery) and runs
+/// together with it: [`Retention`](crate::Retention), [`Reconcile`](crate::Reconcile),
 /// [`Subscriptions`](crate::subscriptions::Subscriptions).
 pub trait BackgroundTask: Begin + Send + 'static {}
 

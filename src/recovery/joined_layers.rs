@@ -37,8 +37,8 @@ pub(super) struct JoinedLayers {
 }
 
 impl JoinedLayers {
-    /// Adds a layer. If the layer or a clone of it has joined before, it is not added again, because the watch would
-    /// wait for itself.
+    /// Adds a layer, unless the layer or a clone of it has joined before. If a layer were listed twice, the watch would
+    /// lock it, and then wait for its own lock.
     pub(super) fn add(&self, layer: JoinedLayer) {
         layer.activity.join(self.is_watched.clone());
         let mut layers = self.lock();

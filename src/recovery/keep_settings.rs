@@ -29,9 +29,9 @@ use crate::provider::delivery::Delivery;
 ///
 /// A `Keep` holds only settings: layers with clones of the same `Keep` share nothing but the [`Recovery`].
 ///
-/// Of a request, a layer keeps the method, the URI, the body and some headers: `content-type`, `content-encoding`,
-/// the headers with the delivery id and the event type, and the headers that [`headers`](Self::headers) names. The
-/// signature is not kept.
+/// A layer keeps the method, the URI, the body and some headers of a request. These headers are `content-type`,
+/// `content-encoding`, the headers with the delivery id and the event type, and the headers that
+/// [`headers`](Self::headers) names. The signature is not kept.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -88,13 +88,13 @@ impl Keep {
 
     /// Keeps deliveries that failed.
     ///
-    /// A delivery fails if the handler does not answer with success, panics or takes too long, or if the commit is
+    /// A delivery fails if the handler panics, takes too long, or does not answer with success, or if the commit is
     /// refused. A delivery is also kept if its handler could not be called although Postgres was reachable, for
     /// example because all connections were in use.
     ///
     /// A delivery is kept after the rollback and before the response, in a transaction of its own. The sender gets
     /// the same response as it would otherwise, with the outcome `kept`. If the delivery cannot be kept, the
-    /// outcome is `failed`. A process that is killed while the handler runs keeps nothing: the delivery is lost
+    /// outcome is `failed`. If the process is killed while the handler runs, nothing is kept: the delivery is lost
     /// unless the provider retries. [`all`](Self::all) closes this gap.
     pub fn failed(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Failed)
@@ -105,8 +105,8 @@ impl Keep {
     /// Each request is committed before its handler runs. The transaction of the handler then deletes or archives
     /// the kept delivery. The sender still gets the handler's answer.
     ///
-    /// A process that is killed at any moment loses nothing: another process, or its successor, runs the delivery
-    /// within about ten seconds. If Postgres cannot keep the delivery, or if the body is over the
+    /// Nothing is lost if the process is killed, regardless of when: another process, or the restarted one, runs the
+    /// delivery within about ten seconds. If Postgres cannot keep the delivery, or if the body is over the
     /// [`body_limit`](Self::body_limit), the answer is a 503 and the handler does not run. Over the
     /// [`quota`](Self::quota), the delivery is handled without being kept.
     pub fn all(recovery: &Recovery) -> Self {
@@ -167,8 +167,8 @@ impl Keep {
     ///
     /// If a delivery with a larger body fails, it is only recorded, without its request, and with the outcome
     /// `failed`. With [`all`](Self::all) and [`accepted`](Self::accepted), the handler of such a delivery does not
-    /// run, and the answer is 503. If the provider does not retry, the delivery is lost. In this case, lower the
-    /// provider's [`body_limit`](crate::Provider::body_limit) instead, and the log names each refused request.
+    /// run, and the answer is 503. If the provider does not retry, the delivery is lost. For such a provider, lower
+    /// [`Provider::body_limit`](crate::Provider::body_limit) instead: then the log names each refused request.
     ///
     /// With 0, no request is kept. So `Keep::failed(&recovery).body_limit(0)` only records failures, and needs no
     /// spawned [`Recovery`]:
@@ -188,8 +188,8 @@ impl Keep {
         self
     }
 
-    /// The most deliveries, and the most bytes of bodies, that are kept for the endpoint. Deliveries that are dead
-    /// or only recorded count; processed deliveries do not.
+    /// The maximum number of deliveries that are kept for the endpoint, and the maximum total size of their bodies, in
+    /// bytes. Deliveries that are dead or only recorded count; processed deliveries do not.
     ///
     /// A failure over the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a delivery
     /// over the quota without keeping it, and [`accepted`](Self::accepted) answers 503. A delivery that is already
@@ -226,13 +226,13 @@ impl Keep {
         self
     }
 
-    /// Calls `hook` with each delivery that becomes dead and the reason of its last attempt, for example to send an
-    /// alert. A dead delivery is also logged at ERROR and counted.
+    /// Calls `hook` when a delivery becomes dead, for example to send an alert. The hook gets the delivery, and the
+    /// reason why its last attempt failed. A dead delivery is also logged at ERROR and counted.
     ///
-    /// The hook is called at once, in the process that made the last attempt. If that process is killed, or does
-    /// not learn that its write was committed, another process calls its hook one or two minutes later, if it has a
-    /// hook for the endpoint and has spawned [`Recovery`]. A delivery that is still dead by then is reported at
-    /// least once.
+    /// The hook is called at once, in the process that made the last attempt. That process may be killed, or may not
+    /// learn that its write was committed. In this case, another process calls its own hook one or two minutes later.
+    /// That process must have a hook for the endpoint, and must have spawned [`Recovery`]. A delivery that is still
+    /// dead by then is reported at least once.
     ///
     /// The hook may block, like the hook of [`Recovery::on_change`]: a delivery counts as reported once the hook
     /// has returned, after 10 seconds, or if the hook panics. The answer to a request does not wait for the hook.

@@ -65,8 +65,8 @@ impl fmt::Display for Unfinished {
 }
 
 impl RecoveryTask {
-    /// Stops everything that this handle runs, and waits for the layers that have joined it. For programs without a
-    /// server; otherwise see [`stop_with`](Self::stop_with).
+    /// Stops everything that this handle runs, and waits for the layers that have joined it. This is for programs
+    /// without a server. With a server, use [`stop_with`](Self::stop_with).
     pub async fn stop(self) -> Unfinished {
         self.stop_with(std::future::ready(())).await
     }

@@ -75,8 +75,9 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 /// The guide has [a whole `main`](crate::documentation::operating#shutdown).
 ///
 /// Spawn a recovery in every process that serves the routes. Each handle *takes*, that is, marks as its own and runs,
-/// only deliveries of the layers that hold it. So several routers, or several databases, in one process need a handle
-/// each. A process that leaves its deliveries to another process uses [`elsewhere`](Self::elsewhere).
+/// only deliveries of the layers that hold it. If one process has several routers or several databases, each of them
+/// needs a handle of its own. A process that leaves its deliveries to another process uses
+/// [`elsewhere`](Self::elsewhere).
 ///
 /// A recovery attempt and a retry by the provider queue for the same claim, so only one of them commits. An attempt is
 /// counted before it runs, so a delivery whose handler kills the process uses up its attempts. An attempt that did not
@@ -84,12 +85,12 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 ///
 /// If a process is killed, another process runs its deliveries within about ten seconds, regardless of
 /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). Deliveries that the killed process had taken in
-/// a batch do not lose an attempt; from then on, they are taken one at a time. If a second attempt in a row does
-/// not end, that counts as a failure. The next attempt waits as the schedule says, and while it runs, nothing else
-/// runs in the background.
+/// a batch do not lose an attempt; from then on, they are taken one at a time. If two attempts in a row do not end,
+/// the second counts as a failure. The next attempt waits as the schedule says, and while it runs, nothing else runs
+/// in the background.
 ///
-/// A process that takes deliveries writes a heartbeat every two seconds. For that, it holds one connection in
-/// addition to those of the pool, with the pool's options and hooks.
+/// A process that takes deliveries writes a heartbeat every two seconds. For the heartbeats, it holds one connection
+/// outside the pool. This connection has the pool's options and hooks.
 #[derive(Clone)]
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {
@@ -144,7 +145,7 @@ impl Recovery {
         }
     }
 
-    /// Also runs another background task, from [`spawn`](Self::spawn) to [`RecoveryTask::stop_with`].
+    /// Runs another background task together with recovery, from [`spawn`](Self::spawn) to [`RecoveryTask::stop_with`].
     ///
     /// ```
     /// # use std::time::Duration;
@@ -308,8 +309,8 @@ impl Recovery {
         self
     }
 
-    /// Adds to each request what the server would have added, such as `ConnectInfo`. Without it, a handler that
-    /// extracts such a value fails, and its deliveries use up their attempts.
+    /// Adds to each request what the server would have added, such as `ConnectInfo`. If the request lacks a value that
+    /// the handler extracts, the handler fails, and its deliveries use up their attempts.
     ///
     /// ```
     /// use std::net::{Ipv4Addr, SocketAddr};
@@ -349,16 +350,17 @@ impl Recovery {
     ///
     /// Each change is reported by one of the processes that have such a function, within a minute. The change stays a
     /// row in the table `problems` until the function has returned, so it is reported at least once, no matter which
-    /// process is killed. The last report about a problem is the true one: the function is not called for the start of
-    /// a problem after its end. A problem that is over before any process has called its function is not reported. If a
-    /// process is killed while it reports the start, the end may be reported alone. If no process has recovered an
-    /// endpoint for ten minutes, the endpoint counts as removed: its problems are over, except for
-    /// [`Unserved`](crate::recovery::Problem::Unserved).
+    /// process is killed. The last report about a problem is always right: once the function was called for the end of
+    /// a problem, it is not called for the start of that problem any more. A problem that is over before any process
+    /// has called its function is not reported. If a process is killed while it reports the start, the end may be the
+    /// only report. If no process has recovered an endpoint for ten minutes, the endpoint counts as removed: its
+    /// problems are over, except for [`Unserved`](crate::recovery::Problem::Unserved).
     ///
     /// The function may block: it is called on a thread of its own, within the runtime, for one change after the
     /// other. [`RecoveryTask::stop`] waits for it. After 10 seconds, or if the function panics, the change counts
     /// as reported. A message that the function sends after these 10 seconds may arrive later than the next report,
-    /// so give its client a shorter timeout. The end of the process does not wait for a function that hangs.
+    /// so give the client that sends it a shorter timeout. A function that hangs does not keep the process from
+    /// ending.
     ///
     /// The process that finds a change also logs it: `webhook problem` at WARN, and `webhook problem over` at INFO,
     /// with the fields `endpoint` and `problem`.

@@ -188,7 +188,7 @@ impl Store {
         match &not_claimed {
             // The rollback releases the lock of the claim. If another delivery had the same body, the rollback also
             // undoes the row of the claim. It is sent while the connection returns to the pool. Nothing needs to wait
-            // for the rollback, because the copies that queue for the lock are duplicates as well.
+            // for the rollback: only attempts at the same delivery wait for the lock, and these are duplicates, too.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
@@ -222,8 +222,9 @@ impl Store {
         }
     }
 
-    /// Claims the delivery on `connection`. This may replace the transaction that `connection` came with: registering
-    /// the redelivery window and waiting for an object both begin a new one.
+    /// Claims the delivery on `connection`. The claim may end up in another transaction than the one in which
+    /// `connection` was passed: to register the redelivery window, or to wait for other deliveries of the same object,
+    /// this method ends that transaction and begins a new one.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,
@@ -307,7 +308,7 @@ impl Store {
         })
     }
 
-    /// Inserts the claim and its fingerprint, and ends the kept row of the delivery.
+    /// Inserts the claim and its fingerprint. If the delivery has a kept row, deletes the row or marks it as processed.
     async fn insert(
         &self,
         connection: &mut TxConnection,
@@ -338,7 +339,8 @@ impl Store {
             return Err(NotClaimed::Duplicate(DuplicateOf::Id));
         };
         if let Some(digest) = fingerprint {
-            // `end_with_claim.sql` may wait after this statement, and sets the handler's `lock_timeout` itself.
+            // The `lock_timeout` after this statement. If the delivery may have a kept row, `end_with_claim.sql` runs
+            // next: its wait for a lock needs a limit, and it then sets the handler's `lock_timeout` itself.
             let after = match may_be_kept {
                 true => &*limit,
                 false => limits.lock_timeout,

@@ -152,7 +152,8 @@ pub(super) fn has_answered(connection: &mut PgConnection) -> bool {
         .is_ready()
 }
 
-/// Spawns a task that keeps the place of a connection until Postgres has answered.
+/// Spawns a task that keeps a connection open until Postgres has answered. Until then, the connection keeps its place
+/// in the pool.
 pub(super) fn keep_place(
     connection: PoolConnection<Postgres>,
     pool: &PgPool,
@@ -213,7 +214,8 @@ pub(super) async fn read_answers(
 
 impl GivenUp {
     async fn let_go(mut self) {
-        // `Pool::close` waits for each place, so the wait here ends when the pool closes.
+        // When the application calls `Pool::close`, the wait for Postgres' answer ends at once, because `close` returns
+        // only after each connection has left the pool.
         let mut closing = self.pool.close_event();
         let answered = closing.do_until(self.answered()).await;
         if answered.is_ok()

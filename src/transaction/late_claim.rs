@@ -175,8 +175,8 @@ pub enum BeginError {
     /// This is also the error if an operator has asked to [reprocess](crate::Delivery::is_reprocessed) the delivery
     /// after the handler was called, because the handler does not know that.
     ///
-    /// A new request from the provider does not depend on a row that was kept after a failure: if the row is discarded
-    /// while the handler runs for the provider's next copy, the copy is still processed.
+    /// If a delivery was kept after a failure and the provider sends it again, the new request does not depend on the
+    /// kept row. It is processed even if the row is discarded while its handler runs.
     Superseded,
     /// Postgres could not be reached, or has refused the claim. The log gives the error.
     Database,

@@ -1,4 +1,4 @@
-//! V2: verification alone, without a database.
+//! Guarantee V2: verification alone, without a database.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -52,8 +52,8 @@ pub(super) enum Answers {
     Acknowledgement,
 }
 
-/// Makes the decision after an attempt. `acknowledges` says whether the sender gets a success for a failure that is
-/// kept. It is `false` if there is no sender.
+/// Makes the decision after an attempt. `acknowledges` says whether the sender gets a 2xx if the attempt has failed and
+/// the delivery is kept. It is `false` if there is no sender.
 pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision {
     use Answers::{Acknowledgement, Attempt};
 

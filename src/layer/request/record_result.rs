@@ -23,8 +23,9 @@ const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long the layer tries to write a result. If this time is not enough, the delivery seems to be still in an
-/// attempt. It becomes free once this process gives up the process number under which it was taken.
+/// For how long the layer tries to write a result. If it does not succeed in this time, the row still says that an
+/// attempt has taken the delivery. The delivery can be taken again once this process gives up the number under which it
+/// was taken (`recovery/liveness/mod.rs`).
 const WRITE_FOR: Duration = Duration::from_secs(60);
 
 impl Admitted {
@@ -43,8 +44,8 @@ impl Admitted {
         })
     }
 
-    /// Whether the provider gets a success for a failure that is kept. It does not if the database belongs to another
-    /// environment, because no process runs the kept deliveries of such a database.
+    /// Whether the provider gets a 2xx although the attempt has failed, because the delivery is kept. It gets none if
+    /// the database belongs to another environment: no process runs the kept deliveries of such a database.
     pub(super) async fn acknowledges(&self, written: Written) -> bool {
         let keeper = self.settings.keeper.as_ref();
         let acknowledges = keeper.is_some_and(|keeper| keeper.settings.acknowledge);
@@ -52,8 +53,8 @@ impl Admitted {
             return false;
         }
         match written {
-            // The environment is read after the write: the database that stores the row now may belong to another
-            // environment than the database that this process read before.
+            // Read the environment now, after the write. An earlier result may be outdated: the database may have been
+            // restored from another environment since.
             Written::Kept | Written::StillKept | Written::Discarded => {
                 let is_home = self.settings.store.is_home().await;
                 is_home.unwrap_or_else(|error| {
@@ -135,8 +136,8 @@ impl Admitted {
         }
     }
 
-    /// Writes the result of an attempt once Postgres answers again. This matters because an attempt that did not begin
-    /// must not be counted, and because a failed delivery waits as long as the retry schedule says.
+    /// Writes the result of an attempt once Postgres answers again. Without the result, an attempt that did not begin
+    /// would be counted, and a failed delivery would not wait for as long as the retry schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
         let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
         let by = self.origin.by();
@@ -151,7 +152,7 @@ impl Admitted {
                     }
                 }
             };
-            // If this time is not enough, the delivery becomes free later, see [`WRITE_FOR`].
+            // [`WRITE_FOR`] says what happens if this limit is reached.
             let _ = tokio::time::timeout(WRITE_FOR, written).await;
             drop(task);
         };

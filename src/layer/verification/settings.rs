@@ -175,7 +175,7 @@ impl Verification {
         match self.provider.qualified_type(event_type, head, body) {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
             Err(Unreadable) => match events.check(event_type, None) {
-                // Without the unreadable part of the type, the event may be a wanted one.
+                // A part of the type could not be read. With that part, the event might be a wanted one.
                 Wanted::Ignored(_) => Wanted::Yes(Matched::Other),
                 wanted => wanted,
             },

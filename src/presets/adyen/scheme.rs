@@ -24,8 +24,9 @@ const SIGNATURE: HeaderName = HeaderName::from_static("hmacsignature");
 /// The maximum number of items. Adyen sends one item in JSON, and at most six in other formats.
 const MAX_ITEMS: usize = 6;
 
-/// Events whose reference may repeat, because it belongs to something else: a rescue, which may have several attempts;
-/// a capture, whose payout may be rejected again; or a file, which may be generated again under the same name.
+/// Events of which several may carry the same reference, so their id also contains their time. The reference belongs to
+/// a rescue, which may have several attempts; to a capture, whose payout may be rejected more than once; or to a report
+/// file, which may be generated again under the same name.
 const REPEATED: [&str; 3] = [
     "AUTORESCUE_NEXT_ATTEMPT",
     "PAIDOUT_REVERSED",

@@ -20,8 +20,8 @@ pub use app::AppStoreApp;
 ///   Anyone with a test account can cause sandbox notifications, so give them their own route.
 /// - Keys: nothing is fetched. In tests, [`Provider::keys`](Provider::keys) with a certificate in PEM replaces
 ///   Apple's root.
-/// - Tolerance: 30 days on both sides, equal to the redelivery window; Apple documents neither a tolerance nor
-///   whether a retry is signed with a new timestamp.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: Apple documents neither a tolerance nor whether a retry is signed with a new timestamp.
 /// - Delivery id: `notificationUUID`, covered by the signature. Event type: `notificationType`.
 #[doc = include_str!("../facts/apple-app-store.md")]
 ///

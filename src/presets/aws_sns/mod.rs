@@ -25,8 +25,8 @@ pub use topic::SnsTopic;
 ///   the same path under the domain of the topic's partition, such as `amazonaws.com.cn`. The certificate comes
 ///   without its issuers, so only AWS's TLS vouches for it. It must be issued for SNS, and valid at the message's
 ///   time.
-/// - Tolerance: a day, past only, equal to the redelivery window; AWS documents none, and a retry keeps its
-///   timestamp.
+/// - Tolerance: a day in the past, any time in the future. The limit is the redelivery window, because a retry keeps
+///   its timestamp; AWS documents no tolerance.
 /// - Delivery id: `$.MessageId`, covered by the signature. Event type: none.
 #[doc = include_str!("../facts/aws-sns.md")]
 ///

@@ -10,8 +10,9 @@ mod scheme;
 /// - Signature: `X-Cld-Signature: <hex>`, the SHA-1 or, if the account is set to it, the SHA-256 of the body,
 ///   `X-Cld-Timestamp` and the API secret, concatenated. **This is not an HMAC**: with SHA-1, somebody who can
 ///   make Cloudinary sign a chosen text might find another text with the same signature. Both hashes are accepted.
-/// - Tolerance: 1 day, past only, equal to the redelivery window. Cloudinary's SDKs allow 2 hours, and no source
-///   says that a retry is signed with a new timestamp.
+/// - Tolerance: 1 day in the past, any time in the future. The limit is the redelivery window, because a retry may
+///   carry the timestamp of the first attempt: no source says that it carries a new one. Cloudinary's SDKs allow 2
+///   hours.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the
 ///   signature; `$.timestamp` and `$.request_id` make each body unique (not confirmed). Event type:
 ///   `$.notification_type`.

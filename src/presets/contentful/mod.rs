@@ -14,9 +14,10 @@ mod scheme;
 ///   of the method, the path, the query, the headers that `x-contentful-signed-headers` lists, and
 ///   the body.
 /// - Needs [`public_url`](Provider::public_url) only if a proxy changes the path.
-/// - Tolerance: 2 days, past only, measured from `x-contentful-timestamp`, equal to the redelivery
-///   window. Contentful's toolkit allows 30 seconds, but the first retry comes 30 seconds after the
-///   failure, and no source says that it carries a new timestamp.
+/// - Tolerance: 2 days in the past, any time in the future, measured from `x-contentful-timestamp`.
+///   The limit is the redelivery window, because a retry may carry the timestamp of the first
+///   attempt: no source says that it carries a new one. Contentful's toolkit allows 30 seconds, but
+///   the first retry comes 30 seconds after the failure.
 /// - Delivery id: `X-Contentful-Idempotency-Key`. The signature covers it only if it is among the
 ///   signed headers, which this preset does not require. If it is covered, a captured request that
 ///   is sent again is a duplicate. **If it is not covered, anyone who has captured a request can

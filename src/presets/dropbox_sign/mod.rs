@@ -18,7 +18,8 @@ const RECEIVED: &str = "Hello API Event Received";
 ///
 /// - Signature: `event.event_hash` in hex, an HMAC-SHA256 of `<event_time><event_type>` under the account's API
 ///   key. It is in the JSON of the part `json` of the body, which is `multipart/form-data`.
-/// - Tolerance: 7 days, past only, equal to the redelivery window, because `event_time` is the time of the event.
+/// - Tolerance: 7 days in the past, any time in the future. The limit is the redelivery window, because `event_time` is
+///   the time of the event.
 /// - Delivery id: none is sent. The preset uses the SHA-256 of the JSON, which is **not** covered by the
 ///   signature. `event.event_hash` would be wrong, because all events of one type within a second share it. The
 ///   boundary between the parts does not affect this digest. Event type: `event.event_type`.

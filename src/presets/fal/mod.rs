@@ -19,8 +19,9 @@ pub use user::FalUser;
 ///   once a minute.
 /// - The preset takes your own [user id](FalUser). **fal's keys are the same for all customers, and each customer
 ///   can have fal send a signed webhook to your URL**, so a webhook of another user is refused.
-/// - Tolerance: 3 days on both sides, equal to the redelivery window. fal asks for 5 minutes, but does not say
-///   that a retry is signed with a new timestamp. A captured request that is sent again is a duplicate.
+/// - Tolerance: 3 days on both sides, equal to the redelivery window, because a retry may carry the timestamp of the
+///   first attempt: fal does not say that it is signed with a new one. fal asks for 5 minutes. A replay is still
+///   recognized as a duplicate.
 /// - Delivery id: `X-Fal-Webhook-Request-Id`, covered by the signature. Event type: `$.status`.
 #[doc = include_str!("../facts/fal.md")]
 pub fn fal(users: impl Into<SecretSource<FalUser>>) -> Provider {

@@ -23,8 +23,9 @@ mod scheme;
 ///   `X-HubSpot-Signature-Version`: a SHA-256 of the secret and the body (`v1`), or of the secret,
 ///   the method, the URL and the body (`v2`).
 /// - Needs [`public_url`](Provider::public_url), except for version 1.
-/// - Tolerance: 7 days, past only, equal to the redelivery window: HubSpot's SDKs allow 5 minutes, but no source
-///   says that a retry carries a new timestamp. A captured version 3 request stays a duplicate.
+/// - Tolerance: 7 days in the past, any time in the future. The limit is the redelivery window, because a retry may
+///   carry the timestamp of the first attempt: no source says that it carries a new one. HubSpot's SDKs allow 5
+///   minutes. A replay of a version 3 request is still recognized as a duplicate.
 /// - Delivery id: a SHA-256 of the path, the query and the body, which is a batch of events; the
 ///   `attemptNumber` of each event, which counts the attempts, is left out. The `eventId` of an
 ///   event is not unique. A workflow webhook sends an object instead of a batch, and sends the same

@@ -16,8 +16,8 @@ mod scheme;
 ///   secret. Its claim `qsh` is a SHA-256 of the method, the path and the sorted query; a token
 ///   with any other `qsh`, such as `context-qsh`, is refused.
 /// - Tolerance: the token is accepted until an hour after its `exp`, which is required, and within an hour on both
-///   sides of its `iat`. Jira delivers again up to half an hour later, and does not say that a retry has a new
-///   token. If yours do, a shorter [`tolerance`](Provider::tolerance) is safer.
+///   sides of its `iat`. Jira delivers again up to half an hour later, and does not say that a retry has a new token.
+///   If you see that your retries have new tokens, a shorter [`tolerance`](Provider::tolerance) is safer.
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; according to
 ///   a third party that quotes Atlassian, it is the same on every retry. Event type:
 ///   `$.webhookEvent`.

@@ -13,8 +13,8 @@ mod scheme;
 ///
 /// - Signature: `$.signature.signature` in the body, hexadecimal, an HMAC-SHA256 of
 ///   `$.signature.timestamp` and `$.signature.token` under the webhook signing key.
-/// - Tolerance: 24 hours, past only, equal to the redelivery window; Mailgun leaves the tolerance to the receiver.
-///   **A captured signature is accepted with any event for that long, and no longer.**
+/// - Tolerance: 24 hours in the past, any time in the future. The limit is the redelivery window; Mailgun leaves the
+///   tolerance to the receiver. **A captured signature is accepted with any event for that long, and no longer.**
 /// - Delivery id: `$.event-data.id`, **not** covered by the signature. Mailgun promises that the id
 ///   is unique within a day; it looks like 128 random bits, which do not repeat. Event type:
 ///   `$.event-data.event`.

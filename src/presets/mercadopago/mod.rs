@@ -19,9 +19,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// - **The body is not covered by the signature: anyone who has captured one request can send any
 ///   body with it.** Do not use anything from the body; ask Mercado Pago for the object that
 ///   `data.id` names.
-/// - Tolerance: 30 days on both sides, equal to the redelivery window; the SDKs check none unless
-///   asked to. `ts` is read as seconds or, with more than 11 digits, as milliseconds, because both
-///   occur.
+/// - Tolerance: 30 days on both sides, equal to the redelivery window; by default, the SDKs do not check the time. `ts`
+///   is read as seconds or, with more than 11 digits, as milliseconds, because both occur.
 /// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected. A proxy that
 ///   sets its own `x-request-id`, as Envoy does at the edge, breaks every signature: let it keep the header that
 ///   it receives. `$.id`, the id of the notification, is not covered. Event type: `$.type`.

@@ -17,9 +17,9 @@ mod scheme;
 ///   signing key, whose claims contain the SHA-256 of the URL and, if there is a body, of the body. If a request
 ///   has a token, only the token is verified.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: for Bird, 7 days, past only, equal to the redelivery window, because no source says that a retry
-///   is signed with a new timestamp. For MessageBird, the lifetime of the token, from its `nbf` to its `exp` a
-///   minute later, plus 5 seconds of leeway.
+/// - Tolerance: for Bird, 7 days in the past, any time in the future. The limit is the redelivery window, because a
+///   retry may carry the timestamp of the first attempt: no source says that it carries a new one. For MessageBird, the
+///   lifetime of the token, from its `nbf` to its `exp` a minute later, plus 5 seconds of leeway.
 /// - Delivery id: for Bird, which sends no id, the SHA-256 of the body; for MessageBird, the claim `jti`. Both are
 ///   covered by the signature. Event type: none.
 #[doc = include_str!("../facts/messagebird.md")]

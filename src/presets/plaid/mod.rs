@@ -19,9 +19,9 @@ pub use keys::PlaidKeys;
 ///   path on `sandbox.plaid.com`. [`Provider::keys`](Provider::keys) fetches them with the API keys of your
 ///   [account](PlaidKeys). A key with an `expired_at` is refused. You can also [give](PlaidKeys::given) a single
 ///   key; then nothing is fetched.
-/// - Tolerance: 24 hours, past only, measured from the claim `iat`, equal to the redelivery window. Plaid asks for
-///   5 minutes, but does not say that a retry has a new `iat`. A captured request that is sent again is a
-///   duplicate.
+/// - Tolerance: 24 hours in the past, any time in the future, measured from the claim `iat`. The limit is the
+///   redelivery window, because a retry may carry the `iat` of the first attempt: Plaid does not say that it has a new
+///   one. Plaid asks for 5 minutes. A replay is still recognized as a duplicate.
 /// - Delivery id: the token's `iat` and the SHA-256 of the body, covered by the signature, because Plaid sends no
 ///   id. The body alone would be wrong: two webhooks for one item with the same code, such as
 ///   `SYNC_UPDATES_AVAILABLE`, have the same body, and the later one would be dropped. Event type:

@@ -13,17 +13,17 @@ mod scheme;
 /// **The version 2 signature does not cover the body, and this preset accepts it if there is no version 3
 /// signature: anyone who has captured such a request can send any body with it.**
 ///
-/// - Signature: `X-Plivo-Signature-V3: <base64>`, which may be a list, an HMAC-SHA256, under the
-///   auth token, of the URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If
-///   it is absent, `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of
-///   `X-Plivo-Signature-V2-Nonce`. If that is absent, `X-Plivo-Signature`, an HMAC-SHA1 of the URL
-///   and the sorted form.
+/// - Signature: `X-Plivo-Signature-V3: <base64>`, or a list of such signatures. Each is an HMAC-SHA256 under the auth
+///   token, and covers the URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If this header is
+///   absent, `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of `X-Plivo-Signature-V2-Nonce`.
+///   If both are absent, `X-Plivo-Signature`, an HMAC-SHA1 of the URL and the sorted form.
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: any age, because no time is signed. Nonces are not remembered.
 /// - Delivery id: for a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, because every
-///   event of a message has the same `MessageUUID`. For any other request, such as for a call,
-///   [`Source::receipt`], so **nothing is deduplicated**: a caller who gives the same answer twice causes two
-///   requests that cannot be distinguished, and each of them needs instructions. Event type: none.
+///   event of a message has the same `MessageUUID`. Any other request, such as one about a call, gets a new id for each
+///   receipt ([`Source::receipt`]), so **nothing is deduplicated**: if a caller gives the same answer twice, such as
+///   the same digit, Plivo sends two requests that cannot be distinguished, and each of them needs a response with
+///   instructions for the call. Event type: none.
 #[doc = include_str!("../facts/plivo.md")]
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).

@@ -28,10 +28,11 @@ mod scheme;
 ///   each kind of event has its own URL.
 #[doc = include_str!("../facts/twilio.md")]
 ///
-/// **A duplicate gets an empty 200, which contains no instructions for a call.** This happens when Twilio missed
-/// the answer to a request and retries it, and, without the header, when a caller gives the same answer twice. If
-/// the answer matters, make each request its own delivery, with [`Source::receipt`] as the
-/// [`delivery_id`](Provider::delivery_id); the handler then runs again for a retry.
+/// **A duplicate gets an empty 200, which contains no instructions for a call.** This happens when Twilio missed the
+/// answer to a request and retries the request. If requests lack `I-Twilio-Idempotency-Token`, it also happens when a
+/// caller gives the same answer twice, such as the same digit. If the answer matters, make each request its own
+/// delivery, with [`Source::receipt`] as the [`delivery_id`](Provider::delivery_id); the handler then runs again for a
+/// retry.
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn twilio(secrets: impl Into<SecretSource>) -> Provider {

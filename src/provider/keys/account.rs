@@ -253,9 +253,10 @@ impl Account {
         }
     }
 
-    /// Lets a failed address hold its place until the places held before it have become free, and a while longer.
-    /// This makes the places work like a bucket: forged requests cause as many fetches at once as there are places,
-    /// and only few after that. Fetches that find keys use up nothing.
+    /// Lets a failed address hold its place for a while. The places of failed addresses become free one after the
+    /// other: each of them a sixth of a pause ([`FREED`]) after the one before. So forged requests cause at most
+    /// [`MAX_PLACES`] fetches at once, and then one fetch for each place that becomes free. A fetch that finds keys
+    /// frees its place at once.
     fn hold_place(&mut self, id: String, reason: Arc<str>, pause: Duration) {
         let held = self.places.values().filter_map(|place| match place {
             Place::UnderWay(_) => None,
@@ -316,7 +317,7 @@ mod tests {
         assert!(!knows(&mut account, "1"));
     }
 
-    /// Names `number` addresses. Each of them is asked and fails.
+    /// Makes requests name `number` new addresses. Each address that is asked fails.
     fn fail(account: &mut Account, seen: &mut Seen, number: usize) {
         for i in 0..number {
             name(account, seen, format!("failed {i}"));

@@ -46,7 +46,7 @@ impl KeySource {
         Self(Kind::Fetched(Fetched::new(client)))
     }
 
-    /// Keys that a built-in client fetches, only by `https`. Needs the feature `reqwest`.
+    /// Keys that a built-in client fetches. The client uses only `https`. Needs the feature `reqwest`.
     ///
     /// # Errors
     ///

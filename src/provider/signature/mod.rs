@@ -1,6 +1,6 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
 //!
-//! - [`Hmac`] describes by data which header carries an HMAC, and what the HMAC covers ([`SignedContent`]).
+//! - [`Hmac`] has settings for the header that carries an HMAC, and for what the HMAC covers ([`SignedContent`]).
 //! - [`StandardWebhooks`] is the scheme of the Standard Webhooks specification.
 //! - [`Jwt`] is for JSON Web Tokens, with a secret or with keys that are fetched.
 //! - [`Token`] and [`BasicAuth`] are for providers that send a secret and sign nothing.

@@ -17,9 +17,9 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
 ///
-/// [`Hmac`](super::Hmac) describes most providers by data, and [`StandardWebhooks`](super::StandardWebhooks) describes
-/// the providers that follow the Standard Webhooks specification. Implement this trait for a scheme that neither of
-/// them can describe, and pass the value to [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
+/// For most providers, the settings of [`Hmac`](super::Hmac) are enough. For providers that follow the Standard
+/// Webhooks specification, there is [`StandardWebhooks`](super::StandardWebhooks). Implement this trait for any other
+/// scheme, and pass the value to [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
 ///
 /// ```
 /// use http::HeaderName;

@@ -24,7 +24,7 @@ pub(super) fn item(
     })
 }
 
-/// The id after which the list continues: the id of the last item that can be read.
+/// The id of the last item that can be read. The next page starts after it.
 pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     #[derive(Deserialize)]
     struct Id {

@@ -20,7 +20,7 @@ pub enum Difference {
         not_listed: Option<&'static str>,
     },
     /// No subscription has the expected address, but one has an address with the same path. The host, the scheme or the
-    /// port differs, or there is a slash more or less at the end.
+    /// port differs, or only one of the two addresses ends with a slash.
     #[non_exhaustive]
     OtherAddress {
         /// The expected address.

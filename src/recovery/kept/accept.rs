@@ -14,9 +14,9 @@ use crate::transaction::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
 /// Waits for the transactions that set deliveries aside, so that provider lists leave them alone (`set_aside.sql`).
-/// Further ones wait until the end of this transaction, because their inserts need a lock that this lock excludes.
-/// Without this lock, a delivery could run once more: a provider list makes its last check, the delivery is processed
-/// and forgotten, and then the list commits.
+/// Until the end of this transaction, no other transaction can set deliveries aside, because its insert needs a lock
+/// that this lock excludes. Without this lock, a delivery could run twice. Suppose that a provider list makes its last
+/// check, and the delivery is then processed and forgotten. After that, the list would commit the delivery.
 const HOLD_DISCARDED: &str = "lock table idempotent_webhook.discarded in share mode";
 
 /// A request to keep before its handler runs.

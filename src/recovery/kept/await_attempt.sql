@@ -2,8 +2,8 @@
 -- transaction. The lock is shared, so that two operations do not mistake each other for an attempt: they queue for the
 -- row instead.
 --
--- Without this wait, an attempt could commit a discarded delivery: the attempt claims the delivery, reconciliation
--- keeps it, an operator discards it, and then the attempt commits.
+-- Without this wait, an attempt could commit a discarded delivery. Suppose that the attempt claims the delivery,
+-- reconciliation keeps it, and an operator discards it. The attempt could still commit after that.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select pg_advisory_xact_lock_shared(hashtextextended(id, hashtextextended(tenant, hashtextextended(endpoint, 0))))

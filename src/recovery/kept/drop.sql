@@ -6,7 +6,7 @@
 delete from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     and state <> 'processed'
-    -- An outdated attempt must not delete the row. For example, the transaction of attempt A is lost, attempt B
+    -- An outdated attempt must not delete the row. Suppose that the transaction of attempt A is lost, attempt B
     -- processes the delivery, and an operator reprocesses it. Without this condition, A would delete the reprocessed
     -- delivery.
     and ($4::bigint is null or state = 'due' and takes = $4)

@@ -1,7 +1,7 @@
 -- Records that an attempt at a kept delivery has failed. $9 is the take number of the attempt: the counter `takes` of
 -- the row, which each take increases. The statement has no effect if the delivery was taken again, or changed by
--- something else meanwhile. Without the take number, a process could free a delivery that another process runs: the
--- handler of process 1 fails, process 1 falls silent, process 2 takes the delivery, and then process 1 records the
+-- something else meanwhile. So a process cannot free a delivery that another process runs. Suppose that the handler of
+-- process 1 fails, process 1 falls silent, and process 2 takes the delivery. Process 1 may then try to record its
 -- failure.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how many

@@ -8,8 +8,9 @@
 -- If attempts reach no layer, the delivery waits twice as long each time, up to an hour. So a backlog whose route is
 -- gone costs little, and holds up nothing else.
 --
--- Without `takes = $4`, a process could free a delivery that another process runs: process 1 falls silent, process 2
--- takes the delivery, the claim of process 1 is refused, and then process 1 gives the delivery back.
+-- The condition `takes = $4` keeps a process from freeing a delivery that another process runs. Suppose that process 1
+-- falls silent and process 2 takes the delivery. The claim of process 1 is then refused, and process 1 tries to give
+-- the delivery back.
 update idempotent_webhook.kept_deliveries
 set attempts = attempts - 1,
     retries = greatest(retries - $6, 0),

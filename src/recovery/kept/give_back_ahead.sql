@@ -6,8 +6,8 @@
 -- If neither happens, the delivery is free once this process gives up the number under which it was taken
 -- (`liveness/mod.rs`).
 --
--- Without the comparison of `takes`, a process could free a delivery that another process runs: process 1 takes a
--- delivery ahead and falls silent, process 2 takes it, and then process 1 gives it back.
+-- The comparison of `takes` keeps a process from freeing a delivery that another process runs. Suppose that process 1
+-- takes a delivery ahead and falls silent, and process 2 takes the delivery. Process 1 may then try to give it back.
 with given_back as (
     select kept.endpoint, kept.tenant, kept.delivery_id
     from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as key (endpoint, tenant, delivery_id, takes)

@@ -1,6 +1,7 @@
 -- Writes the heartbeat $3 of a process that takes deliveries under the numbers $1 and has given up the numbers $2.
--- Returns the last heartbeat of each number of other processes. Numbers that were given up are deleted. Without that,
--- if the answer to a take is lost, its deliveries would count as taken for as long as the process lives.
+-- Returns the last heartbeat of each number of other processes. Numbers that were given up are deleted.
+-- Otherwise, if the answer to a take were lost, the deliveries of that take would count as taken for as long as the
+-- process lives.
 with given_up as (
     delete from idempotent_webhook.processes
     where number = any($2)

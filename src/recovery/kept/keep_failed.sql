@@ -15,8 +15,8 @@
 -- whether the handler has decided what comes next, $17 how long the request stays once the delivery is processed,
 -- $18 how long only this process may report the death of the delivery to a hook, or `null` if there is no hook.
 --
--- `processed` is materialized for Citus. Otherwise, the `select` of the insert runs on the node of the claim, with the
--- `now()` of that node.
+-- `processed` is materialized because of Citus, which would otherwise run the `select` of the insert on the node of the
+-- claim, with the `now()` of that node.
 with processed as materialized (
     select delivery_id
     from idempotent_webhook.deliveries
@@ -66,10 +66,10 @@ kept as (
                 case when not changes then known.unreached_at end,
                 case when not changes then known.unreached_status end,
                 case when changes then excluded.state else known.state end,
-                -- A new take number: an attempt that took the row under an earlier number can no longer change it.
-                -- Without this, such an attempt could still have an effect. For example, attempt A has taken the
-                -- delivery, attempt B processes it, and B makes it due again because the commit of B is in doubt. As
-                -- another example, this statement makes the delivery dead while an attempt runs.
+                -- The row gets a new take number, so that an attempt that took it under an earlier number can no
+                -- longer change it. There are two cases. Either attempt A has taken the delivery, attempt B processes
+                -- it, and B makes it due again because B does not know whether its commit succeeded. Or this statement
+                -- makes the delivery dead while an attempt runs.
                 known.takes + changes::int,
                 case when not changes then known.taken_by end,
                 case when changes then excluded.died_at else known.died_at end,

@@ -2,8 +2,8 @@
 -- since `accept.sql` checked them. That can happen because, after its check, `accept.sql` may wait for another delivery
 -- of the list.
 --
--- Without this statement, a delivery could run once more: delivery A is not known, `accept.sql` waits for delivery B,
--- and meanwhile A is processed and forgotten.
+-- If this statement were missing, a delivery could run twice. Suppose that `accept.sql` finds that delivery A is not
+-- known, and then waits for delivery B. Meanwhile, A arrives as a request, is processed and is forgotten.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 with key as materialized (

@@ -1,7 +1,9 @@
 -- Makes a kept delivery due now because the provider has sent it again. A delivery that was dead, only recorded or
--- archived gets a new schedule. The statement waits for a transaction that changes the row.
+-- archived gets a new schedule. If another transaction has changed the row and not ended yet, the statement waits for
+-- it.
 --
--- `select 1` is for Citus, which cannot run a subquery without a column next to a subquery on another kind of table.
+-- The subqueries say `select 1` because of Citus: if a statement reads different kinds of tables, Citus cannot run a
+-- subquery that selects no column.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the body, $8
 -- method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 how long the request stays once the delivery is
@@ -40,9 +42,10 @@ resent as (
         unreached_status = case known.state when 'due' then known.unreached_status end,
         erased = false,
         taken_by = case known.state when 'due' then known.taken_by end,
-        -- A new take number, unless the row was due: earlier attempts can no longer change the row. Without this, if
-        -- the commit of attempt A is in doubt, and the delivery is archived and sent again, the failure of A could be
-        -- written to the row that is due again.
+        -- An attempt can change the row only while the take number is the one under which it took the row. If the row
+        -- was not due, the number changes here. Otherwise, an attempt A that does not know whether its commit
+        -- succeeded could report a failure too late: the delivery is already archived and sent again, and the failure
+        -- would be written to the new due row.
         takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
         processed_version = null,

@@ -1,9 +1,9 @@
 -- Makes deliveries due now, with a new schedule, for an operator who retries them: endpoints $1, tenants $2, ids $3.
 -- The transaction has already locked their rows, and no attempt at these deliveries is running.
 --
--- `takes + 1` gives the row a new take number, so that earlier attempts can no longer change it. Without that, if
--- process 1 takes a delivery and falls silent, and the delivery is retried, process 1 could still write its failure to
--- the row that is due again.
+-- `takes + 1` gives the row a new take number, so that earlier attempts can no longer change it. Suppose that process 1
+-- takes a delivery and falls silent, and an operator retries the delivery. With the old number, process 1 could still
+-- write its failure to the row, which is due again.
 update idempotent_webhook.kept_deliveries as kept
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
     unfinished = 0, unreached_at = null, unreached_status = null

@@ -2,8 +2,8 @@
 -- alone: endpoints $1, tenants $2, ids $3. If $4 is true, deliveries of an endpoint that is not reconciled are not
 -- remembered.
 --
--- Without this, a delivery could take effect twice: it is processed and forgotten, and then reconciliation finds it
--- missing and runs it again.
+-- Without this record, a delivery that is processed and then forgotten could take effect twice, because reconciliation
+-- would find that it is missing, and run it again.
 insert into idempotent_webhook.discarded (endpoint, tenant, delivery_id)
 select endpoint, tenant, delivery_id
 from unnest($1::text[], $2::text[], $3::text[]) as key (endpoint, tenant, delivery_id)

@@ -1,6 +1,6 @@
 //! The states of a kept delivery.
 
-/// The state of a kept delivery: what happens next to it.
+/// The state of a kept delivery, which says what happens to it next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeptState {

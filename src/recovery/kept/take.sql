@@ -8,8 +8,8 @@
 --
 -- A delivery is taken alone if it may kill its process, that is, if the attempt before did not end. If a process dies
 -- after it has taken several deliveries together, any of them may have killed it, and most had not started. So the next
--- take of such a delivery does not count another attempt. If it did, a delivery that kills each process that runs it
--- would make 63 deliveries that wait behind it use up their attempts.
+-- take of such a delivery does not count another attempt. If it did, one delivery that kills every process would make
+-- the 63 deliveries that were taken with it use up their attempts.
 --
 -- $3 a time to use instead of now, in Unix seconds, $4 the number under which the deliveries are taken, $5 whether this
 -- is a probe: the breaker is open, and `start_probe.sql` has allowed the probe, $6 the environment of the process: in a

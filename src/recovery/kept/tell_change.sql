@@ -1,6 +1,6 @@
--- Reserves a change of a problem, its start or its end, for this process, which reports it to its hook: the change that
--- has waited longest. If the report is not recorded within the time $2, another process may make it. $1 the names of
--- the problems that this version of the crate knows.
+-- Reserves the start or the end of a problem for this process, which reports it to its hook. Among all such changes,
+-- this is the one that has waited longest. If the report is not recorded within the time $2, another process may make
+-- it. $1 the names of the problems that this version of the crate knows.
 --
 -- If `telling_until` is set, the change may have been reported although no report is recorded. For example, a process
 -- reports the start of a problem and is killed before it records that, and then the problem ends. Without the condition

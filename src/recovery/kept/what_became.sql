@@ -1,7 +1,8 @@
 -- What has happened to a delivery during an attempt that no longer owns its row: whether it was processed, whether
 -- it is kept to run again, and whether it was discarded since the attempt started, $4 ago.
 --
--- `select 1` is for Citus, which cannot run a subquery without a column next to a subquery on another kind of table.
+-- The subqueries say `select 1` because of Citus: if a statement reads different kinds of tables, Citus cannot run a
+-- subquery that selects no column.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select

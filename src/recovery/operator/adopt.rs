@@ -4,7 +4,7 @@ use sqlx::{PgPool, Row};
 
 use crate::transaction::{ShortTx, environment};
 
-/// The row lock keeps two adoptions apart.
+/// The row lock makes a second adoption wait for the first one.
 const BEFORE: &str = "select name from idempotent_webhook.environment for update";
 
 const SET: &str = "

@@ -11,8 +11,8 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 ///
 /// As with sqlx itself, each function waits for as long as the pool and Postgres allow. To limit that, set
 /// `acquire_timeout` in `PgPoolOptions` (30 seconds by default) and `statement_timeout` with
-/// `PgConnectOptions::options`. Or wrap the call in `tokio::time::timeout`: if the future is dropped, its
-/// connection is closed. After a timeout, check whether the change was made.
+/// `PgConnectOptions::options`. Or wrap the call in `tokio::time::timeout`: dropping the future closes its
+/// connection. After a timeout, check whether the change was made.
 ///
 /// A change waits for a running attempt, for another change, and for retention. It waits for as long as the
 /// `lock_timeout` of the pool allows, or for two seconds if none is set. After that, it fails with the Postgres
@@ -20,14 +20,16 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 ///
 /// # Many deliveries
 ///
-/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change each delivery once, and only deliveries that
-/// came before the call started, by the clock of the database. They leave out a delivery that the provider sends
-/// again during the call, even if it was kept before or an attempt was running when it came again. They also leave
-/// alone a delivery that an attempt is working on, and count it. [`Changes`] has both numbers: how many were
-/// changed, and how many were left alone. If both are zero, there was nothing to do.
+/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change each delivery at most once. They change only
+/// deliveries that came before the call started, by the clock of the database. If the provider sends a delivery again
+/// during the call, the call leaves it out, even if it was kept before, or an attempt was running when it came again.
 ///
-/// Each function uses one connection, and works in batches, each in a transaction of its own. If the call is
-/// cancelled or fails, its finished batches stay done. Call the function again for the rest.
+/// A delivery that an attempt is working on is not changed either, but counted. [`Changes`] contains both numbers: how
+/// many deliveries were changed, and how many were left alone because of an attempt. If both are zero, there was
+/// nothing to do.
+///
+/// Each function uses one connection, and works in batches. Each batch is a transaction of its own. If the call fails
+/// or is cancelled, the batches that were finished stay committed. Call the function again for the rest.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -67,10 +69,11 @@ impl Endpoint {
     /// Lists the deliveries that are not processed yet, in the order of their ids.
     ///
     /// These are the kept deliveries, and the deliveries with a recorded failure. The list has at most `limit` entries.
-    /// For the next page, pass the last delivery of the page before as `after`. With a filter for
-    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), it lists the processed deliveries whose
-    /// requests are still archived. If ids are separate by tenant, processed deliveries are in the order of tenants,
-    /// and then of ids.
+    /// For the next page, pass the last delivery of the page before as `after`.
+    ///
+    /// If the filter is for [`KeptState::Processed`](crate::recovery::KeptState::Processed), the list contains the
+    /// processed deliveries whose requests are still archived. They are ordered by tenant and then by id if each tenant
+    /// has ids of its own.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;
@@ -116,8 +119,8 @@ impl Endpoint {
 
     /// Makes all kept deliveries that match a filter due now, with a new schedule.
     ///
-    /// [Many deliveries](Self#many-deliveries) says which deliveries this changes. A delivery that a living process
-    /// has taken counts as running.
+    /// For which deliveries this changes, see [Many deliveries](Self#many-deliveries). A delivery that a living
+    /// process has taken counts as running.
     ///
     /// # Errors
     ///
@@ -144,7 +147,7 @@ impl Endpoint {
 
     /// Deletes all kept deliveries that match a filter, so that they are not processed.
     ///
-    /// [Many deliveries](Self#many-deliveries) says which deliveries this changes.
+    /// For which deliveries this changes, see [Many deliveries](Self#many-deliveries).
     ///
     /// # Errors
     ///
@@ -156,17 +159,17 @@ impl Endpoint {
     /// Erases the kept content of a delivery: its request, and the reasons of its failures, which may quote the
     /// request.
     ///
-    /// Returns whether there was any content. The call waits for a running attempt. It does not wait for an attempt
-    /// with a [late claim](crate::IdempotentWebhook::late_claim) that has not called `begin` yet: its `begin` is then
-    /// refused. If the attempt belongs to a provider request and fails, the request is kept again. So check again once
-    /// the attempt has ended.
+    /// Returns whether there was any content. The call waits for a running attempt. However, it does not wait for an
+    /// attempt with a [late claim](crate::IdempotentWebhook::late_claim) whose handler has not called `begin` yet. That
+    /// handler's `begin` is refused. If that attempt belongs to a provider request and fails, the request is kept
+    /// again. So check again once the attempt has ended.
     ///
     /// **The delivery cannot run again.** If it was not processed, it is only
     /// [recorded](crate::recovery::KeptState::Recorded) from now on, with its times and statuses, and counts as a
-    /// failed delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its id stays
-    /// known. If it was to be [reprocessed](Self::reprocess), its id is not known, because the reprocess has deleted
-    /// its claim. If the provider sends the delivery again, it is a duplicate if its id is known, and is processed
-    /// otherwise. [Personal data](crate::documentation::personal_data) says what else is stored.
+    /// failed delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its claim
+    /// stays. If it was to be [reprocessed](Self::reprocess), it has no claim, because `reprocess` has deleted the
+    /// claim. If the provider sends the delivery again, it is a duplicate if it has a claim, and is processed
+    /// otherwise. For what else is stored, see [Personal data](crate::documentation::personal_data).
     ///
     /// # Errors
     ///
@@ -179,9 +182,8 @@ impl Endpoint {
     /// Erases the content of all deliveries that match a filter, for example of a [tenant](Filter::tenant), or of
     /// all [dead](crate::recovery::KeptState::Dead) deliveries.
     ///
-    /// Without a [state](Filter::state), processed deliveries are included. [Many deliveries](Self#many-deliveries)
-    /// says which deliveries this changes. A delivery that fails, or is processed, while this runs is included,
-    /// too.
+    /// If the filter has no [state](Filter::state), processed deliveries are included. Deliveries that fail or are
+    /// processed while this runs are included, too. For the other rules, see [Many deliveries](Self#many-deliveries).
     ///
     /// # Errors
     ///
@@ -195,10 +197,10 @@ impl Endpoint {
     ///
     /// Its claim is deleted, and the delivery is due now with a new schedule.
     ///
-    /// This is for repairs, after a bug in the handler was fixed. First undo the effects of the first run, or have
-    /// the handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed). A row with a unique
-    /// [`idempotency_key`](crate::Delivery::idempotency_key) still exists from the first run: insert it with
-    /// `on conflict do nothing`, or each attempt fails.
+    /// This is for repairs, after a bug in the handler was fixed. First undo the effects of the first run. Or let the
+    /// handler look for them if [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed) is `true`. If the handler
+    /// inserts a row under a unique [`idempotency_key`](crate::Delivery::idempotency_key), the row of the first run
+    /// still exists, and each attempt fails unless the handler inserts with `on conflict do nothing`.
     ///
     /// # Errors
     ///
@@ -214,7 +216,7 @@ impl Endpoint {
     /// [Reprocesses](Self::reprocess) all processed deliveries that match a filter, for example all that were
     /// processed [since](Filter::processed) a deploy.
     ///
-    /// [Many deliveries](Self#many-deliveries) says which deliveries this changes. Deliveries that are processed
+    /// For which deliveries this changes, see [Many deliveries](Self#many-deliveries). Deliveries that are processed
     /// while this runs are left out.
     ///
     /// ```no_run

@@ -48,11 +48,11 @@ macro_rules! list {
     };
 }
 
-/// In the order of the primary key, whose index finds a page of the archive without reading later pages: most of
-/// the table is archive.
+/// Sorted by the primary key, because its index finds a page of the archive without reading later pages. Most rows of
+/// the table belong to the archive.
 const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$14, $15");
 
-/// Not in the order of the primary key, so that the planner uses the indexes of the states. If ids grow with time, the
+/// Not sorted by the primary key, so that the planner uses the indexes of the states. If ids grow with time, the
 /// order of the primary key puts due deliveries after the whole archive. The planner does not know that.
 const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$15, $14");
 

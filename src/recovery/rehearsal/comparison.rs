@@ -1,4 +1,4 @@
-//! Compares what two versions write for the same deliveries, by their reports.
+//! Compares the rehearsal reports of two versions of the application: what each version writes for the same deliveries.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -57,9 +57,9 @@ impl RehearsalReport {
     /// Compares what the handlers of two versions write. `before` is the report of the earlier version, rehearsed
     /// on the same database.
     ///
-    /// Only deliveries that both versions would process count. They are compared by event type, all rows of a type
-    /// together: a single delivery that writes nothing is not a finding, because its handler may have nothing to
-    /// do.
+    /// A delivery is compared only if both versions would process it. The rows of all deliveries of an event type are
+    /// added up, and the sums are compared. So a single delivery that writes nothing is not a finding, because its
+    /// handler may have nothing to do.
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::RehearsalReport;

@@ -273,7 +273,7 @@ async fn rehearse_once(
     }))
 }
 
-/// The result of a rehearsal that has reached no layer, by the router's answer.
+/// The result of a rehearsal whose request reached no layer. `status` is the router's answer, if it gave one.
 fn unreached(status: Option<StatusCode>) -> RehearsalResult {
     RehearsalResult::unreached(match status {
         Some(status) => format!("no layer of its endpoint was reached: the answer was {status}"),

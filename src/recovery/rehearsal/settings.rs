@@ -34,8 +34,8 @@ impl Rehearsal {
         }
     }
 
-    /// Only deliveries that match this filter. A filter includes the archive only with [`KeptState::Processed`]. If
-    /// called several times, deliveries that match any of the filters.
+    /// Only deliveries that match this filter. A filter includes the archive only with [`KeptState::Processed`]. If you
+    /// call this several times, deliveries that match any of the filters are rehearsed.
     pub fn only(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
         self

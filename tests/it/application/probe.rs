@@ -1,4 +1,4 @@
-//! Deploy 3: a probe at startup reports paths where no layer answers, and what has answered instead.
+//! Guarantee Deploy 3: a probe at startup reports paths where no layer answers, and what has answered instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,5 @@
-//! V1: the claim as a SQL function, for other drivers. In these tests, a plain sqlx connection takes the place of
-//! another driver; `examples/drivers` has programs that use real ones.
+//! Guarantee V1: the claim as a SQL function, for other drivers. In these tests, a plain sqlx connection takes the
+//! place of another driver; `examples/drivers` has programs that use real ones.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

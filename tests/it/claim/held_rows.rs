@@ -1,5 +1,5 @@
-//! G7, G10: another session locks a row that a claim needs, and never releases it. The claim ends within its limit, and
-//! its session does not keep waiting.
+//! Guarantees G7 and G10: another session locks a row that a claim needs, and never releases it. The claim ends within
+//! its limit, and its session does not keep waiting.
 
 use std::time::Duration;
 

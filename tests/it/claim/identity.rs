@@ -1,4 +1,4 @@
-//! G2: a delivery without a usable id is refused, never processed without dedupe.
+//! Guarantee G2: a delivery without a usable id is refused, never processed without dedupe.
 
 use axum::http::HeaderName;
 use idempotent_webhook::{Source, presets};

@@ -1,4 +1,4 @@
-//! G3 and G7: if copies of a delivery come at the same time, one is processed, and the others wait for it.
+//! Guarantees G3 and G7: if copies of a delivery come at the same time, one is processed, and the others wait for it.
 
 use std::slice;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! D3: the actions of operators.
+//! Guarantee D3: the actions of operators.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! D1: who may see and do what.
+//! Guarantee D1: who may see and do what.
 
 use super::page_list::Entry;
 use super::*;

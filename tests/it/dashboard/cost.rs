@@ -1,4 +1,4 @@
-//! D4: how many connections the dashboard uses, and for how long.
+//! Guarantee D4: how many connections the dashboard uses, and for how long.
 
 use super::*;
 

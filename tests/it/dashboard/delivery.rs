@@ -1,4 +1,4 @@
-//! D3: the page of a delivery, and the search for deliveries that may have arrived.
+//! Guarantee D3: the page of a delivery, and the search for deliveries that may have arrived.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Deploy 1: the banner for a database that processes of another environment use, and its adoption.
+//! Guarantee Deploy 1: the banner for a database that processes of another environment use, and its
+//! adoption.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Q2: after an erasure, no column contains anything from the request, no matter where the erasure was requested.
+//! Guarantee Q2: after an erasure, no column contains anything from the request, no matter where the erasure was
+//! requested.
 
 use std::collections::BTreeSet;
 

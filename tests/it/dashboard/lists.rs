@@ -1,4 +1,4 @@
-//! D3: the lists of deliveries.
+//! Guarantee D3: the lists of deliveries.
 
 use super::*;
 

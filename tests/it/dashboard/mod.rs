@@ -1,4 +1,4 @@
-//! D1 to D5: the dashboard, over HTTP. `tests/browser` tests it in a browser.
+//! Guarantees D1 to D5: the dashboard, over HTTP. `tests/browser` tests it in a browser.
 
 mod actions;
 mod api;
@@ -136,7 +136,7 @@ impl Board {
     }
 
     async fn get(&self, page: &str) -> Answer {
-        // Sent as if the user had typed the address.
+        // A browser sends `none` if the user has typed the address.
         let request = Request::get(format!("/{page}")).header("sec-fetch-site", "none");
         self.send(request.body(Body::empty()).unwrap()).await
     }

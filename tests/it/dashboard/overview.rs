@@ -1,4 +1,4 @@
-//! D3: the state of each endpoint, and what is failing.
+//! Guarantee D3: the state of each endpoint, and what is failing.
 
 use super::*;
 use crate::support::{recovery, send, stripe_delivery};

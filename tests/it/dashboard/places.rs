@@ -1,4 +1,4 @@
-//! D5 and G11: the dashboard works under any path, and reports what is wrong with the database.
+//! Guarantees D5 and G11: the dashboard works under any path, and reports what is wrong with the database.
 
 use super::*;
 

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Three lists for each of two endpoints: a list that fails, one that is no longer reconciled, and a new one.
+/// Inserts three lists of a provider's events for each of two endpoints: a list that cannot be read, a list that no
+/// process reconciles any more, and a new list.
 const LISTS: &str = r#"
     with list as (
         insert into idempotent_webhook.turns (task, endpoint, address, source, next_at)
@@ -94,7 +95,8 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     assert_eq!(board.json(PAGE).await["reconciliation"], json!([]));
 }
 
-/// Without reconciliation, deliveries that never arrived are unknown, so nobody can say that nothing is failing.
+/// If a list is not reconciled, some deliveries may never have arrived, so the dashboard must not claim that nothing
+/// has failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() {
     let database = Database::new().await;
@@ -239,7 +241,7 @@ async fn d3_an_endpoint_is_fine_only_if_it_is_reconciled() {
         ("was killed just now", "fine", false),
     ];
     assert_eq!(states, expected);
-    // The page of an endpoint shows this in any state.
+    // The page of an endpoint shows `not reconciled` even if the overview shows a worse state.
     for endpoint in ["fails%20and%20is%20paused", "a%20list%20fails"] {
         let page = board.page(&format!("endpoint?endpoint={endpoint}")).await;
         let state = "data-state=\"not reconciled\"";

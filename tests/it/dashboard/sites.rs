@@ -1,4 +1,4 @@
-//! D2: what a browser may do, and what another site may cause it to do.
+//! Guarantee D2: what a browser may do, and what another site may cause it to do.
 
 use super::*;
 

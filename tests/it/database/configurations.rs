@@ -1,4 +1,5 @@
-//! G10 and G11: the database may have other settings than usual, and its tables may be missing.
+//! Guarantees G10 and G11: the database may have other settings than usual, and its tables may be
+//! missing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! G9: how many connections of the pool deliveries hold, what the operator learns when no connection is free, and which
-//! messages are sent on a connection.
+//! Guarantee G9: how many connections of the pool deliveries hold, what the operator learns when no connection is free,
+//! and which messages are sent on a connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Deploy 1: in a database that belongs to another environment, a process runs no kept delivery, and acknowledges only
-//! deliveries that it has committed.
+//! Guarantee Deploy 1: in a database that belongs to another environment, a process runs no kept delivery, and
+//! acknowledges only deliveries that it has committed.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -102,7 +102,7 @@ impl Process {
 async fn production() -> Database {
     let database = Database::new().await;
     let process = process(database.another_pool(5).await, Some("production"), keep);
-    // This run gives the database its name.
+    // This call of `run_due` stores the environment's name in the database.
     assert_eq!(
         process
             .recovery

@@ -1,6 +1,6 @@
-//! Growth 3: a delivery may be given up while Postgres still runs its statement. Until the statement ends, its
-//! connection counts as used in the pool. It costs nothing else. `under_fire -- backends` tests the same with a whole
-//! pool.
+//! Guarantee Growth 3: a delivery may be given up while Postgres still runs its statement. Until the statement ends,
+//! its connection counts as used in the pool. It costs nothing else. `under_fire -- backends` tests the same with a
+//! whole pool.
 
 use std::time::Duration;
 

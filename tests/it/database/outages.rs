@@ -1,4 +1,5 @@
-//! G10: the database may be unreachable. Connections of the pool may be dead, or in a transaction that was left open.
+//! Guarantee G10: the database may be unreachable. Connections of the pool may be dead, or in a transaction that was
+//! left open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! G11: the layer works behind any version of PgBouncer in transaction mode.
+//! Guarantee G11: the layer works behind any version of PgBouncer in transaction mode.
 //!
 //!     cargo test --test it -- --ignored pgbouncer
 

@@ -1,5 +1,5 @@
-//! G10: if Postgres or the network falls silent, at any message, the connection does not occupy its place in the pool
-//! for good.
+//! Guarantee G10: if Postgres or the network falls silent, at any message, the connection does not occupy its place in
+//! the pool for good.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! V4: an application replaces the layer by a table of its own, as the guide describes, while
-//! deliveries arrive.
+//! Guarantee V4: an application replaces the layer by a table of its own, as the guide describes,
+//! while deliveries arrive.
 
 use axum::Router;
 use axum::http::StatusCode;

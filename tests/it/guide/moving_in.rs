@@ -1,4 +1,4 @@
-//! V4: an application with a deduplication table of its own moves to the layer, as the guide describes, while
+//! Guarantee V4: an application with a deduplication table of its own moves to the layer, as the guide describes, while
 //! deliveries arrive.
 
 use std::sync::Arc;

@@ -69,7 +69,7 @@ async fn deleted(tx: &mut DedupeTx, contact: &str) -> sqlx::Result<()> {
 #[derive(Deserialize)]
 struct OfContact {
     contact: String,
-    /// Without a name, the event is a deletion.
+    /// `None` if the event is a deletion.
     name: Option<String>,
 }
 
@@ -106,7 +106,7 @@ async fn what_is_deleted_stays_deleted_in_every_order_within_a_second() {
         let left = app.database.count("select count(*) from contacts").await;
         assert_eq!(left, 0, "{order:?}");
     }
-    // Without a deletion, the contact exists.
+    // A contact that was not deleted exists.
     let body = format!(r#"{{"contact":"c_kept",{CREATED}}}"#);
     assert_eq!(app.send(github("kept", body)).await.status, 200);
     app.database

@@ -1,5 +1,5 @@
-//! F1: keys that are fetched. No authentic request is lost while the keys rotate or cannot be fetched, no forged
-//! request is accepted, and the keys are not fetched for each request.
+//! Guarantee F1: keys that are fetched. No authentic request is lost while the keys rotate or cannot be fetched, no
+//! forged request is accepted, and the keys are not fetched for each request.
 
 mod apple;
 mod plaid;

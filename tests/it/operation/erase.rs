@@ -1,4 +1,4 @@
-//! Q2: the content of deliveries is erased, while their records stay.
+//! Guarantee Q2: the content of deliveries is erased, while their records stay.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! G13: the log gives the operator the reason, and never a secret, a signature or a body.
+//! Guarantee G13: the log gives the operator the reason, and never a secret, a signature or a body.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};

@@ -1,5 +1,5 @@
-//! G13: the error response of a handler or an extractor becomes the reason that the operator sees in the log and in the
-//! record. The sender gets the response unchanged.
+//! Guarantee G13: the error response of a handler or an extractor becomes the reason that the operator sees in the log
+//! and in the record. The sender gets the response unchanged.
 
 use std::io;
 use std::sync::{Arc, Mutex};

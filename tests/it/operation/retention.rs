@@ -1,4 +1,4 @@
-//! G12: retention never deletes a delivery that its provider may still retry.
+//! Guarantee G12: retention never deletes a delivery that its provider may still retry.
 
 use std::time::Duration;
 

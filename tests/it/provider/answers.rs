@@ -1,5 +1,5 @@
-//! P7: if a delivery succeeds, the layer gives an answer that its provider counts as a success. If
-//! it fails, the layer gives an answer after which the provider retries.
+//! Guarantee P7: if a delivery succeeds, the layer gives an answer that its provider counts as a
+//! success. If it fails, the layer gives an answer after which the provider retries.
 
 use std::convert::Infallible;
 

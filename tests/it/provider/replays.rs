@@ -1,4 +1,4 @@
-//! P6: the tolerance never refuses a provider's own retry, and the delivery id protects against replays.
+//! Guarantee P6: the tolerance never refuses a provider's own retry, and the delivery id protects against replays.
 
 use std::time::{Duration, SystemTime};
 

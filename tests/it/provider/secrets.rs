@@ -1,4 +1,4 @@
-//! Y5: which of several secrets has verified a request.
+//! Guarantee Y5: which of several secrets has verified a request.
 
 use axum::Router;
 use axum::http::request::Parts;

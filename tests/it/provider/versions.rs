@@ -1,4 +1,5 @@
-//! Y3: a payload in another version than the handler expects is reported, and never refused.
+//! Guarantee Y3: a payload in another version than the handler expects is reported, and never
+//! refused.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! Growth 2: recovery takes deliveries *ahead*: before a slot for their handlers is free. No delivery waits longer or
-//! loses an attempt because of that.
+//! Guarantee Growth 2: recovery takes deliveries *ahead*: before a slot for their handlers is free. No delivery waits
+//! longer or loses an attempt because of that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -209,7 +209,7 @@ async fn waits_ahead(app: &TestApp, waiting: &Waiting) -> String {
 /// A taken delivery: its id, whether its last attempt was unfinished, and the number of attempts.
 type TakenRow = (String, bool, i32);
 
-/// Takes deliveries for a process which then counts as dead.
+/// Takes deliveries under the number of a process that counts as dead.
 async fn take(database: &Database, taken_by: i64) -> Vec<TakenRow> {
     let rows = sqlx::query(include_str!("../../../src/recovery/kept/take.sql"))
         .bind("test")

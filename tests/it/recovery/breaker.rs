@@ -1,4 +1,4 @@
-//! R10: a pause and the breaker hold back the deliveries of an endpoint.
+//! Guarantee R10: a pause and the breaker hold back the deliveries of an endpoint.
 
 use std::time::Duration;
 

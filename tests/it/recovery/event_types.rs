@@ -1,4 +1,5 @@
-//! Y1: if a new event type is ignored, or a handled event type has stopped, this is reported once for all processes.
+//! Guarantee Y1: if a new event type is ignored, or a handled event type has stopped, this is reported once for all
+//! processes.
 //!
 //! The *table* of a layer lists its event types: *handled* types, and types that are ignored on purpose. A type is
 //! *named* if the table has its name.

@@ -1,5 +1,5 @@
-//! R1 to R5, R14, R15, R17: what is kept of a delivery, when it is kept, and when the kept row is
-//! deleted.
+//! Guarantees R1 to R5, R14, R15 and R17: what is kept of a delivery, when it is kept, and when the
+//! kept row is deleted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
-//! K4: a process is either alive or dead. It takes deliveries under a number, and sends heartbeats for this number.
-//! While the process is alive, no other process gets the deliveries that it has taken, no matter how long they run. If
-//! the process loses track of a delivery that it has taken, the delivery becomes free again.
+//! Guarantee K4: a process is either alive or dead. It takes deliveries under a number, and sends heartbeats for this
+//! number. While the process is alive, no other process gets the deliveries that it has taken, no matter how long they
+//! run. If the process loses track of a delivery that it has taken, the delivery becomes free again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

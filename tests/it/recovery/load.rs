@@ -1,4 +1,5 @@
-//! R9, G10: the load that recovery puts on Postgres while deliveries are due and none can be taken.
+//! Guarantees R9 and G10: the load that recovery puts on Postgres while deliveries are due and none
+//! can be taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{Database, Process, assert_kept, assert_rows, keep, secret, write_effect};
 
-/// How long transactions are counted.
+/// For how long a test counts transactions.
 const TIME: Duration = Duration::from_secs(5);
 
 /// The limit on transactions in [`TIME`]. Recovery needs far fewer. A loop without a wait would
@@ -74,7 +75,7 @@ async fn r9_a_delivery_that_is_due_and_locked_is_looked_at_once_a_second() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
-/// A standby, for example, takes no writes.
+/// Postgres takes no writes if it is a standby, for example.
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_postgres_that_takes_no_writes_is_asked_seldom() {
     let database = Database::new().await;

@@ -1,4 +1,5 @@
-//! R5, R13: if several transactions change a row at the same time, they neither undo each other's changes nor deadlock.
+//! Guarantees R5 and R13: if several transactions change a row at the same time, they neither undo each other's changes
+//! nor deadlock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! R17: what the log shows an operator about recovery.
+//! Guarantee R17: what the log shows an operator about recovery.
 
 use std::time::Duration;
 

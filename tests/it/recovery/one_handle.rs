@@ -1,5 +1,5 @@
-//! Handle 1: an application spawns and stops only its recovery handle. The stop ends within a limit, and reports
-//! unfinished work.
+//! Guarantee Handle 1: an application spawns and stops only its recovery handle. The stop ends within a limit, and
+//! reports unfinished work.
 
 use std::time::Duration;
 

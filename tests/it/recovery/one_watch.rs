@@ -1,5 +1,5 @@
-//! Handle 2: every layer has a *watch*, a background loop that writes its counts and reads its
-//! gauges. The layers of one recovery handle share one watch.
+//! Guarantee Handle 2: every layer has a *watch*, a background loop that writes its counts and
+//! reads its gauges. The layers of one recovery handle share one watch.
 
 use std::time::Duration;
 

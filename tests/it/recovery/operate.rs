@@ -1,4 +1,4 @@
-//! R13: operations on kept deliveries.
+//! Guarantee R13: operations on kept deliveries.
 
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,6 @@
-//! R13: an operation on many deliveries (`retry_all`, for example) changes each delivery that came before it started,
-//! exactly once. It skips deliveries that an attempt has locked, and reports how many it skipped. It waits for all
-//! other locks.
+//! Guarantee R13: an operation on many deliveries (`retry_all`, for example) changes each delivery that came before it
+//! started, exactly once. It skips deliveries that an attempt has locked, and reports how many it skipped. It waits for
+//! all other locks.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -478,7 +478,8 @@ async fn r13_what_another_operation_holds_is_waited_for() {
             midst.word.abort();
             assert!(midst.word.await.unwrap_err().is_cancelled());
             midst.held.rollback().await.unwrap();
-            // How many deliveries this operation can no longer change after the first batch of the other operation.
+            // How many deliveries this operation can no longer change, because the first batch of the cancelled
+            // operation has changed them.
             let done = match (word, other) {
                 (Word::Erase, Word::Retry | Word::Reprocess) => 0,
                 (Word::Discard, Word::Retry | Word::Erase) => 0,

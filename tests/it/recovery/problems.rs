@@ -1,4 +1,4 @@
-//! Q4: all processes together report a problem of an endpoint once when it starts, and once when it is over.
+//! Guarantee Q4: all processes together report a problem of an endpoint once when it starts, and once when it is over.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! R3: no more is kept than the quota allows. How a delivery over the quota is answered depends on the way to keep
-//! (`Keep::failed`, `Keep::all` or `Keep::accepted`).
+//! Guarantee R3: no more is kept than the quota allows. How a delivery over the quota is answered depends on the way to
+//! keep (`Keep::failed`, `Keep::all` or `Keep::accepted`).
 
 use std::time::Duration;
 

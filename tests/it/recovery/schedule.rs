@@ -1,4 +1,4 @@
-//! R6 to R9, R12: the attempts, which of them count, and what follows the last attempt.
+//! Guarantees R6 to R9 and R12: the attempts, which of them count, and what follows the last attempt.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

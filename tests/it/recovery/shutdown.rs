@@ -1,5 +1,5 @@
-//! B4: a process that is asked to stop does so within a limit, regardless of what Postgres does. Its deliveries are
-//! done, or given back.
+//! Guarantee B4: a process that is asked to stop does so within a limit, regardless of what Postgres does. Its
+//! deliveries are done, or given back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

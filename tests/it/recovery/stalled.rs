@@ -1,4 +1,4 @@
-//! Handle 2: if a background loop has stopped while its process lives, this is reported as a problem.
+//! Guarantee Handle 2: if a background loop has stopped while its process lives, this is reported as a problem.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Q4, R12: the death of a delivery, and the start and end of each problem of an endpoint, is reported at least once,
-//! by a process that has a hook. The last report about a problem is true.
+//! Guarantees Q4 and R12: the death of a delivery, and the start and end of each problem of an endpoint, is reported at
+//! least once, by a process that has a hook. The last report about a problem is true.
 //!
 //! In the names of tests, *told* means reported to a hook, and a *look* is one search for problems.
 
@@ -655,7 +655,8 @@ pub(super) const NO_OTHERS: &str = "not exists (
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
 )";
 
-/// How many blocks one look reads from the tables of kept deliveries, for this number of failing deliveries.
+/// How many blocks one search for problems (a *look*) reads from the tables of kept deliveries, with this number of
+/// failing deliveries.
 async fn blocks_of_a_look(failing: u32) -> i64 {
     let database = Database::new().await;
     let filling = database.another_pool(1).await;
@@ -899,7 +900,7 @@ async fn q4_problems_are_found_whatever_rows_are_gone() {
         let told = Told::default();
         look(&database, Some(&told)).await;
         told.until(&["test: failing begun"]).await;
-        // The look has created the row that schedules the next look.
+        // The search for problems has created the row that schedules the next search.
         assert_eq!(
             database
                 .count("select count(*) from idempotent_webhook.turns where task = 'problems'")

@@ -1,5 +1,5 @@
-//! G9: the size of a body and the time to receive it are limited. Within these limits, the whole
-//! body reaches axum's extractors.
+//! Guarantee G9: the size of a body and the time to receive it are limited. Within these limits,
+//! the whole body reaches axum's extractors.
 
 use std::net::SocketAddr;
 use std::time::Duration;

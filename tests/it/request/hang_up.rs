@@ -1,4 +1,4 @@
-//! G8: if the client hangs up, nothing changes.
+//! Guarantee G8: if the client hangs up, nothing changes.
 
 use std::time::Duration;
 

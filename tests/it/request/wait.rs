@@ -1,4 +1,4 @@
-//! Y4: how long the sender waits, measured from the time of its signature.
+//! Guarantee Y4: how long the sender waits, measured from the time of its signature.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Y2: the provider's subscription for an endpoint, compared with the layer's table of types.
+//! Guarantee Y2: the provider's subscription for an endpoint, compared with the layer's table of
+//! types.
 
 mod answers;
 mod differences;

@@ -112,8 +112,8 @@ impl TestApp {
         Self::recovered(provider, |layer, _| set(layer), handler).await
     }
 
-    /// An application for GitHub's deliveries, which are kept if they fail, or as `set` says. There are four attempts
-    /// in all, shortly after each other.
+    /// An application for GitHub's deliveries, which are kept if they fail, unless `set` changes that. There are four
+    /// attempts in all, shortly after each other.
     pub async fn keeping<H, T>(set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -278,8 +278,8 @@ pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
         .expect("an answer well within the time limit")
 }
 
-/// Lets all other tasks run until each of them waits for something from outside. The test's runtime has only this
-/// thread, and this yields more often than any task has steps.
+/// Lets all other tasks run until each of them waits for something from outside. The test's runtime has a single
+/// thread, so each yield lets every other task take a step. A hundred yields are more than the steps of any task.
 pub async fn until_all_wait() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -103,8 +103,8 @@ async fn what_is_not_committed_has_no_work_after_it() {
     }
 }
 
-/// A value that panics when it is dropped. The work drops it when it ends, or when its time is
-/// over.
+/// A value that panics when it is dropped. The work that owns the value drops it when the work
+/// ends, or when its time limit is reached.
 struct PanicsInDrop;
 
 impl Drop for PanicsInDrop {

@@ -1,4 +1,4 @@
-//! G4 to G6: one transaction, acknowledged after its commit, and rolled back before any other answer.
+//! Guarantees G4 to G6: one transaction, acknowledged after its commit, and rolled back before any other answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

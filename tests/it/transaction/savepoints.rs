@@ -1,5 +1,5 @@
-//! G4: regardless of what a handler does with savepoints, nothing commits outside of the claim's
-//! transaction.
+//! Guarantee G4: regardless of what a handler does with savepoints, nothing commits outside of the
+//! claim's transaction.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -108,7 +108,7 @@ async fn g4_a_savepoint_that_is_gone_neither_commits_nor_rolls_back_the_transact
         let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
             insert_effect(&mut tx, &delivery).await.unwrap();
             let mut savepoint = tx.begin().await.unwrap();
-            // Gives up the savepoint's level.
+            // This `begin` fails, and sqlx gives up the savepoint's level.
             assert!(
                 Connection::begin_with(&mut *savepoint, "begin")
                     .await

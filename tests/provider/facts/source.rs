@@ -113,7 +113,7 @@ fn the_tolerance_in_prose_is_that_of_the_code() {
             Some(_) if said.contains("the token") => {}
             Some(past) => {
                 let sides = match tolerance == Tolerance::past_only(past) {
-                    true => "past only",
+                    true => "any time in the future",
                     false => "on both sides",
                 };
                 assert!(said.contains(sides), "{name}: {said}, but {sides}");

@@ -11,7 +11,7 @@ use crate::provider::signature::timestamp::{TimeFormat, TimeUnit};
 use crate::provider::signature::{Encoding, Hash, Key, SignedContent};
 use crate::provider::{Secret, SecretError};
 
-/// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) sets another hash function.
+/// A configurable scheme for an HMAC in a header: HMAC-SHA256, unless [`hash`](Self::hash) sets another hash function.
 ///
 /// | the header's value | how to describe it |
 /// |---|---|

@@ -1,4 +1,4 @@
-//! An HMAC in a header, described by data.
+//! A configurable scheme for an HMAC in a header.
 
 mod builder;
 mod presented;

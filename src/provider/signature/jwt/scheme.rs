@@ -1,4 +1,4 @@
-//! A token in a header, described by data.
+//! A configurable scheme for a token in a header.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// A JSON Web Token (RFC 7519) in a header, described by data.
+/// A configurable scheme for a JSON Web Token (RFC 7519) in a header.
 ///
 /// Only the algorithm that is set here is accepted: a token that names another algorithm, or `none`, is refused.
 /// `exp` is required, while `nbf` and `iat` are optional. All three are checked with 60 seconds of
@@ -29,8 +29,8 @@ use crate::provider::{Secret, Secrets};
 /// `x5u`) or a key (`jwk`) in it is ignored.
 ///
 /// If `iat` is present, it is the time of signing, which the [tolerance](crate::Provider::tolerance) bounds as
-/// well: 5 minutes by default. If the provider sends the same token again, set a tolerance as long as the token is
-/// valid.
+/// well: 5 minutes by default. If the provider sends the same token again, set the tolerance to the time for which
+/// a token is valid.
 ///
 /// A token covers the body only if it contains a [hash of the body](Self::body_hash). Otherwise, anyone who has
 /// captured a token can send any body with it until the token expires.

@@ -20,8 +20,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a secret: a public key in PEM, a public key in base64 without the lines around
-    /// it, or a private key in PEM.
+    /// Reads a key from the text of a secret: a public key in PEM, a public key in base64 without
+    /// the lines around it, or a private key in PEM.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(secret).ok()?;
         if let Ok(private) = SigningKey::from_pkcs8_pem(text) {

@@ -14,7 +14,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a secret: 32 bytes, or 64 bytes with the private key first, in hex or base64.
+    /// Reads a key from the text of a secret: 32 bytes, or 64 bytes with the private key first, in hex or base64.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
         // The lengths differ, so no text is valid as both hex and base64.
         let decoded = match secret.len() {

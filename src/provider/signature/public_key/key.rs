@@ -149,7 +149,7 @@ impl SignatureAlgorithm {
 
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 impl SignatureAlgorithm {
-    /// The key of a secret. `None` if it is not a key of this kind.
+    /// Reads a key from the text of a secret. `None` if the text is not a key for this algorithm.
     pub(crate) fn key_of(self, secret: &[u8]) -> Option<PublicKey> {
         PublicKey::of_secret(secret).find(|key| key.key.is_for(self))
     }

@@ -1,4 +1,4 @@
-//! Signatures with a private key: the public keys, and a scheme that is described by data.
+//! Signatures that are made with a private key: the public keys, and a configurable scheme.
 
 #[cfg(feature = "p256")]
 mod ecdsa;

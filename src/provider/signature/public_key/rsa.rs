@@ -48,7 +48,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a secret in PEM, public or private.
+    /// Reads a key from the text of a secret: a public or a private key in PEM.
     pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(secret).ok()?;
         match RsaPrivateKey::from_pkcs8_pem(text) {

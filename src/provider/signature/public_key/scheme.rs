@@ -1,4 +1,4 @@
-//! A signature with a private key, described by data. The secret is the public key.
+//! A configurable scheme for signatures that are made with a private key. The secret is the public key.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -18,7 +18,7 @@ use crate::provider::signature::signed_content::{Part, SignedContent, Values};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::{Secret, SecretError, Secrets};
 
-/// A signature with a private key, in a header, described by data.
+/// A configurable scheme for a signature in a header that is made with a private key.
 ///
 /// The secret is the public key as the provider shows it or, in tests, the private key. With
 /// [`keys_at`](Self::keys_at), the public keys are fetched instead, and there is no secret.
@@ -116,8 +116,9 @@ impl PublicKeySignature {
     ///
     /// # Panics
     ///
-    /// If the content leaves out the body, or the timestamp whose header was named; or if it includes a timestamp
-    /// whose header was not named, or an id (name its header in the content instead).
+    /// If the content leaves out the body. If it leaves out the timestamp although the timestamp's header is set, or
+    /// includes the timestamp although its header is not set. If it includes an id: name the header of the id in the
+    /// content instead.
     #[must_use]
     pub fn signed(mut self, content: SignedContent) -> Self {
         assert!(

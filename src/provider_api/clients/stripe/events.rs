@@ -159,8 +159,8 @@ impl EventSource for StripeEvents {
     }
 }
 
-/// The names to ask for: all, if each of them is a full event type and they fit into a query. Otherwise none, so that
-/// the query asks for all types.
+/// The event types to ask for. If one of the names is not a full event type, or if there are too many names for one
+/// query, the result is empty, and the query asks for all types.
 fn exact(names: &[String]) -> &[String] {
     let has_groups = names.iter().any(|name| name.ends_with('*'));
     if names.len() <= MOST_TYPES && !has_groups {

@@ -5,7 +5,8 @@
 with list as (
     select
         path = $2 as is_at_this_path, begins_at,
-        -- If the list gets a new path, it continues where it was at the other path.
+        -- If the application reconciles the list at another path (route) than before, the time up to which the list is
+        -- reconciled stays.
         max(reconciled_until) over () as reconciled_until,
         round_since, round_until
     from idempotent_webhook.reconciliations as list

@@ -1,4 +1,5 @@
-//! Y1 over three months: which alarms about event types are false, and which come too late or not at all.
+//! Guarantee Y1 over three simulated months: which reports of new or stopped event types are false, and which come too
+//! late or not at all.
 //!
 //! The crate's statements run at a time that the test sets. Each test prints its findings, which the guide shows as a
 //! table.
@@ -11,7 +12,8 @@ use crate::support::Database;
 
 const DAYS: i32 = 91;
 
-/// A problem that was found, missed or false. A type is frequent if it comes at least ten times a day.
+/// A problem, and whether it was found, missed or reported falsely (`what`). A type is frequent if it comes at least
+/// ten times a day.
 #[derive(Debug, sqlx::FromRow)]
 struct Judged {
     what: String,

@@ -140,7 +140,7 @@ impl Of<'_, '_> {
         self.from.model.keep == Keep::AcceptFirst
     }
 
-    /// `accept.sql`: what its snapshot shows.
+    /// The first half of `accept.sql`: its snapshot shows whether the delivery is processed, kept or unknown.
     fn accept(&mut self) {
         let state = self.from.state;
         let is_silent = state.processes[usize::from(self.attempt.process)].silent;
@@ -165,7 +165,7 @@ impl Of<'_, '_> {
         self.go("`accept.sql` finds it kept", next);
     }
 
-    /// `accept.sql`: the insert, which waits for a transaction that deletes the row.
+    /// The second half of `accept.sql`: the insert, which waits while a transaction is deleting the row.
     fn write_accepted(&mut self) {
         let state = self.from.state;
         if state.is_row_locked() {
@@ -223,7 +223,7 @@ impl Of<'_, '_> {
         }
     }
 
-    /// `resend.sql`: what its snapshot shows.
+    /// The first half of `resend.sql`: its snapshot shows the state of the kept row.
     fn resend(&mut self) {
         let state = self.from.state;
         let is_running = state
@@ -242,7 +242,7 @@ impl Of<'_, '_> {
         }
     }
 
-    /// `resend.sql`: the insert, which waits for a transaction that changes the row.
+    /// The second half of `resend.sql`: the insert, which waits while a transaction is changing the row.
     fn write_resent(&mut self) {
         let state = self.from.state;
         if state.is_row_locked() {
@@ -267,7 +267,7 @@ impl Of<'_, '_> {
         });
     }
 
-    /// `resolve.sql` after `resend.sql`, and the answer.
+    /// Runs `resolve.sql` after `resend.sql`, and decides the answer.
     fn resolve_resent(&mut self) {
         if !self.has(Guard::ResolveResent) {
             return self.go("is kept", Phase::Answer(true));
@@ -389,8 +389,8 @@ impl Of<'_, '_> {
             })
     }
 
-    /// Whether the claim gets the take number of the attempt. Without it, the claim cannot notice that the attempt is
-    /// outdated.
+    /// Whether the claim gets the take number of the attempt. Without that number, the claim cannot notice that the
+    /// attempt is outdated.
     fn has_take_in_claim(&self) -> bool {
         !self.from.model.other_driver || self.has(Guard::FenceOfFunction)
     }
@@ -466,7 +466,8 @@ impl Of<'_, '_> {
         }
     }
 
-    /// The attempt gets a slot, or stops waiting. The process gives back the deliveries that it holds before it stops.
+    /// The attempt gets a slot, or stops waiting for one: before a process stops, it gives back the deliveries that it
+    /// has taken and not started.
     fn ahead(&mut self) {
         let process = self.from.state.processes[usize::from(self.attempt.process)];
         let begun = begun(self.from.model, process);
