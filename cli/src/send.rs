@@ -94,8 +94,8 @@ The exit status is 1, unless the answers are as expected:
                 every answer 401
   --canary      a 200 from the layer itself
 
-A body is sent byte for byte, unless the id, the event type or the time must be written into it, as with --id for
-stripe, or always for linear. In that case the JSON is written again, and is otherwise equivalent."#;
+A body is sent byte for byte, unless the id, the event type or the time must be written into it:
+with --id for stripe, and always for linear. Then the JSON is written again, with the same content."#;
 
 #[derive(Clone)]
 struct Header(HeaderName, String);

@@ -1,8 +1,19 @@
 //! A dashboard where operators see what arrives and what fails, and repair it. It is a router to nest, behind the
 //! feature `dashboard`.
 //!
-//! To try it on your own machine, with a server on 127.0.0.1:
-//! `Dashboard::new(pool).authenticated_in_front().hosts(["localhost", "127.0.0.1"])`.
+//! To try it on your own machine, with a server on 127.0.0.1, add it to the router before `Recovery::spawn`:
+//!
+//! ```
+//! # use axum::Router;
+//! # use idempotent_webhook::dashboard::Dashboard;
+//! # fn try_it(router: Router, pool: sqlx::PgPool) -> Router {
+//! let dashboard = Dashboard::new(pool).authenticated_in_front().hosts(["localhost", "127.0.0.1"]);
+//! let router = router.nest_service("/admin/webhooks", dashboard.into_router::<()>());
+//! # router
+//! # }
+//! ```
+//!
+//! In production, your own login decides who may see it:
 //!
 //! ```
 //! use axum::Router;

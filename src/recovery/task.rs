@@ -301,7 +301,7 @@ impl Recovery {
     }
 
     /// How often recovery looks for deliveries that other processes have kept, or have left behind when they were
-    /// killed.
+    /// killed, and for deliveries that an operator has retried.
     ///
     /// Deliveries that this process has kept are noticed at once. Default: 5 seconds.
     pub fn poll_interval(mut self, interval: Duration) -> Self {

@@ -106,6 +106,9 @@ impl Endpoint {
 
     /// Makes a kept delivery due now, with a new schedule. The delivery must be dead, or due later.
     ///
+    /// A [`Recovery`](crate::Recovery) runs it when it next looks for due deliveries, by default within 5 seconds
+    /// ([`poll_interval`](crate::Recovery::poll_interval)).
+    ///
     /// # Errors
     ///
     /// Any error of Postgres.

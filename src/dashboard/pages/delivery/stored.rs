@@ -203,8 +203,8 @@ impl Delivery {
             }
             "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
             "due" => {
-                "It has failed, and runs again at the time of the next attempt. While recovery probes its \
-                 endpoint, it may have to wait longer."
+                "It has failed, and runs again within seconds of the time of the next attempt. While recovery probes \
+                 its endpoint, it may have to wait longer."
             }
             "dead" => "It runs again only if somebody retries it, or the provider sends it again.",
             "recorded" if self.has_not_failed() => {
