@@ -25,7 +25,7 @@ const SECRET: &str = "a secret";
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 /// The buckets of the sender's wait, in seconds. The wait is measured from the time in the signature, which is in whole
-/// seconds, so smaller buckets would show nothing. The buckets include 70% of the usual deadlines.
+/// seconds, so smaller buckets would show nothing. For each usual deadline, 70% of it is the bound of a bucket.
 const WAITS: [f64; 10] = [1.0, 2.0, 3.5, 5.0, 7.0, 10.0, 14.0, 21.0, 42.0, 60.0];
 
 #[tokio::main]

@@ -30,7 +30,7 @@
 //!
 #![doc = include_str!("documentation/promise.md")]
 //!
-//! [`documentation::guarantees`] spells out each part.
+//! [`documentation::guarantees`] explains each part of the promise.
 //!
 //! # The lifecycle of a request
 //!
@@ -51,12 +51,12 @@
 //! # Where to start
 //!
 //! - [`documentation`] is the guide, with a page for each question. [`documentation::handling`] is about handlers.
-//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`]. `Events` gives
-//!   each event type its own handler. A handler that calls an API before it writes takes [`LateClaim`].
+//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`] as extractors.
+//!   A handler that calls an API before it writes takes [`LateClaim`]. `Events` gives each event type its own handler.
 //! - Handlers that use [a driver other than sqlx](documentation::drivers) claim through a SQL function.
 //!   [`VerifiedWebhook`] is a layer that only verifies.
-//! - A [`Provider`] describes how a provider signs, identifies and retries deliveries: one of the [`presets`], or
-//!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
+//! - A [`Provider`] describes how a provider signs, identifies and retries deliveries. Use one of the [`presets`], or
+//!   describe your own with [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
 //! - [`Keep`] chooses which deliveries a layer keeps (stores with their requests), and [`Recovery`] runs them again.
 //!   [`Recovery::rehearse`] tries kept deliveries with a new version of the application. [`Reconcile`] finds deliveries
@@ -73,15 +73,15 @@
 //! - It does not make effects outside the database happen only once. Pass a
 //!   [`Delivery::idempotency_key`] to the APIs that a handler calls.
 //! - If the provider does not sign the delivery id ([`Provider::signs_delivery_id`]), an attacker
-//!   can replay a captured request under a fresh id, and the layer takes it for a new delivery,
-//!   unless [`replay_guard`](IdempotentWebhook::replay_guard) is on.
+//!   can replay a captured request under a fresh id. The layer then takes the request for a new
+//!   delivery, unless [`replay_guard`](IdempotentWebhook::replay_guard) is on.
 //! - It does not remember deliveries forever: see [`Retention`].
 //!
 //! # Features
 //!
-//! Most presets verify HMAC-SHA256 signatures and need no feature. *Crates* is the number of crates that a feature adds
-//! to an application that already has this crate (which adds only itself), axum, and sqlx with rustls. A crate in two
-//! versions counts twice.
+//! Most presets verify HMAC-SHA256 signatures and need no feature. The column *crates* shows how many crates a feature
+//! adds to an application that already has this crate, axum, and sqlx with rustls. (This crate adds only itself to axum
+//! and sqlx.) A crate in two versions counts twice.
 //!
 //! Without `postgres`, sqlx is not in the dependency tree. [`VerifiedWebhook`] still verifies on any tower stack, and
 //! [`Provider::verify`] works without tower.
@@ -92,10 +92,10 @@
 //! | `postgres` (default) | [`IdempotentWebhook`] and everything that is built on it. It needs Postgres and sqlx |  | 0 |
 //! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 47 |
 //! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and `standard-webhooks` with asymmetric keys | 5 |
-//! | `md5` | the same | `patreon` | 0 |
-//! | `p256` | the same | `circle`, `github-secret-scanning`, `plaid`, `sendgrid`, and together with `sha1` also `ebay` | 19 |
-//! | `rsa` | the same | `fireblocks`, `google-pubsub`, `paypal`, `wise`, `wix` | 19 |
-//! | `sha1` | the same | `braintree`, `cloudinary`, `help-scout`, `intercom`, `mandrill`, `plivo`, `segment`, `trello`, `twilio`, `vercel`, and together with `p256` also `ebay`; `websub` for YouTube | 1 |
+//! | `md5` | the algorithm, as for `ed25519` | `patreon` | 0 |
+//! | `p256` | the algorithm, as for `ed25519` | `circle`, `github-secret-scanning`, `plaid`, `sendgrid`, and together with `sha1` also `ebay` | 19 |
+//! | `rsa` | the algorithm, as for `ed25519` | `fireblocks`, `google-pubsub`, `paypal`, `wise`, `wix` | 19 |
+//! | `sha1` | the algorithm, as for `ed25519` | `braintree`, `cloudinary`, `help-scout`, `intercom`, `mandrill`, `plivo`, `segment`, `trello`, `twilio`, `vercel`, and together with `p256` also `ebay`; `websub` for YouTube | 1 |
 //! | `x509` | certificates; it turns on `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` through its certificates | 43 |
 //! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to fix it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
@@ -106,8 +106,8 @@
 //! # Metrics
 //!
 //! With the feature `metrics`, these metrics are recorded through the facade of the crate `metrics`. Install the
-//! recorder before you build the layers. Only then does it get the descriptions, and each counter of a layer at zero.
-//! If a counter first appears with its first event, the increase over that time does not include the event. All metrics
+//! recorder before you build the layers, so that it gets the descriptions, and each counter of a layer starts at zero.
+//! Otherwise, a counter first appears with its first event, and a query for its increase misses that event. All metrics
 //! except the last five have the labels `endpoint` and `provider`.
 //!
 //! | name | kind | further labels |
@@ -116,18 +116,18 @@
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. Only [tenants](TenantSecrets) that the lookup knows; a tenant is counted from the first of its requests that this process rejects. A hundred tenants have their name as the label, and all others share `*` |
 //! | `idempotent_webhook_verified_by_secret_total` | counter | `secret`: the position of the secret that verified a delivery, `0` to `9`, and `*` for later positions. Only with [several](Secrets) secrets |
-//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has a version other than the [expected](Provider::expect_version) one, or another [mode](Provider::expect_livemode) |
+//! | `idempotent_webhook_other_version_total` | counter | deliveries whose payload has a version that is not [expected](Provider::expect_version), or a [mode](Provider::expect_livemode) that is not expected |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
-//! | `idempotent_webhook_sender_wait_seconds` | histogram | from the time that the provider signed to the answer, or until the sender hangs up: [what it includes](documentation::operating#metrics-and-alerts) |
+//! | `idempotent_webhook_sender_wait_seconds` | histogram | from the time in the signature until the answer, or until the sender hangs up: [what it includes](documentation::operating#metrics-and-alerts) |
 //! | `idempotent_webhook_response_deadline_seconds` | gauge | [how long the provider waits](Provider::response_deadline), if that is published or set |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), requests to all processes count; this is read every 30 seconds |
+//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), requests to all processes count, and the value is updated every 30 seconds |
 //! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |
-//! | `idempotent_webhook_event_types` | gauge | `state`: `new`, `stopped`. The [event types](documentation::operating#event-types) that are new or have stopped, counting at most 11 new types; read every 30 seconds by each process whose layer has a table of types |
-//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of a recovery attempt, which does not count as a request; `unhandled` if the attempt did not reach its layer |
+//! | `idempotent_webhook_event_types` | gauge | `state`: `new`, `stopped`. How many [event types](documentation::operating#event-types) are new or have stopped, counting at most 11 new types; set every 30 seconds by each process whose layer has a table of event types |
+//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`: the values above, and `unhandled` if the attempt did not reach its layer. Recovery attempts do not count as requests |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never arrived and that [`Reconcile`] found |
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that failed, left something out, or followed a gap |

@@ -1,6 +1,6 @@
 //! `webhook send --canary`: sends a canary, and reports how far it gets. A canary is a signed request that takes the
-//! same path as a provider's request, up to the claim in Postgres. The layer then rolls it back without calling the
-//! handler.
+//! same path as a provider's request, up to the claim in Postgres. The layer then rolls the claim back without calling
+//! the handler.
 
 use std::error::Error;
 use std::io;

@@ -16,12 +16,12 @@ pub struct Load {
     #[arg(long)]
     anywhere: bool,
 
-    /// How many times to send it
+    /// How many times to send the request
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..))]
     pub times: u32,
 
-    /// How many requests to send at once; with 1, each is answered before the next is sent
+    /// How many requests to send at once; with 1, each request is answered before the next is sent
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..=1000))]
     pub concurrency: u32,

@@ -107,8 +107,8 @@ enum Failed {
     /// The input is wrong (arguments, a key, an address), so the next call would fail in the same
     /// way.
     Usage(String),
-    /// A later call may succeed without any change, for example after the server is back. A job can
-    /// ignore this kind of error, and still fails if the key is wrong.
+    /// A later call may succeed without any change, for example after the server is back. A job
+    /// that ignores this kind of error still fails if the key is wrong.
     NotNow(String),
 }
 

@@ -67,8 +67,8 @@ pub struct Record {
     #[arg(long, value_name = "NAME")]
     replace: Vec<String>,
 
-    /// The environment variable with the key for pseudonyms, so that each run makes the same ones [default: a random
-    /// key]
+    /// The environment variable with the key that pseudonyms are computed from: each run with this key makes the same
+    /// pseudonyms [default: a random key]
     #[arg(long, value_name = "NAME")]
     key_env: Option<OsString>,
 }
@@ -191,7 +191,7 @@ fn say(line: &str) -> Result<(), String> {
 enum Received {
     /// The name of the file, and the replaced members.
     Recorded(String),
-    /// Why it was not recorded.
+    /// Why the request was not recorded.
     Refused(String),
     /// An error that would also affect every further request.
     Failed(String),
@@ -376,7 +376,7 @@ impl Service<Request<Full<Bytes>>> for Recorder {
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await;
             let request = Request::from_parts(head, body.to_bytes());
-            // The work for a large body takes long, so it runs on a blocking thread, and not on the one that serves
+            // The work for a large body takes long, so it runs on a blocking thread, and not on the thread that serves
             // requests.
             let written = spawn_blocking(move || recording.write(&request)).await;
             Ok(written.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)))

@@ -74,7 +74,7 @@ impl Shop {
         }
     }
 
-    /// Sends a delivery of one of the providers. Some are sent twice, and some are forged.
+    /// Sends a delivery of one of the providers. Some deliveries are sent twice, and some are forged.
     pub async fn receives_something(&self) -> Result<()> {
         let Some((uri, provider)) = fastrand::choice(&self.providers) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Events that arrive out of order: an event that is older than the last one is skipped and acknowledged.
+//! Events that arrive out of order: an event that is older than the last processed event is skipped and acknowledged.
 
 use axum::routing::post;
 use axum::{Json, Router};

@@ -88,8 +88,8 @@ impl Sender {
         self.provider.clone()
     }
 
-    /// Describes where the secret comes from. Shows the secret itself only if it is the
-    /// demonstration's.
+    /// Describes where the secret comes from. Shows the secret itself only if it is the secret of
+    /// the demonstration.
     pub fn describe_secret(&self) -> String {
         let variable = self.variable;
         if self.is_demo_secret {

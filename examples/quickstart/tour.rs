@@ -287,7 +287,8 @@ async fn claim_late(
     Ok(good)
 }
 
-/// Two deliveries of one object at the same moment: the second handler starts only after the first one has committed.
+/// Two deliveries of one object (with the same `ref`) at the same moment: the second handler starts only after the
+/// first one has committed.
 async fn serialize(
     application: &Application,
     github: &Sender,

@@ -1,6 +1,6 @@
 //! The job of a deploy. It rehearses deliveries that the old version has processed: it runs them through both versions,
 //! and rolls everything back. It exits with status 1 if a delivery fails with the new version, or if the two versions
-//! do not write the same.
+//! do not write the same rows.
 //!
 //!     cargo run --example rehearsal
 //!     cargo run --example rehearsal -- --broken

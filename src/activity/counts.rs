@@ -8,7 +8,7 @@ use crate::metrics::outcome::Outcome;
 use crate::metrics::{Metrics, Stage, name_of_place};
 use crate::provider::delivery::VerifiedDelivery;
 
-/// Where the counts of a layer go. Clones share it.
+/// The destinations of a layer's counts. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) metrics: Metrics,

@@ -86,7 +86,8 @@ pub(super) async fn write(layers: &[Activity], store: &Store) -> Result<(), Data
     let counts = statements::Counts::of(&taken);
     let rejections = statements::Rejections::of(&taken);
     let settings = statements::Settings::of(&taken);
-    // The statements are in the same order in all processes, and each writes its rows in the order of their key.
+    // The statements are in the same order in all processes, and each statement writes its rows in the order of their
+    // key.
     let all = || {
         let mut all = Vec::from_iter(counts.add());
         all.extend(rejections.add());

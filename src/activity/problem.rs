@@ -122,7 +122,7 @@ impl Problem {
         }
     }
 
-    /// All names. A later version may know more.
+    /// All names. A later version may add names.
     pub(crate) fn names() -> [&'static str; 12] {
         Self::ALL.map(Self::as_str)
     }

@@ -119,7 +119,7 @@ const TRIM_TYPES: &str = "
 /// The maximum number of event types of an endpoint that are stored by name, if a sender may have made them up.
 const MAX_TYPES: i64 = 1000;
 
-/// Other endpoints of the same provider, starting with the one whose settings were written last.
+/// Other endpoints of the same provider, starting with the endpoint whose settings were written last.
 const OF_ITS_PROVIDER: &str = "
     select other.endpoint
     from idempotent_webhook.endpoint_settings as own

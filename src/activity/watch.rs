@@ -139,7 +139,7 @@ async fn watch_alone(shared: Weak<Shared>) {
         return;
     };
     // Event types change slowly, so they are not read at the start, while the first deliveries arrive. The time of the
-    // last authentic request is read at the start, because a silence counts from that time.
+    // last authentic request is read at the start, because a silence is measured from that time.
     let waits = !activity.0.readings.tells_last_authentic();
     let mut rounds = Rounds {
         read_at: waits.then(Instant::now),

@@ -38,8 +38,8 @@ enum Level {
 }
 
 impl Access {
-    /// Allows nothing: the answer is a 403, which does not ask for a password. To ask for one, for example with basic
-    /// auth, put a login middleware in front of the dashboard.
+    /// Allows nothing: the answer is a 403, which does not ask for a password. To ask for a password, for example with
+    /// basic auth, put a login middleware in front of the dashboard.
     pub fn none() -> Self {
         Self::new(Level::None)
     }
@@ -113,7 +113,7 @@ impl Access {
 
     /// Limits the access to the deliveries of these tenants, by the names that the application gave them. Numbers are
     /// not counted by tenant, so the pages with numbers and the record of actions are not available. The lists, the
-    /// delivery pages and the look-up are.
+    /// delivery pages and the look-up are available.
     pub fn of_tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tenants = Some(tenants.into_iter().map(Into::into).collect());
         self

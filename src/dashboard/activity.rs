@@ -39,10 +39,11 @@ pub(super) struct Counts {
     pub(super) rejected: i64,
     /// Failed attempts.
     pub(super) failed: i64,
-    /// Accepted, to be processed later. Not part of [`total`](Self::total), because each is counted again when it is
-    /// processed or fails.
+    /// Accepted, to be processed later. Not part of [`total`](Self::total), because each delivery is counted again when
+    /// it is processed or fails.
     pub(super) accepted: i64,
-    /// Received by reconciliation, to be processed later. Not part of the total, for the same reason.
+    /// Received by reconciliation, to be processed later. Not part of the total, because each delivery is counted again
+    /// later.
     pub(super) missed: i64,
     /// Ignored, because their event type has no handler. Not part of the total.
     pub(super) ignored: i64,
@@ -275,8 +276,8 @@ impl History {
         Ok(history)
     }
 
-    /// The versions that started in this hour. A version has started if it was counted in this hour, but not in the
-    /// latest earlier hour with any counts.
+    /// The versions that started in this hour. A version starts in an hour if it is counted in that hour, but not in
+    /// the latest earlier hour with any counts.
     pub(super) fn began(&self, at: i64) -> Vec<&str> {
         let Some((before, _)) = self.hours.range(..at).next_back() else {
             return Vec::new();

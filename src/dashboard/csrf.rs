@@ -20,7 +20,8 @@ pub(super) fn check(site: &Site, head: &Parts, format: &Format) -> Result<bool, 
     match (head.method.is_safe(), format) {
         // JSON contains nothing to click.
         (true, Format::Json) => Ok(true),
-        // The second click of a double click on another site may land on this page.
+        // The second click of a double click that started on another site may land on this page, so it shows no actions
+        // then.
         (true, Format::Page(_)) => Ok(site.has_led_here(head)),
         (false, _) if Site::is_foreign(head) => Err(FOREIGN),
         (false, Format::Json) if is_json(head) => Ok(true),

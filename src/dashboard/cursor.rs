@@ -30,9 +30,9 @@ pub(super) struct Search {
 
 impl Search {
     /// Starts a search in this many parts of the list, such as endpoints. A list goes back in time, and each part
-    /// reaches the limit of rows at a different time. The round ends at the most recent of these times, because only
-    /// down to there are all parts complete. If one part has many more rows than another, most of the search in the
-    /// other part may therefore be wasted.
+    /// reaches the limit of rows at a different time. The round ends at the most recent of these times, because all
+    /// parts are complete only down to that time. If one part has many more rows than another, most of the search in
+    /// the other part may therefore be wasted.
     pub(super) fn new(parts: usize) -> Self {
         let each = SEARCHED / parts.max(1);
         Self {
@@ -41,7 +41,7 @@ impl Search {
         }
     }
 
-    /// Whether there is time for another round. It covers twice as many rows as the last one.
+    /// Whether there is time for another round. That round covers twice as many rows as the last round.
     pub(super) fn goes_on(&mut self) -> bool {
         self.each = self.each.saturating_mul(2);
         self.began.elapsed() < SEARCH

@@ -23,7 +23,7 @@ const STATEMENT_TIMEOUT: &str = "5s";
 const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only not deferrable";
 
 /// Settings for each statement, which is meant to find its few rows through an index, in the order of that index. Other
-/// scans are off, because the planner would read a whole table if it expects many rows of an endpoint that has none.
+/// kinds of scan are off: if the planner expected many rows for an endpoint that has none, it would read a whole table.
 /// Postgres makes a plan for the actual values, because a plan for all values could not use an index if the values of
 /// some filters are absent. JIT is off, because compiling would take longer than everything else.
 const SET_UP: &str = "

@@ -61,8 +61,8 @@ impl State {
         }
     }
 
-    /// Whether nobody needs to look at the endpoint. A `Mixed` state goes away without any action,
-    /// or turns into a worse state.
+    /// Whether the endpoint needs no attention. A `Mixed` state goes away without any action, or
+    /// turns into a worse state.
     pub(super) fn is_well(self) -> bool {
         matches!(self, Self::Mixed | Self::Quiet | Self::Fine)
     }

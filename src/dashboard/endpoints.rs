@@ -151,14 +151,14 @@ pub(super) struct Endpoint {
     #[serde(rename = "endpoint")]
     pub(super) name: String,
     pub(super) state: State,
-    /// Whether an operator has paused the endpoint, even if `state` shows another problem.
+    /// Whether an operator has paused the endpoint. `state` may show another problem.
     #[serde(rename = "paused")]
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
     pub(super) is_probing: bool,
     #[serde(skip)]
     pub(super) is_stalled: bool,
-    /// Whether the endpoint is not reconciled, even if a worse state hides that.
+    /// Whether the endpoint is not reconciled. `state` may show a worse problem.
     #[serde(rename = "not_reconciled")]
     pub(super) is_unreconciled: bool,
     #[serde(rename = "event_type_stopped")]

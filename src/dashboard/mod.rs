@@ -69,11 +69,11 @@
 //!
 //! - **Overview**: each endpoint with its state, worst first; its deliveries of the last 24 hours by outcome; how many
 //!   deliveries are *due* (waiting for another attempt), *dead* (their last attempt has failed) or *recorded* (only
-//!   their failure is stored, without the request); how long the oldest one has been due; and the last success. *In
-//!   all* counts processed deliveries, duplicates, rejected requests and failed attempts; an accepted delivery counts
-//!   once it is processed or has failed. The failures are listed below the endpoints, or above them on a phone. Each
-//!   reason appears once for all endpoints. Reasons that differ only in words with digits, such as ids, count as the
-//!   same reason.
+//!   their failure is stored, without the request); how long the oldest due delivery has been due; and the last
+//!   success. *In all* counts processed deliveries, duplicates, rejected requests and failed attempts; an accepted
+//!   delivery counts once it is processed or has failed. The failures are listed below the endpoints, or above them on
+//!   a phone. Each reason appears once for all endpoints. Reasons that differ only in words with digits, such as ids,
+//!   count as the same reason.
 //! - **An endpoint**: the same numbers by hour, for a day or a week, and by application version
 //!   ([`version`](crate::IdempotentWebhook::version)), with handler durations; failures and rejections; how far each of
 //!   the provider's event lists is reconciled ([`Reconcile`](crate::Reconcile)); and the settings that a process last
@@ -98,8 +98,8 @@
 //! the database another [environment](crate::Recovery::environment).
 //!
 //! Before an action on many deliveries starts, a page shows what it will do, and to how many deliveries. The action
-//! runs in the background and can be cancelled. Deliveries for which an attempt is running at that moment are not
-//! changed, but counted. Each batch is counted in the same transaction that changes it.
+//! runs in the background and can be cancelled. Deliveries for which an attempt is running at that moment are counted,
+//! but not changed. Each batch is counted in the same transaction that changes it.
 //!
 //! # States of an endpoint
 //!
@@ -119,9 +119,9 @@
 //! | `other version` | payloads did not have the [expected version](crate::Provider::expect_version) or [mode](crate::Provider::expect_livemode) |
 //! | `subscription differs` | the provider's subscription is not what [`Subscriptions`](crate::subscriptions::Subscriptions) expects |
 //! | `not compared` | for a day, the provider's subscription could not be read |
-//! | `mixed` | in this hour or the hour before, attempts failed or requests were rejected, and others succeeded |
+//! | `mixed` | in this hour or the hour before, attempts failed or requests were rejected, and other attempts or requests succeeded |
 //! | `quiet` | nothing was counted in the last 24 hours |
-//! | `fine` | none of these |
+//! | `fine` | none of the states above applies |
 //!
 //! A process that is killed loses the counts of its last 5 seconds. If Postgres has not confirmed the commit of some
 //! counts, they are written again, and may be counted twice. Until the next delivery, a state can be out of date.
@@ -151,8 +151,8 @@
 //! # For programs
 //!
 //! `api/status` reports which endpoints have a problem, and why. `api/why` reports what happened to a delivery, from
-//! receipt to effect. Their format [is promised](crate::documentation::stability), and the command `webhook` reads
-//! both: see [For programs](crate::documentation::operating#for-programs).
+//! receipt to effect. Their format [is promised](crate::documentation::stability), and the command `webhook` reads both
+//! pages: see [For programs](crate::documentation::operating#for-programs).
 //!
 //! In addition, each page is available as JSON under `api/`, with the same parameters, rights and limits, and each
 //! action accepts JSON:
@@ -180,25 +180,26 @@
 //!
 //! `api/confirm` returns how many deliveries an action would change, and changes nothing. `api/act` returns the `id` of
 //! the action. With that `id`, `api/action` returns the result of the action, but only to readers who may see all
-//! tenants. `before` is the time when somebody saw the deliveries, such as the `now` of a list. An action leaves out
+//! tenants. `before` is the time when somebody saw the deliveries: the value of `now` in the list. An action leaves out
 //! deliveries that arrived, or arrived again, after this time. `from` is inclusive, and `until` is exclusive. Times are
 //! in UTC, as in `2026-11-23T05:00:00Z`. A list gives the address of the `next` page. If counting stopped at a limit,
 //! the number has `or_more`. An error is `{"error": ".."}` with an HTTP status.
 //!
-//! `environment` gives the `name` of the database's [environment](crate::Recovery::environment), and in `others` the
-//! environments of other processes that use the database. A process without an environment appears there as an empty
-//! string. `missed` is the number of deliveries that reconciliation has received. `not_reconciled`, `new_event_type`,
-//! `event_type_stopped` and `other_version` are true even if a worse state hides the problem. `subscription_differs` is
-//! the difference, or null. `not_compared` is the reason why the provider's subscription could not be read for a day,
-//! or null.
+//! `environment` has two parts: `name` is the database's [environment](crate::Recovery::environment), and `others`
+//! lists the environments of other processes that use the database. A process without an environment appears in
+//! `others` as an empty string. `missed` counts the deliveries that never arrived, and that reconciliation has received
+//! from the provider's event lists. `not_reconciled`, `new_event_type`, `event_type_stopped` and `other_version` are
+//! true even if a worse state hides the problem. `subscription_differs` is the difference, or null. `not_compared` is
+//! the reason why the provider's subscription could not be read for a day, or null.
 //!
-//! In `api/endpoint`, `handled` lists the event types with a handler, and `ignored` the types without one, each with
-//! `new`, `named` (in the layer's table) and `verified`. `reconciliation` lists the provider's event lists, with the
-//! `failure` of the last round, and with `late_since` if no process has started a round. In `api/delivery`,
-//! `is_reconciled` is true if the delivery comes from such a list.
+//! In `api/endpoint`, `handled` lists the event types with a handler, and `ignored` lists the types without a handler.
+//! For an ignored type, `new` is true if the endpoint had never received the type before, `named` if the layer's table
+//! of event types lists it, and `verified` if an untrusted sender cannot have chosen the name. `reconciliation` lists
+//! the provider's event lists, with the `failure` of the last round, and with `late_since` if no process has started a
+//! round. In `api/delivery`, `is_reconciled` is true if the delivery comes from one of these event lists.
 //!
 //! In `api/lookup`, `ids` are separated by spaces or new lines. `cut` lists the ids with more than 100 deliveries, and
-//! `discarded` lists the discarded or forgotten deliveries with their time. `has_request` is true for a processed
+//! `discarded` lists the discarded or forgotten deliveries, each with its time. `has_request` is true for a processed
 //! delivery whose request is in the archive.
 //!
 //! Give programs a token that `authorize` checks in the request headers. A posted body must be `application/json`. No
@@ -206,11 +207,12 @@
 //!
 //! # What it costs
 //!
-//! The work for a page is bounded, however many rows there are. Each number is counted up to 10,000, or up to less if
-//! the page shows many numbers, and up to 100,000 before an action. Lists are read from an index, 50 deliveries at a
-//! time. If no index covers the filters, a page searches for a tenth of a second, and the next page continues from
-//! there. No statement of a page takes longer than 5 seconds. The dashboard uses at most two connections, even if
-//! operators give up waiting and load pages again. `benches/README.md` gives measurements with millions of rows.
+//! The work for a page is bounded, however many rows there are. Each number is counted up to 10,000; if a page shows
+//! many numbers, the limit is lower. Before an action, deliveries are counted up to 100,000. Lists are read from an
+//! index, 50 deliveries at a time. If no index covers the filters, a page searches for a tenth of a second, and the
+//! next page continues from there. No statement of a page takes longer than 5 seconds. The dashboard uses at most two
+//! connections, even if operators give up waiting and load pages again. `benches/README.md` gives measurements with
+//! millions of rows.
 //!
 //! # Where to put it
 //!
@@ -222,9 +224,9 @@
 //!
 //! Over HTTPS, browsers report which site a form comes from (`Sec-Fetch-Site`), so a proxy may change the `Host`. Over
 //! plain HTTP, browsers report this only to a server on the same machine. If the report is missing, the dashboard
-//! compares the `Origin` with the `Host`. If a proxy changes the `Host`, name the origin that browsers see with
-//! [`trusted_origin`](Dashboard::trusted_origin). If the login page has another origin, name it with
-//! [`login_origin`](Dashboard::login_origin).
+//! compares the `Origin` with the `Host`. If a proxy changes the `Host`, call
+//! [`trusted_origin`](Dashboard::trusted_origin) with the origin that browsers see. If the login page has another
+//! origin, call [`login_origin`](Dashboard::login_origin) with that origin.
 //!
 //! The dashboard needs nothing but the database, with the tables of [`migrate`](crate::migrate), so it can run in a
 //! different process from the webhooks. Its database role needs the rights that `migrate` lists. Pages with live
@@ -342,9 +344,9 @@ impl Dashboard {
     /// Sets the only hosts under which browsers may reach the dashboard. A host without a port allows any port. The
     /// dashboard answers requests for other hosts with 403.
     ///
-    /// Set them if only a network, a VPN or the machine itself keeps strangers out. Otherwise another site can make its
-    /// own name resolve to an address in that network (DNS rebinding), and then read and act through the browser of
-    /// somebody inside. Default: any host.
+    /// Set the hosts if only a network, a VPN or the machine itself keeps strangers out. Otherwise another site can
+    /// make its own name resolve to an address in that network (DNS rebinding), and then read and act through the
+    /// browser of somebody inside. Default: any host.
     ///
     /// ```no_run
     /// # use idempotent_webhook::dashboard::Dashboard;
@@ -369,9 +371,9 @@ impl Dashboard {
         self
     }
 
-    /// Adds the origin of the login page, such as `https://login.example.com`, if it differs from the dashboard's.
-    /// After a session has expired, the next form is redirected to the login, and browsers follow the redirect only if
-    /// the page allowed that origin.
+    /// Adds the origin of the login page, such as `https://login.example.com`, if it differs from the dashboard's
+    /// origin. After a session has expired, the next form is redirected to the login, and browsers follow the redirect
+    /// only if the page allowed that origin.
     ///
     /// # Panics
     ///

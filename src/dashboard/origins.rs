@@ -13,8 +13,8 @@ pub(super) struct Site {
     pub(super) hosts: Option<Vec<String>>,
     /// The origins under which browsers see the dashboard, if a proxy changes the `Host`.
     pub(super) origins: Vec<String>,
-    /// The origins, such as a login's, to which the browser may be redirected when it posts a form
-    /// after its session has expired.
+    /// The origins, such as the origin of a login page, to which the browser may be redirected when
+    /// it posts a form after its session has expired.
     pub(super) login_origins: Vec<String>,
 }
 

@@ -44,15 +44,15 @@ pub(super) enum Right {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) page: Page,
-    /// The last segment of its address.
+    /// The last segment of the page's address.
     pub(super) name: &'static str,
-    /// Its name in the menu, if the menu lists it.
+    /// The page's name in the menu, if the menu lists the page.
     pub(super) menu: Option<&'static str>,
     pub(super) takes: Takes,
     pub(super) needs: Right,
-    /// Whether its numbers cover all tenants. If so, only readers who may see all tenants may open it.
+    /// Whether the page's numbers cover all tenants. If so, only readers who may see all tenants may open the page.
     pub(super) is_of_all_tenants: bool,
-    /// Whether it exists only as JSON, which `src/documentation/stability.md` promises.
+    /// Whether the page exists only as JSON. `src/documentation/stability.md` promises the format.
     pub(super) is_for_programs: bool,
 }
 

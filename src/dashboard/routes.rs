@@ -118,7 +118,7 @@ async fn route(
     entry.check(access)?;
     let page = page(shared, access, entry.page, format, &params);
     if entry.takes == Takes::Post {
-        // An action has no limit as a whole, because each of its transactions has one.
+        // An action as a whole has no time limit, because each of its transactions has one.
         return page.await;
     }
     let page = tokio::time::timeout(PAGE_TIMEOUT, page).await;
@@ -184,9 +184,9 @@ async fn page(
 }
 
 /// Redirects to the first page. The first page has a name like every other page, so that the same relative links work
-/// on all pages. The redirect is relative as well, because behind a proxy, the prefix may differ from the one that
-/// browsers see. If the requested address is the prefix without a trailing slash, and a proxy strips it, the proxy must
-/// send the prefix in `X-Forwarded-Prefix`.
+/// on all pages. The redirect is relative as well, because the prefix that a server behind a proxy sees may differ from
+/// the prefix that browsers see. If the requested address is the prefix without a trailing slash, and a proxy strips
+/// it, the proxy must send the prefix in `X-Forwarded-Prefix`.
 fn to_first_page(head: &Parts, access: &Access) -> Response {
     let mut menu = menu(access.tenants().is_none());
     let page = menu.next().map_or("deliveries", |(name, _)| name);

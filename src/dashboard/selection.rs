@@ -212,8 +212,8 @@ impl Selection {
     /// a reason. Otherwise, if the parameter `endpoint` were lost, the action would apply to all endpoints.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
         match self.state {
-            // If a list of processed deliveries is filtered by tenant, it shows only deliveries whose ids are separate
-            // for each tenant. An action with this filter could also change deliveries that are not shown.
+            // The table of processed deliveries stores a tenant only if the tenant is part of the key. A list that is
+            // filtered by tenant leaves out all other deliveries, but an action with this filter could change them.
             State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
             State::Failing | State::Dead | State::Due | State::Recorded => {
                 self.endpoint.is_some() || self.reason.is_some()
@@ -221,9 +221,9 @@ impl Selection {
         }
     }
 
-    /// The filter for the deliveries that a bulk action changes: deliveries that had failed, or were processed, when
-    /// they were shown. Like every operation on many deliveries, the action leaves out deliveries that have arrived
-    /// again since then.
+    /// The filter for the deliveries that a bulk action changes: deliveries that had already failed or been processed
+    /// when the operator saw them. Like every operation on many deliveries, the action leaves out deliveries that have
+    /// arrived again since then.
     pub(super) fn filter(&self) -> Filter {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
@@ -353,8 +353,8 @@ impl Selection {
     }
 }
 
-/// Adds the reason to the description of a selection: a masked example from the group, if any delivery still has a
-/// reason of the group.
+/// Adds the reason to the description of a selection by reason group. The reason is a masked example, if any delivery
+/// still has a reason of that group.
 pub(super) fn with_reason(words: String, group: Option<&str>, example: Option<&str>) -> String {
     match (group, example) {
         (None, _) => words,

@@ -74,8 +74,8 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 /// # }
 /// ```
 ///
-/// With [`VerifiedWebhook`] in place of [`IdempotentWebhook`](crate::IdempotentWebhook), the handlers get each
-/// authentic request, and claim the delivery themselves.
+/// With [`VerifiedWebhook`] in place of [`IdempotentWebhook`](crate::IdempotentWebhook), the handlers are called for
+/// each authentic request, and claim the delivery themselves.
 ///
 /// Each handler has its own extractors; a state comes from `Router::with_state`. The layer itself contains the table of
 /// event types, so recovery, [`Reconcile`](crate::Reconcile) and
@@ -88,9 +88,9 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 ///
 /// The preset knows where a request contains the type ([`Provider::event_type`](crate::Provider::event_type)). A *name*
 /// is what you give to [`on`](Self::on) or [`ignore`](Self::ignore): a type, or a group such as `invoice.*`. An exact
-/// type is matched before a group, and a longer group before a shorter one, regardless of the order in which they are
-/// given. For GitHub, a name can include the action: `pull_request.opened` is matched before `pull_request`, which
-/// matches all actions.
+/// type is matched before a group, and a longer group before a shorter one, regardless of the order of the calls. For
+/// GitHub, a name can include the action: `pull_request.opened` is matched before `pull_request`, which matches all
+/// actions.
 ///
 /// `customer.subscription.*` matches `customer.subscription.trial.end`, but not `customer.subscription`. `issues.*`
 /// matches GitHub's `issues` with any action. Any other name matches only its exact spelling.
@@ -98,19 +98,19 @@ use crate::tasks_and_errors::handler_error::HandlerError;
 /// have](crate::Provider::event_names_like).
 ///
 /// **If the type is in a header that is not signed**, as with GitHub, Gitea, Bitbucket or Linear, anyone who has
-/// captured a signed body can send it as an event of another type. A handler must therefore rely only on the body. In
+/// captured a signed request can send its body as an event of another type. So a handler must rely only on the body. In
 /// the struct for the body, do not make the fields that the handler needs optional.
 ///
 /// # A type that is added later
 ///
-/// Once you add a type, its new events reach the handler. Earlier events were ignored, and are not stored.
-/// To get them as well, call [`Reconcile::run_once`](crate::Reconcile::run_once), which fetches them as far back as it
-/// looks, or ask the provider to send them again.
+/// Once you add a type, its new events reach the handler. Earlier events were ignored, and are not stored. To get
+/// earlier events as well, call [`Reconcile::run_once`](crate::Reconcile::run_once), which fetches the events within
+/// its [`look_back`](crate::Reconcile::look_back), or ask the provider to send the events again.
 ///
 /// # A type that is removed
 ///
 /// A kept delivery (one that is stored for a retry) whose type is ignored after a deploy stays kept, because a process
-/// of another version may have accepted it. Its attempts fail, with a reason that names the type. They are repeated on
+/// of another version may have accepted it. Its attempts fail, with a reason that names the type. The attempts follow
 /// the retry schedule until a process with a handler for the type takes the delivery. After the last attempt, the
 /// delivery is dead. Once you have rolled back the deploy, [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it;
 /// [`Endpoint::discard_all`](crate::Endpoint::discard_all) discards it. These failures do not open the
@@ -170,7 +170,7 @@ where
     /// reported as a [problem](crate::documentation::operating#event-types), because the provider may have renamed a
     /// type. `ignore` declares that you know the type.
     ///
-    /// An exact type is matched before a group here as well: the example handles all of `invoice.*` except
+    /// As with `on`, an exact type is matched before a group: the example handles all of `invoice.*` except
     /// `invoice.created`.
     ///
     /// # Panics
@@ -189,9 +189,9 @@ where
     /// The layer answers them with the success that the provider expects. It does not touch Postgres, and does not keep
     /// the events.
     ///
-    /// An event whose type cannot be read is not ignored, but has no handler: it is answered with 422, and is dead if
-    /// it is kept. Some events have no type, such as batches of CloudEvents. Use [`otherwise`](Self::otherwise) to
-    /// handle them.
+    /// An event whose type cannot be read is not ignored. It has no handler, so it is answered with 422. If it is kept,
+    /// it is dead: it waits for an operator. Some events have no type, such as batches of CloudEvents. Use
+    /// [`otherwise`](Self::otherwise) to handle them.
     ///
     /// # Panics
     ///

@@ -30,7 +30,8 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     }
 }
 
-/// Logs that an extractor has failed. The event contains the route, because without the layer, no span does.
+/// Logs that an extractor has failed. The event contains the route, because on a route without the layer, no span
+/// contains it.
 pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
     tracing::error!(
         method = method_of(head),

@@ -52,9 +52,10 @@ const MAX_VERSION: usize = 64;
 /// # Where to put it
 ///
 /// Put it on the route itself, closest to the handler, as above. Middleware between the layer and the handler sees a
-/// response that is not committed yet. Middleware outside the layer must not change the body, or no signature matches.
+/// response that is not committed yet. Middleware outside the layer must not change the body: the signature would no
+/// longer match.
 ///
-/// Do not put it around a whole router with `Router::layer`. It would also treat requests to unknown paths as
+/// Do not put it around a whole router with `Router::layer`. There, it would also treat requests to unknown paths as
 /// deliveries, and it **covers only the routes that were added before it**: in
 /// `Router::new().layer(webhook).route("/", post(push))`, the handler answers unsigned requests. If all routes of a
 /// router are one endpoint, use `Router::route_layer`, which panics if no route was added before it.
@@ -67,8 +68,8 @@ const MAX_VERSION: usize = 64;
 /// `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
 /// Clones share the pool, the connection limit, and what the layer knows about deliveries in flight and kept
-/// deliveries. Two layers that are not clones of each other need different endpoints. If they have the same endpoint,
-/// this is logged at WARN.
+/// deliveries. Two layers that are not clones of each other need different endpoints. A WARN is logged if they have the
+/// same endpoint.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct IdempotentWebhook(Settings);
@@ -90,8 +91,8 @@ impl IdempotentWebhook {
     /// own `BEGIN` detects that, and the layer takes another one. This also skips the pool's hook
     /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire). **If your hook sets a role or a tenant, or resets
     /// the connection, the pool needs [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire)**:
-    /// with this setting, the hook runs before each claim, and can itself send a ping. The hooks `after_connect` and
-    /// `after_release` always run.
+    /// with this setting, the hook runs before each claim. If you want a ping, the hook can send it. The hooks
+    /// `after_connect` and `after_release` always run.
     ///
     /// # Panics
     ///
@@ -106,7 +107,8 @@ impl IdempotentWebhook {
     /// Ignores events of all other types.
     ///
     /// The layer answers them with the success that the provider expects and the outcome `ignored`. It does not touch
-    /// Postgres, and does not keep the events. `Events` does the same with a handler for each type.
+    /// Postgres, and does not keep the events. With `Events`, you can ignore types and give each other type its own
+    /// handler.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Provider};
@@ -118,8 +120,8 @@ impl IdempotentWebhook {
     /// A name is a type, or a group such as `invoice.*`. An event whose type cannot be read is not ignored. An ignored
     /// type that the endpoint never received before is [reported once](crate::documentation::operating#event-types).
     /// Ignored events are counted, but not stored. Once you add a type, its new events reach the handler. To get
-    /// earlier events as well, call [`Reconcile::run_once`](crate::Reconcile::run_once), which fetches them as far back
-    /// as it looks, or ask the provider to send them again.
+    /// earlier events as well, call [`Reconcile::run_once`](crate::Reconcile::run_once), which fetches the events
+    /// within its [`look_back`](crate::Reconcile::look_back), or ask the provider to send the events again.
     ///
     /// # Panics
     ///
@@ -199,22 +201,23 @@ impl IdempotentWebhook {
     /// ```
     ///
     /// A delivery waits while another delivery of its object is between its claim and its commit, for up to
-    /// [`in_flight_timeout`](Self::in_flight_timeout). After that, the sender gets a 503, or a 200 if the delivery was
-    /// already processed. With [`Keep::failed`](crate::Keep::failed), a delivery that has waited too long is kept as a
-    /// failed one; with [`Keep::all`](crate::Keep::all), it is due again in 5 seconds. Without a `Keep`, it is lost if
-    /// the provider does not retry, as with GitHub. In each process, all waiting deliveries of one object together hold
-    /// one connection. The setting costs one more round trip, and two more after a wait.
+    /// [`in_flight_timeout`](Self::in_flight_timeout). If the wait takes longer, the sender gets a 503, or a 200 if the
+    /// delivery was already processed. With [`Keep::failed`](crate::Keep::failed), a delivery that has waited too long
+    /// is kept as a failed one; with [`Keep::all`](crate::Keep::all), it is due again in 5 seconds. Without a `Keep`,
+    /// it is lost if the provider does not retry, as with GitHub. In each process, all waiting deliveries of one object
+    /// together hold one connection. The setting costs one more round trip for each delivery, and two more if the
+    /// delivery has waited.
     ///
-    /// **It does not order deliveries.** Which waiting delivery runs next is random, and a delivery that fails is
-    /// retried after later ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to skip stale deliveries. With
-    /// [`late_claim`](Self::late_claim), handlers in several processes run at the same time up to
-    /// [`LateClaim::begin`](crate::LateClaim::begin).
+    /// **It does not order deliveries.** The next delivery is chosen at random from the waiting deliveries, and a
+    /// failed delivery is retried after later deliveries. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to skip
+    /// stale deliveries. With [`late_claim`](Self::late_claim), handlers in several processes run at the same time up
+    /// to [`LateClaim::begin`](crate::LateClaim::begin).
     ///
     /// A delivery that does not contain the value does not wait. A value cannot be read if it is longer than 255 bytes,
-    /// or is neither a string nor an integer. All deliveries with such a value count as one object. Two endpoints do
-    /// not share objects, and neither do two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A
-    /// handler sees everything that was committed while it waited, at any isolation level. If the value is in a header,
-    /// that header is kept with the request.
+    /// or is neither a string nor an integer. All deliveries with an unreadable value run one at a time, as if they
+    /// were about one object. Deliveries of two endpoints never wait for each other, and neither do deliveries of two
+    /// tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees everything that was committed
+    /// while it waited, at any isolation level. If the value is in a header, that header is kept with the request.
     ///
     /// Default: off.
     ///
@@ -253,10 +256,10 @@ impl IdempotentWebhook {
     /// How long a duplicate waits for the delivery in flight, counted from the duplicate's arrival. After that, the
     /// sender gets a 503 with `Retry-After`.
     ///
-    /// Keep it below the provider's own deadline. It limits the total wait, even if several attempts fail meanwhile. If
-    /// these attempts run in another process, the duplicate waits for a transaction-level advisory lock, limited by
-    /// Postgres' `lock_timeout`. Before the handler's statements, the layer restores `lock_timeout` to the value of the
-    /// pool's connections. The process reads this value once an hour.
+    /// Keep this timeout below the provider's own deadline. It limits the total wait, even if several attempts fail
+    /// during the wait. If these attempts run in another process, the duplicate waits for a transaction-level advisory
+    /// lock, limited by Postgres' `lock_timeout`. Before the handler's statements, the layer restores `lock_timeout` to
+    /// the value of the pool's connections. The process reads this value once an hour.
     ///
     /// Default: three fifths of the provider's
     /// [`response_deadline`](Provider::response_deadline). At most a day.
@@ -270,7 +273,7 @@ impl IdempotentWebhook {
     /// The steps are: to get a connection and begin a transaction, to claim (in addition to the wait for a delivery in
     /// flight), to commit, and to roll back. If a step takes longer, the sender gets a 503. The timeout also limits the
     /// lookup of a tenant's secrets. If another session has locked a row, the layer's statement waits for at most half
-    /// of this timeout. This way, no session of the layer goes on waiting while it holds a claim.
+    /// of this timeout. So no session of the layer goes on waiting for a row while it holds a claim.
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
@@ -282,12 +285,12 @@ impl IdempotentWebhook {
     /// up to [`database_timeout`](Self::database_timeout).
     ///
     /// The remaining connections are for handlers that take another connection from the pool in addition to their
-    /// [`DedupeTx`](crate::DedupeTx), for example to read something. If none remained, each handler would wait for
-    /// another handler to finish, until one of them gives up.
+    /// [`DedupeTx`](crate::DedupeTx), for example to read something. If no connection remained, each such handler would
+    /// wait for another handler to finish, until one of them gives up.
     ///
     /// The limit applies to this layer together with its clones. Layers of several endpoints on one pool can together
-    /// hold the whole pool. To prevent this, let them [share](Self::share_connections) a limit, or limit each of them
-    /// to a part of the pool.
+    /// hold the whole pool. To prevent this, let these layers [share](Self::share_connections) a limit, or limit each
+    /// layer to a part of the pool.
     ///
     /// Default: the size of the pool minus a fifth of it, so that at least one connection remains.
     pub fn max_connections(mut self, connections: usize) -> Self {
@@ -297,7 +300,7 @@ impl IdempotentWebhook {
 
     /// Counts the connections of this layer and of `other` against one limit.
     ///
-    /// The shared limit is the limit of `other`. Use this for several endpoints on one pool.
+    /// The shared limit is the limit of `other`. Use it for several endpoints on one pool.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
@@ -308,8 +311,8 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// Both layers must use the same pool. If you call [`max_connections`](Self::max_connections) on one of them later,
-    /// they no longer share the limit.
+    /// Both layers must use the same pool. If you call [`max_connections`](Self::max_connections) on one of the layers
+    /// later, the two layers no longer share a limit.
     ///
     /// Default: each layer has its own limit.
     pub fn share_connections(mut self, other: &Self) -> Self {
@@ -325,12 +328,12 @@ impl IdempotentWebhook {
     /// handler:
     ///
     /// - A replay under another event type, if the type is not signed either, as with GitHub.
-    /// - A replay with the same form fields in other bytes, if the signature covers only the fields of an HTML form, as
-    ///   with Twilio, Mandrill and Braintree
+    /// - A replay whose body has the same form fields but other bytes, if the signature covers only the fields of an
+    ///   HTML form, as with Twilio, Mandrill and Braintree
     ///   ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)).
     ///
-    /// **It drops a body that a provider sends twice on purpose.** The guard takes the second of two events with
-    /// identical bodies for a replay, until [`prune`](crate::prune) deletes the record of the first. Examples are two
+    /// **It drops a body that a provider sends twice on purpose.** If two events have identical bodies, the guard takes
+    /// the second one for a replay, until [`prune`](crate::prune) deletes the record of the first. Examples are two
     /// pings, or a star that is given, withdrawn and given again. Use the guard if each body contains a time or a
     /// number that makes it unique.
     ///
@@ -346,8 +349,7 @@ impl IdempotentWebhook {
 
     /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) can run them again.
     ///
-    /// Either failed deliveries are kept ([`Keep::failed`]), or all deliveries, before the handler runs
-    /// ([`Keep::all`]).
+    /// [`Keep::failed`] keeps failed deliveries. [`Keep::all`] keeps all deliveries, before the handler runs.
     ///
     /// Until a failed delivery is processed, the view `idempotent_webhook.failing_deliveries` shows it with the number
     /// of attempts, the times of the first and the last attempt, the status and the reason. [`Keep::body_limit`]
@@ -355,7 +357,8 @@ impl IdempotentWebhook {
     ///
     /// A handler gives the reason with [`HandlerError`](crate::HandlerError). If it gives none, the reason is the first
     /// 200 characters of the response's body, if the body is text in axum's `Body` or in `Full<Bytes>`. Reasons are cut
-    /// at 1000 characters. They may quote a value of the request, as serde's errors do. The log gives the same reasons.
+    /// at 1000 characters. A reason may quote a value of the request, as serde's errors do. The log gives the same
+    /// reasons.
     ///
     /// Default: nothing is kept.
     ///
@@ -397,8 +400,8 @@ impl IdempotentWebhook {
 
     /// Declares the longest time that should pass between two requests of the provider.
     ///
-    /// A longer silence is a sign that the provider has switched the webhook off, or that its requests do not get
-    /// through.
+    /// A longer silence is a sign that the provider has switched the webhook off, or that the provider's requests do
+    /// not get through.
     ///
     /// No error shows such a silence. The metric `idempotent_webhook_expected_every_seconds` reports the declared time,
     /// and `idempotent_webhook_last_authentic_timestamp_seconds` the time of the last authentic request. An
@@ -407,7 +410,7 @@ impl IdempotentWebhook {
     ///
     /// The time of the last request to any process is read from the table `activity` every 30 seconds. The layer writes
     /// this table unless that is [switched off](Self::without_activity). Call this method within a tokio runtime. For
-    /// an endpoint that has never had an authentic request, the silence counts from the start of the process.
+    /// an endpoint that has never had an authentic request, the silence is counted from the start of the process.
     ///
     /// Use twice the longest time between two requests that you have seen, including nights and weekends.
     ///
@@ -427,9 +430,9 @@ impl IdempotentWebhook {
     /// duration. `idempotent_webhook.rejections` contains rejected requests by cause.
     ///
     /// A request only increases counts in memory. Every 5 seconds, new counts are written in one short transaction. If
-    /// layers have [joined](Self::join) a spawned [`Recovery`], it writes the counts of all of them together. A process
-    /// that is killed loses the counts of its last 5 seconds; a process that calls [`drained`](Self::drained) writes
-    /// them.
+    /// layers have [joined](Self::join) a spawned [`Recovery`], that recovery writes the counts of all these layers
+    /// together. A process that is killed loses the counts of its last 5 seconds. A process that calls
+    /// [`drained`](Self::drained) before its end loses none.
     ///
     /// With its first counts, and hourly after that, a process also writes the settings of the layer, without secrets,
     /// to `idempotent_webhook.endpoint_settings`. If the layer has a list of event types (from [`only`](Self::only) or
@@ -481,8 +484,8 @@ impl IdempotentWebhook {
     ///
     /// Without this setting, the layer logs at WARN if a handler answers success and has not taken its `DedupeTx`. Such
     /// a handler writes nothing, or it writes on other connections. Writes on other connections are not part of the
-    /// transaction: they happen twice if the commit fails, or if the process is killed before the commit. Use this
-    /// setting for handlers that write nothing, or whose writes are themselves idempotent.
+    /// transaction: if the commit fails, or the process is killed before the commit, the next attempt makes these
+    /// writes again. Use this setting for handlers that write nothing, or whose writes are themselves idempotent.
     ///
     /// Default: off.
     pub fn allow_unused_transaction(mut self) -> Self {
@@ -528,8 +531,8 @@ impl IdempotentWebhook {
     /// other process takes it for dead.
     ///
     /// A handler continues after its sender has hung up, so a server that has closed its last connection may still have
-    /// work to finish. Wait for this future before the process ends. A sender that falls silent in the middle of its
-    /// request holds up the server forever, so limit how long the server may take to stop ([a whole
+    /// work to finish. Let the process end only after this future has resolved. A sender that falls silent in the
+    /// middle of its request holds up the server forever, so limit how long the server may take to stop ([a whole
     /// `main`](crate::documentation::operating#shutdown)):
     ///
     /// ```no_run
@@ -550,8 +553,8 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// If nothing new arrives, this takes at most a little more than [`handler_timeout`](Self::handler_timeout), and as
-    /// much again for each piece of work that a handler has registered with
+    /// If nothing new arrives, this takes at most a little more than [`handler_timeout`](Self::handler_timeout), plus
+    /// the same time for each piece of work that a handler has registered with
     /// [`after_commit`](crate::DedupeTx::after_commit). While Postgres does not answer, the layer keeps trying for
     /// another minute to write the result of an attempt at a kept delivery. Everything else takes at most 5 seconds
     /// plus twice [`database_timeout`](Self::database_timeout). A result that cannot be written in this time is logged

@@ -20,7 +20,7 @@ pub(crate) fn route_of(_: &Parts) -> Option<&str> {
     None
 }
 
-/// The method, cut to a length that every real method fits in.
+/// The method, cut off after `MAX_METHOD` bytes. Every registered method is shorter.
 #[cfg(feature = "axum")]
 pub(crate) fn method_of(head: &Parts) -> &str {
     let method = head.method.as_str();

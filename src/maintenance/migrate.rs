@@ -1,4 +1,5 @@
-//! `migrate` creates the tables of `migrations/`, and replaces its `functions.sql` if that is older.
+//! `migrate` creates the tables of `migrations/`, and replaces the functions in the database if they are older than
+//! `functions.sql`.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -71,10 +72,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Creates or updates the crate's tables.
 ///
 /// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they do not interfere with
-/// an application's own `sqlx::migrate!()` on the same database, in either order. Calling it again changes nothing.
-/// Several processes may call it at once. In each database, sqlx runs one migration at a time, and the application's
-/// own migrations count as well. So this call may wait, for an hour at most. While it waits, it logs every ten seconds,
-/// at WARN, which session it waits for.
+/// an application's own `sqlx::migrate!()` on the same database, regardless of which runs first. Calling this again
+/// changes nothing. Several processes may call this at once. In each database, sqlx runs one migration at a time, and
+/// this includes the application's own migrations. So this call may wait, for an hour at most. While it waits, it logs
+/// every ten seconds, at WARN, which session it waits for.
 ///
 /// A database that a later version has migrated is left as it is: within a major version, older versions also work with
 /// later tables and functions. So an old process can start during a deploy, and after a rollback.
@@ -176,7 +177,7 @@ fn advice(error: &MigrateError) -> &'static str {
     }
 }
 
-/// While a session waits for other sessions, logs them every ten seconds.
+/// While a session waits for other sessions, logs the other sessions every ten seconds.
 async fn report_holders(pool: &PgPool, session: i32) -> Infallible {
     loop {
         tokio::time::sleep(PATIENCE).await;

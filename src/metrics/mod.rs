@@ -557,7 +557,7 @@ pub(crate) use facade::{failing, oldest_due, other_environment, pruned, unserved
 mod tests {
     use super::BTreeSet;
 
-    /// The names of metrics after this mark in a text.
+    /// The names of metrics that follow this mark in a text.
     fn names(text: &str, mark: char) -> BTreeSet<&str> {
         let prefix = format!("{mark}idempotent_webhook_");
         let names = text.match_indices(&prefix).filter_map(|(at, _)| {

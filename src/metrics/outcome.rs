@@ -82,7 +82,7 @@ impl Outcome {
         Self::Verified,
     ];
 
-    /// Whether a recovery attempt can have this outcome. Only requests can have the others.
+    /// Whether a recovery attempt can have this outcome. Only requests can have the other outcomes.
     #[cfg(feature = "metrics")]
     pub(crate) fn is_of_attempts(self) -> bool {
         match self {

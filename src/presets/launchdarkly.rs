@@ -7,8 +7,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-LD-Signature: <hex>`, an HMAC-SHA256 of the body. LaunchDarkly only sends it if
 ///   the webhook has a secret.
-/// - Delivery id: `$._id`, the id of the audit log entry, covered by the signature. Every webhook delivers an
-///   entry under the same id, so give each route its own endpoint name. Event type: `$.kind`, such as `flag`;
+/// - Delivery id: `$._id`, the id of the audit log entry, covered by the signature. An entry has the same id in every
+///   webhook that delivers it, so give each route its own endpoint name. Event type: `$.kind`, such as `flag`;
 ///   `$.accesses[].action` names the action.
 #[doc = include_str!("facts/launchdarkly.md")]
 pub fn launchdarkly(secrets: impl Into<SecretSource>) -> Provider {

@@ -10,10 +10,10 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Shopify-Hmac-Sha256: <base64>`, an HMAC-SHA256 of the body under the app's
 ///   client secret.
-/// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature. `X-Shopify-Event-Id` would be wrong:
-///   an event has the same one in its deliveries to all subscriptions, so all except one would be dropped. Event
-///   type: `X-Shopify-Topic`, also **not** covered.
-/// - Action: `shopify-action` of the newer events, **not** covered, as in `Product.update`.
+/// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature. `X-Shopify-Event-Id` would be wrong: it is
+///   the same in the deliveries of an event to all subscriptions, so all these deliveries except the first would be
+///   dropped. Event type: `X-Shopify-Topic`, also **not** covered.
+/// - Action: `shopify-action` of the newer events, as in `Product.update`; **not** covered by the signature.
 /// - Version: the version of the payload, **not** covered by the signature. Once a subscription's version is no
 ///   longer supported, Shopify moves the subscription to the oldest supported version, and the header shows that
 ///   version.

@@ -10,9 +10,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   URL, under the app's secret. Set the scheme and host with
 ///   [`public_url`](Provider::public_url).
 /// - Delivery id: `$.action.id`, covered by the signature. Event type: `$.action.type`.
-/// - **Every webhook delivers an action under the same id. If the webhooks of a board and of its card share an
-///   endpoint, the second delivery would be lost.** Give each webhook its own endpoint, or add the model to the
-///   id: `.delivery_id(Source::json("$.action.id".parse()?).and(Source::json("$.model.id".parse()?)))`.
+/// - **An action has the same id in every webhook that delivers it. If the webhooks of a board and of its card share an
+///   endpoint, the second delivery would be lost.** Give each webhook its own endpoint, or add the model to the id:
+///   `.delivery_id(Source::json("$.action.id".parse()?).and(Source::json("$.model.id".parse()?)))`.
 #[doc = include_str!("facts/trello.md")]
 pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-trello-webhook"))

@@ -7,10 +7,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `x-hmac-signature: <hex>`, an HMAC-SHA256 of the body under the shared secret (not
 ///   confirmed by any source except Veriff's guide).
-/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the signature. **An
-///   event webhook (`started`, `submitted`) contains no time, so a second one for the same verification attempt is
-///   a duplicate**; each verification attempt has its own id. Event type: `$.action` or, if it is absent,
-///   `$.status`.
+/// - Delivery id: none is sent. The preset uses the SHA-256 of the body, which is covered by the signature. **An event
+///   webhook (`started`, `submitted`) contains no time, so a second webhook for the same verification attempt has the
+///   same body, and counts as a duplicate**; each verification attempt has its own id. Event type: `$.action` or, if it
+///   is absent, `$.status`.
 #[doc = include_str!("facts/veriff.md")]
 pub fn veriff(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature"));

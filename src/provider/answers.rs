@@ -52,9 +52,9 @@ impl Provider {
     /// [`retry_after`](crate::IdempotentWebhook::retry_after). With any other status, the answer carries it only if
     /// the handler sets it.
     ///
-    /// A method that no delivery uses is still answered with 405. A committed response keeps its status: a handler
-    /// that does not want a retry answers with a success. Do not set a 2xx: the provider would not deliver failures
-    /// again, and they would be lost.
+    /// A request whose method no delivery uses is still answered with 405. A committed response keeps its status: a
+    /// handler that does not want a retry answers with a success. Do not set a 2xx: the provider would not deliver
+    /// failures again, and they would be lost.
     #[must_use]
     pub fn failure_status(mut self, status: StatusCode) -> Self {
         self.answers.failure = Some(status);

@@ -160,7 +160,7 @@ impl Provider {
         self
     }
 
-    /// Allows further names, but no other names of the same form.
+    /// Allows these names as well, but no other names of their form.
     #[must_use]
     pub(crate) fn and_event_names(mut self, names: &[&str]) -> Self {
         self.name_forms = self.name_forms.and(names);
@@ -187,10 +187,10 @@ impl Provider {
     /// # }
     /// ```
     ///
-    /// A delivery with another version is still handled like any other, but it is
-    /// [reported](crate::documentation::providers#the-version-of-the-payload). A delivery without a version counts
-    /// as expected. A version that cannot be read is reported as `(unreadable)`. The version is read together with
-    /// the delivery id, in one pass over the body.
+    /// A delivery with another version is still handled, but it is
+    /// [reported](crate::documentation::providers#the-version-of-the-payload). A delivery without a version counts as
+    /// expected. A version that cannot be read is reported as `(unreadable)`. The version is read together with the
+    /// delivery id, in one pass over the body.
     ///
     /// # Panics
     ///
@@ -235,8 +235,8 @@ impl Provider {
     ///
     /// Stripe sends the test events of connected accounts to a live endpoint too, and signs them with the secret of
     /// that endpoint: see [Stripe Connect](crate::documentation::providers#stripe-connect). A delivery of the other
-    /// mode is still handled like any other. It is reported as `test mode` or `live mode`, in the same way as
-    /// [another version](Self::expect_version). A delivery that states no mode counts as expected.
+    /// mode is still handled, but it is reported as `test mode` or `live mode`, in the same way as [another
+    /// version](Self::expect_version). A delivery that states no mode counts as expected.
     ///
     /// # Panics
     ///
@@ -305,9 +305,9 @@ impl Provider {
 
     /// How old a signature may be. It has no effect on schemes that do not sign a time.
     ///
-    /// Some providers sign a retry with the time of the first attempt. Such a retry is refused once that time is
-    /// older than the tolerance. If the provider does not sign each retry again, make the tolerance as long as the
-    /// [redelivery window](Self::redelivery_window), as the presets do. If the delivery id is
+    /// Some providers sign a retry with the time of the first attempt. Such a retry is refused once the time of the
+    /// first attempt is older than the tolerance allows. If the provider does not sign each retry again, make the
+    /// tolerance as long as the [redelivery window](Self::redelivery_window), as the presets do. If the delivery id is
     /// [signed](Self::signs_delivery_id), a replay within the tolerance is a duplicate.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
@@ -350,7 +350,7 @@ impl Provider {
     /// How long after the first attempt the provider may deliver again, automatically or on request.
     /// [`prune`](crate::prune) refuses a retention that is shorter than this window.
     ///
-    /// At most 1000 years. A longer window is reduced to that.
+    /// At most 1000 years. A longer window is reduced to 1000 years.
     #[must_use]
     pub fn redelivery_window(mut self, window: Duration) -> Self {
         self.redelivery_window = window.min(365_000 * DAY);
@@ -512,7 +512,7 @@ impl Provider {
         sources.into_iter().flatten().flat_map(Source::headers)
     }
 
-    /// The header with the signature: the first header that the scheme misses in a request without headers.
+    /// The header with the signature: the header that the scheme reports as missing if a request has no headers.
     pub(crate) fn signature_header(&self) -> Option<HeaderName> {
         let (head, ()) = http::Request::new(()).into_parts();
         match self.scheme.check_head(&head) {

@@ -1,4 +1,4 @@
-//! A delivery: one webhook request and all its retries, and the key by which they are recognized as the same.
+//! A delivery: one webhook request and all its retries, and the key by which they are recognized as one delivery.
 
 use std::fmt;
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl Delivery {
         }))
     }
 
-    /// The same delivery with another past.
+    /// The same delivery with other data about its earlier attempts.
     pub(crate) fn with_past(self, past: Past) -> Self {
         let inner = &*self.0;
         Self(Arc::new(Inner {
@@ -309,7 +309,7 @@ impl Delivery {
         self.0.past.reprocessed
     }
 
-    /// Whether [`Reconcile`](crate::Reconcile) found the delivery in the provider's list of events, so that it did
+    /// Whether [`Reconcile`](crate::Reconcile) found the delivery in the provider's list of events. Such a delivery did
     /// not arrive as a request.
     ///
     /// Its body comes from the list, and its only headers are those that the list gives.
@@ -343,8 +343,8 @@ impl Delivery {
     /// may run more than once.
     ///
     /// The key is the same on every attempt, in every process and in every release of this crate. It differs by
-    /// endpoint, delivery and `step`, and also by tenant if [`separate_ids`](crate::TenantSecrets::separate_ids) is
-    /// on. Use one step for each call, such as `refund` or `mail to customer`. The key consists of 64 lower-case
+    /// endpoint, delivery and `step`, and also by tenant if [`separate_ids`](crate::TenantSecrets::separate_ids) is on.
+    /// Give each call its own step, such as `refund` or `mail to customer`. The key consists of 64 lower-case
     /// hexadecimal digits, fits into a header such as `Idempotency-Key`, and does not reveal its parts.
     ///
     /// ```no_run

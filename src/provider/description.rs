@@ -15,8 +15,7 @@ use super::{Provider, Source};
 pub struct Description<'a> {
     /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     pub signature: Cow<'static, str>,
-    /// How old a signature may be. No effect unless the provider
-    /// [signs a time](Provider::signs_time).
+    /// How old a signature may be. It has no effect unless the provider [signs a time](Provider::signs_time).
     pub tolerance: Tolerance,
     /// Where the delivery id is found.
     pub delivery_id: &'a Source,
@@ -31,7 +30,7 @@ pub struct Description<'a> {
     pub payload_version: Option<&'a Source>,
     /// The methods of deliveries.
     pub methods: &'a [Method],
-    /// The status of every success, if the provider insists on a certain one.
+    /// The status of every success, if the provider insists on a certain status.
     pub success_status: Option<StatusCode>,
     /// The status of every failure, if the provider delivers again only after certain statuses.
     pub failure_status: Option<StatusCode>,

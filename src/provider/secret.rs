@@ -164,7 +164,7 @@ impl std::error::Error for SecretError {}
 /// ```
 ///
 /// Some presets take values of their own type in place of a [`Secret`], such as
-/// [`LiveKitKey`](crate::presets::LiveKitKey). Several of these can be given in the same way:
+/// [`LiveKitKey`](crate::presets::LiveKitKey). Several such values can be given in the same way as several secrets:
 ///
 /// ```
 /// use idempotent_webhook::presets::{self, LiveKitKey};

@@ -16,9 +16,10 @@ use crate::tasks_and_errors::error_chain::BoxError;
 /// [`KeySource`], if the provider's public keys are all that is needed.
 ///
 /// Presets take `impl Into<SecretSource>`. If verification needs something other than one signing secret, the preset
-/// takes values of its own type in the same ways. For example, [`presets::livekit`](crate::presets::livekit) takes
-/// `impl Into<SecretSource<LiveKitKey>>`. Each such type has a text form, which converts into a [`Secret`]. Schemes and
-/// [`presets::by_name`](crate::presets::by_name) work with the text form.
+/// takes values of its own type: one, several, or values by tenant. For example,
+/// [`presets::livekit`](crate::presets::livekit) takes `impl Into<SecretSource<LiveKitKey>>`. Each such type has a text
+/// form, which converts into a [`Secret`]. Schemes and [`presets::by_name`](crate::presets::by_name) work with the text
+/// form.
 #[derive(Clone, Debug)]
 pub struct SecretSource<S = Secret> {
     /// The secrets, as text forms.

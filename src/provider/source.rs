@@ -106,8 +106,8 @@ impl Source {
         Self(Kind::Receipt)
     }
 
-    /// This source or, if it is absent from the request, the other one. If a value is present but not usable, the
-    /// request is refused; the other source is not tried.
+    /// The value of this source or, if the request does not have it, the value of `other`. If the value of this source
+    /// is present but not usable, the request is refused, and `other` is not tried.
     ///
     /// A value from a single source never equals a value that [`and`](Self::and) composed of several parts.
     #[must_use]

@@ -25,17 +25,17 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// the host. It sees the URI that the server received, including a prefix that axum's `Router::nest` removes. The
 /// second one looks up the secrets that are currently valid for a tenant. It returns `None` for an unknown tenant.
 ///
-/// A request that names an unknown tenant, or none, is answered like one with a wrong signature: with 401. If the
-/// provider's [keys are fetched](crate::provider::keys), these requests and those with a wrong signature are answered
-/// with 503, or with the status that the provider takes for a failure. A request whose key cannot be fetched at the
-/// moment must be delivered again, and a different answer for an unknown tenant would reveal which tenants exist. The
-/// response time may still reveal it, because it depends on the lookup, on the number of a tenant's secrets and on
-/// fetches. If all customers of a provider share its keys, as with Fireblocks, anyone who has a request signed with
-/// those keys can send it to a tenant's URL, and see whether it is accepted.
+/// A request that names an unknown tenant, or no tenant, is answered like a request with a wrong signature: with 401.
+/// If the provider's [keys are fetched](crate::provider::keys), these requests and requests with a wrong signature are
+/// answered with 503, or with the status that the provider takes for a failure. A request whose key cannot be fetched
+/// at the moment must be delivered again, and a different answer for an unknown tenant would reveal which tenants
+/// exist. The response time may still reveal whether a tenant exists, because it depends on the lookup, on the number
+/// of a tenant's secrets and on fetches. If all customers of a provider share its keys, as with Fireblocks, anyone who
+/// has a request signed with those keys can send it to a tenant's URL, and see whether it is accepted.
 ///
 /// If the lookup fails, if it takes longer than [`database_timeout`](crate::IdempotentWebhook::database_timeout), or if
-/// one of the two functions panics, the sender gets a 503 with `Retry-After`. The lookup is all that a request causes
-/// before its signature is verified.
+/// one of the two functions panics, the sender gets a 503 with `Retry-After`. Until its signature is verified, a
+/// request causes nothing but the lookup.
 ///
 /// ```no_run
 /// use http::request::Parts;
@@ -128,7 +128,7 @@ impl<S> TenantSecrets<S> {
     /// deliveries.
     ///
     /// Switch it on unless the provider's ids are unique across accounts. Otherwise, anyone who knows one tenant's
-    /// secret can use up delivery ids of the others.
+    /// secret can use up delivery ids of other tenants.
     ///
     /// The tenant's name comes from the request, and no provider signs it. If the lookup accepts several names for one
     /// tenant, because it ignores case or knows former names, a captured request can be replayed under each of those

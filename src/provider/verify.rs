@@ -270,7 +270,7 @@ impl Provider {
     }
 
     /// Verifies the signature. Returns what the signature says and, if there are several secrets, the position of the
-    /// first secret that verifies it alone.
+    /// first secret that verifies it on its own.
     ///
     /// All secrets together decide whether the signature is valid, because a scheme may require signatures with two
     /// secrets.

@@ -1,7 +1,7 @@
 //! Writes *acceptances*: requests that are kept before their handlers run. With `Keep::accepted`, they are written in
 //! batches. Requests that arrive while the statement of one batch runs share the next transaction. The statement of
 //! that transaction runs while the batch before it commits. If Postgres is reached over a network, or its disk syncs
-//! each commit, batches are several times as fast as single requests.
+//! each commit, writing batches is several times as fast as writing single requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +17,8 @@ const NAME: &str = "acceptances";
 /// The largest batch, in requests.
 const GROUP: usize = 64;
 
-/// The maximum total size of the bodies in a batch, in bytes. A larger body is a batch of its own. Postgres accepts no
-/// message over 1 GiB, and no sender should wait for many large bodies of other senders.
+/// The maximum total size of the bodies in a batch, in bytes. A request with a larger body is a batch of its own.
+/// Postgres accepts no message over 1 GiB, and no sender should wait for many large bodies of other senders.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many batches of a layer are written at once, each on its own connection: one batch whose statement runs, and
@@ -34,7 +34,7 @@ pub(super) struct Acceptances(Mutex<Option<mpsc::UnboundedSender<Waiting>>>);
 
 impl Acceptances {
     /// Writes a request with the next batch. The write does not wait for a transaction that changes a row. It waits
-    /// only for a transaction that inserts a row with the same key.
+    /// only for a transaction that inserts a row with the key of this request.
     pub(super) async fn write(
         &self,
         store: &Store,
@@ -133,7 +133,7 @@ async fn write_batch(store: Store, batch: Vec<Waiting>, mut turn: Turn) {
                 let _ = reply.send(Ok(accepted));
             }
         }
-        // One by one, so that a fault of one request does not fail the rest.
+        // Requests are written one by one, so that a fault of one request does not make the others fail.
         Err(error) if batch.len() > 1 && error.is_about_the_data() => {
             for (request, reply) in batch {
                 let _ = reply.send(write_one(&store, &request, true).await);
@@ -156,8 +156,8 @@ fn batch_of(group: &[Waiting]) -> usize {
     first_within(GROUP_BYTES, sizes)
 }
 
-/// Writes a request whose handler runs before the answer, whether or not its endpoint is paused. The request does
-/// not join the queue, where it would also wait for the transaction of the batch before it.
+/// Writes a request whose handler runs before the answer, whether or not its endpoint is paused. The request does not
+/// join the queue, because there it would also wait for the transaction of the batch before it.
 pub(super) async fn write_now(
     store: &Store,
     acceptance: Acceptance,
@@ -227,8 +227,8 @@ async fn try_write(
         )
         .await?;
         drop(statement.take());
-        // A connection that listens receives notifications right after a commit, and sqlx takes them for an error.
-        // While the next transaction is open, none arrive.
+        // A connection that listens receives notifications right after a commit, and sqlx takes these for an error.
+        // While the next transaction is open, no notifications arrive.
         store.commit_and_begin_short(tx).await?.end();
         Ok(accepted)
     })

@@ -1,8 +1,8 @@
 //! Deliveries of an endpoint that are *taken ahead*, before there are slots to run them. A take marks a batch of due
 //! deliveries as taken by this process. It costs four round trips and a commit, no matter how many deliveries it takes.
 //!
-//! A delivery that is taken ahead starts soon or is given back, so that no operator, no other process and no
-//! breaker waits for it.
+//! A delivery that is taken ahead starts soon, or is given back. So no operator, no other process and no breaker waits
+//! for it for long.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::kept::MOST_TAKEN;
 use super::served_endpoints::Served;
 use super::taken::Taken;
 
-/// The longest time that a delivery which was taken ahead waits for a slot. If the last take was longer ago, the
-/// handlers are slow, and nothing is taken ahead. A take costs little compared with slow handlers, and deliveries that
-/// were taken ahead would wait longer than this.
+/// The longest time that a delivery which was taken ahead waits for a slot. If more time than this has passed since the
+/// last take, the handlers are slow, and nothing is taken ahead. A take costs little compared with slow handlers, and
+/// deliveries that were taken ahead would wait longer than this.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// The deliveries of an endpoint that are taken ahead.
@@ -66,7 +66,7 @@ impl Ahead {
         Some(last.at + LONGEST_WAIT)
     }
 
-    /// Whether these deliveries have waited too long, or attempts at their endpoint fail.
+    /// Whether the deliveries that are taken ahead have waited too long, or attempts at their endpoint fail.
     pub(super) fn is_over(&self, served: &Served) -> bool {
         let is_late = self.until().is_some_and(|until| until <= Instant::now());
         is_late || !self.is_empty() && served.has_failures()

@@ -16,7 +16,7 @@ use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::pg_time::interval;
 use crate::transaction::{DatabaseError, Store, keyed};
 
-/// Called with a dead delivery and the reason of its last attempt.
+/// Called with a dead delivery, and the reason why its last attempt failed.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
 
 /// The state after a failed attempt. Without a next attempt, the delivery is dead, because the schedule has ended

@@ -38,8 +38,8 @@ impl FailedAttempt {
         }
     }
 
-    /// Marks a failure that the handler has not caused. It does not open the breaker, so the other deliveries of the
-    /// endpoint go on.
+    /// Marks a failure that the handler has not caused. Such a failure does not open the breaker, so the other
+    /// deliveries of the endpoint go on.
     pub(crate) fn without_breaker(self) -> Self {
         Self {
             opens_breaker: false,
@@ -47,8 +47,8 @@ impl FailedAttempt {
         }
     }
 
-    /// Marks a failure before the handler was called. It uses up no attempt of the schedule. A delivery that is not
-    /// kept yet is kept, so that it is not lost.
+    /// Marks a failure that occurred before the handler was called. Such a failure uses up no attempt of the schedule.
+    /// If the delivery is not kept yet, it is kept now, so that it is not lost.
     pub(crate) fn not_begun(self) -> Self {
         Self {
             has_begun: false,

@@ -16,8 +16,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Longer than a call takes, together with the read before it and the write after it.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
 
-/// How long a process reserves a report: until then, no other process makes it. This is longer than the wait for a
-/// call.
+/// How long a process reserves a report. During this time, no other process makes the report. The time is longer than
+/// the process waits for a call (`LIMIT`).
 pub(super) const TELLING: Duration = Duration::from_secs(60);
 
 /// A series of hook calls. After a request to stop, no further call is made once the series is older than [`LIMIT`].
@@ -34,7 +34,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Whether no further call is to be made.
+    /// Whether the series is over, so that no further call is made.
     pub(super) fn is_over(&self) -> bool {
         self.stop.takes(LONGEST_CALL);
         self.stop.is_asked() && self.began.elapsed() > LIMIT
@@ -46,7 +46,7 @@ impl<'a> Telling<'a> {
 ///
 /// The end of the runtime does not wait for this thread, as it would for a thread of `spawn_blocking`.
 ///
-/// A function that panics or takes too long is not called again, because that could go on forever.
+/// If the function panics or takes too long, the call is not repeated, because the repeats could go on forever.
 pub(super) async fn call(name: &'static str, hook: impl FnOnce() + Send + 'static) -> bool {
     let (sender, called) = oneshot::channel();
     let runtime = Handle::current();

@@ -30,8 +30,8 @@ use crate::provider::delivery::Delivery;
 /// A `Keep` holds only settings: layers with clones of the same `Keep` share nothing but the [`Recovery`].
 ///
 /// A layer keeps the method, the URI, the body and some headers of a request. These headers are `content-type`,
-/// `content-encoding`, the headers with the delivery id and the event type, and the headers that
-/// [`headers`](Self::headers) names. The signature is not kept.
+/// `content-encoding`, the headers that contain the delivery id and the event type, and the headers that you add with
+/// [`headers`](Self::headers). The signature is not kept.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -92,10 +92,10 @@ impl Keep {
     /// refused. A delivery is also kept if its handler could not be called although Postgres was reachable, for
     /// example because all connections were in use.
     ///
-    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The sender gets
-    /// the same response as it would otherwise, with the outcome `kept`. If the delivery cannot be kept, the
-    /// outcome is `failed`. If the process is killed while the handler runs, nothing is kept: the delivery is lost
-    /// unless the provider retries. [`all`](Self::all) closes this gap.
+    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The sender gets the
+    /// same response as without a `Keep`, with the outcome `kept`. If the delivery cannot be kept, the outcome is
+    /// `failed`. If the process is killed while the handler runs, nothing is kept: the delivery is lost unless the
+    /// provider retries. [`all`](Self::all) closes this gap.
     pub fn failed(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Failed)
     }
@@ -105,7 +105,7 @@ impl Keep {
     /// Each request is committed before its handler runs. The transaction of the handler then deletes or archives
     /// the kept delivery. The sender still gets the handler's answer.
     ///
-    /// Nothing is lost if the process is killed, regardless of when: another process, or the restarted one, runs the
+    /// Nothing is lost if the process is killed, at any moment: another process, or the restarted one, runs the
     /// delivery within about ten seconds. If Postgres cannot keep the delivery, or if the body is over the
     /// [`body_limit`](Self::body_limit), the answer is a 503 and the handler does not run. Over the
     /// [`quota`](Self::quota), the delivery is handled without being kept.
@@ -116,7 +116,7 @@ impl Keep {
     /// Keeps all deliveries, and answers before their handlers run.
     ///
     /// Once a delivery is kept, the answer is a 200 with the outcome `accepted`, and the handler runs in the
-    /// background. It runs at once and in this process, if [`Recovery::concurrency`] allows another attempt.
+    /// background. The handler runs at once and in this process, if [`Recovery::concurrency`] allows another attempt.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as usual. If the
     /// delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
@@ -131,10 +131,10 @@ impl Keep {
     /// Answers 200 if the handler fails and the delivery is kept, so that the provider does not retry it, or
     /// disable the webhook.
     ///
-    /// The outcome is `kept`. If the delivery is not kept, or Postgres does not confirm that it is, the provider
+    /// The outcome is `kept`. If the delivery is not kept, or Postgres does not confirm that it is kept, the provider
     /// sees the failure. If an operator has discarded the delivery meanwhile, the answer is 200 with the outcome
-    /// `discarded`. In a database that belongs to another [environment](Recovery::environment), the provider sees
-    /// each failure.
+    /// `discarded`. In a database that belongs to another [environment](Recovery::environment), the provider sees each
+    /// failure.
     ///
     /// Default: off.
     pub fn acknowledge(mut self) -> Self {
@@ -148,9 +148,9 @@ impl Keep {
     /// [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), the requests of all deliveries
     /// are archived.
     ///
-    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes the request afterwards. If you change the
-    /// time, the new time applies to deliveries that are kept from then on. At most 10 years. Default: the request
-    /// is not archived.
+    /// After this time, [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes the request. If you change
+    /// the time, the new time applies to deliveries that are kept after the change. At most 10 years. Default: the
+    /// request is not archived.
     pub fn processed_for(mut self, time: Duration) -> Self {
         self.archived_for = Some(time.min(MAX_DELAY.saturating_mul(10)));
         self
@@ -162,13 +162,14 @@ impl Keep {
         self
     }
 
-    /// The largest body that is kept, in bytes, if it should be smaller than the endpoint accepts. A body must be
-    /// written within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
+    /// The largest body that is kept, in bytes, if the endpoint accepts larger bodies than this. A body must be written
+    /// within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
-    /// If a delivery with a larger body fails, it is only recorded, without its request, and with the outcome
-    /// `failed`. With [`all`](Self::all) and [`accepted`](Self::accepted), the handler of such a delivery does not
-    /// run, and the answer is 503. If the provider does not retry, the delivery is lost. For such a provider, lower
-    /// [`Provider::body_limit`](crate::Provider::body_limit) instead: then the log names each refused request.
+    /// If a delivery with a larger body fails, it is only recorded, without its request, and with the outcome `failed`.
+    /// With [`all`](Self::all) and [`accepted`](Self::accepted), the handler of such a delivery does not run, and the
+    /// answer is 503. If the provider does not retry, the delivery is lost. For such a provider, lower
+    /// [`Provider::body_limit`](crate::Provider::body_limit). The layer then refuses larger requests, and logs each of
+    /// them.
     ///
     /// With 0, no request is kept. So `Keep::failed(&recovery).body_limit(0)` only records failures, and needs no
     /// spawned [`Recovery`]:
@@ -189,12 +190,13 @@ impl Keep {
     }
 
     /// The maximum number of deliveries that are kept for the endpoint, and the maximum total size of their bodies, in
-    /// bytes. Deliveries that are dead or only recorded count; processed deliveries do not.
+    /// bytes. Dead deliveries and deliveries whose failure is only recorded are included, and processed deliveries are
+    /// not.
     ///
-    /// A failure over the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a delivery
-    /// over the quota without keeping it, and [`accepted`](Self::accepted) answers 503. A delivery that is already
-    /// kept or processed needs no room. The layer counts every 5 seconds while it keeps deliveries, so somewhat
-    /// more than the quota may be kept.
+    /// A failure over the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a delivery over
+    /// the quota without keeping it, and [`accepted`](Self::accepted) answers 503. A delivery that is already kept or
+    /// processed needs no room, so the quota never refuses it. The layer counts every 5 seconds while it keeps
+    /// deliveries, so somewhat more than the quota may be kept.
     ///
     /// Default: 100,000 deliveries, 1 GiB.
     pub fn quota(mut self, deliveries: u32, bytes: u64) -> Self {
@@ -202,9 +204,9 @@ impl Keep {
         self
     }
 
-    /// The backoff: the delays before the attempts of [`Recovery`]. The first delay starts with the first failure,
-    /// and each further delay with the failure of the attempt before. Each delay varies by a fifth. Failed retries
-    /// by the provider do not change the schedule. After the last attempt, a delivery is dead.
+    /// The backoff: the delays before the attempts of [`Recovery`]. The first delay starts with the first failure. Each
+    /// further delay starts when the attempt before it fails. Each delay varies by a fifth. Failed retries by the
+    /// provider do not change the schedule. After the last attempt, a delivery is dead.
     ///
     /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
     pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
@@ -216,8 +218,9 @@ impl Keep {
     /// most 1,000). While the breaker is open, recovery tries one delivery in each `probe_interval`, until one
     /// succeeds. The other deliveries wait without using up attempts.
     ///
-    /// Failed recovery attempts count. With [`all`](Self::all), failed provider requests count as well. A request from
-    /// the provider calls the handler even while the breaker is open. Default: 10 failures, 30 seconds.
+    /// Failures of recovery attempts are counted. With [`all`](Self::all), failures of provider requests are counted as
+    /// well. A request from the provider calls the handler even while the breaker is open. Default: 10 failures, 30
+    /// seconds.
     pub fn breaker(mut self, failures: u32, probe_interval: Duration) -> Self {
         self.breaker = Breaker {
             failures: i32::try_from(failures.max(1)).unwrap_or(i32::MAX),
@@ -230,12 +233,12 @@ impl Keep {
     /// reason why its last attempt failed. A dead delivery is also logged at ERROR and counted.
     ///
     /// The hook is called at once, in the process that made the last attempt. That process may be killed, or may not
-    /// learn that its write was committed. In this case, another process calls its own hook one or two minutes later.
-    /// That process must have a hook for the endpoint, and must have spawned [`Recovery`]. A delivery that is still
-    /// dead by then is reported at least once.
+    /// learn that its write was committed. If that happens, another process calls its own hook one or two minutes
+    /// later. That process must have a hook for the endpoint, and must have spawned [`Recovery`]. A delivery that is
+    /// still dead at that time is reported at least once.
     ///
-    /// The hook may block, like the hook of [`Recovery::on_change`]: a delivery counts as reported once the hook
-    /// has returned, after 10 seconds, or if the hook panics. The answer to a request does not wait for the hook.
+    /// The hook may block, like the hook of [`Recovery::on_change`]. A delivery counts as reported once the hook has
+    /// returned or panicked, or has run for 10 seconds. The answer to a request does not wait for the hook.
     ///
     /// Default: none.
     pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {

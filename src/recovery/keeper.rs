@@ -1,5 +1,5 @@
-//! Keeps requests for a layer before their handlers run, and decides what happens to a kept row when its delivery
-//! is sent again. Several layers may share the settings, but each has a keeper of its own.
+//! Keeps requests for a layer before their handlers run, and decides what happens to a kept row when its delivery is
+//! sent again. Several layers may share a `Keep`, but each layer has its own keeper.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps a request before its handler runs. With [`Keep::accepted`], a delivery that is kept already becomes due
+    /// Keeps a request before its handler runs. With [`Keep::accepted`], a delivery that was kept before becomes due
     /// now.
     pub(crate) async fn accept(
         &self,
@@ -47,15 +47,16 @@ impl Keeper {
         }
         let accepted = store.resend(&again).await?;
         if matches!(accepted, Accepted::Known) {
-            // The delivery may have been processed, and its row deleted, before the resend. In that case, the resend
-            // has created the row again.
+            // The delivery may have been processed, and its row deleted, before the resend. If so, the resend has
+            // created the row again.
             store.resolve(&again.delivery).await?;
         }
         self.settings.recovery.notify();
         Ok(accepted)
     }
 
-    /// Keeps requests that are made from a provider's list of events. A delivery that is kept already stays as it is.
+    /// Keeps requests that are made from a provider's list of events. A delivery that was kept before is left
+    /// unchanged.
     pub(crate) async fn accept_listed(
         &self,
         store: &Store,

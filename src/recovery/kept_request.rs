@@ -1,4 +1,4 @@
-//! The part of a request that is kept: without its signature and token, and with named headers only.
+//! The part of a request that is kept. It has no signature and no token, and contains only some headers.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::provider::{Provider, received_uri};
 /// The format of the columns of `kept_requests`.
 pub(super) const FORMAT: i16 = 1;
 
-/// A request as it is kept: without the signature or the token, which is not needed again, and only with headers that
-/// the provider or the application has named.
+/// A request as it is kept: without the signature or the token, which is not needed again, and only with the headers
+/// that the provider's description or the application lists.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptRequest {
     pub(super) method: Method,

@@ -4,7 +4,7 @@
 /// The replacement for a quoted text.
 const TEXT: char = '…';
 
-/// A reason of this length may have been cut off. A shorter one was not.
+/// A reason of at least this length may have been cut off. A shorter reason was not.
 const CUT: usize = 200;
 
 /// The replacement for digits.

@@ -16,7 +16,7 @@ use super::router::Router;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Marks the probe in the logs of whatever answers it instead of a layer.
+/// Identifies the probe in the logs of whatever answers it in place of a layer.
 const HEADER: HeaderName = HeaderName::from_static("x-webhook-probe");
 
 /// The mark of a probe, in the extensions of its request. No request from outside can have it: extensions do not
@@ -80,7 +80,7 @@ pub(super) async fn probe(router: Router, places: Vec<Place>) {
     }
 }
 
-/// A guess at what has answered instead, from the status.
+/// A guess at what has answered in place of the layer, from the status of the answer.
 fn why(status: Option<StatusCode>) -> &'static str {
     match status {
         Some(StatusCode::NOT_FOUND) => "there is no such route; is it nested under another prefix?",

@@ -15,7 +15,7 @@ use crate::tasks_and_errors::stop_signal::Stop;
 use crate::transaction::pg_time::{from_unix_time, interval};
 use crate::transaction::{DatabaseError, Store, Turn};
 
-/// A look by one process counts for all processes for this long. Each process tries to look every half a minute.
+/// For this long after a look, no process needs to look again. Each process tries to look every half a minute.
 const TURN: Duration = Duration::from_secs(25);
 
 /// Called with each change of a problem.
@@ -66,14 +66,14 @@ impl EndpointChange {
 /// How a process looks for problems.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// Whether it looks even if another process has looked a moment ago.
+    /// Whether the process looks even if another process has just looked.
     pub(super) is_forced: bool,
-    /// Whether it may report that no process recovers an endpoint.
+    /// Whether the process may report that no process recovers an endpoint.
     pub(super) judges_absence: bool,
 }
 
-/// Looks for problems of all endpoints, on behalf of all processes, unless another process has done so a moment
-/// ago. Notes and logs what has changed.
+/// Looks for problems of all endpoints, on behalf of all processes, unless another process has just done so. Notes and
+/// logs what has changed.
 pub(super) async fn look(store: &Store, look: Look) -> Result<(), DatabaseError> {
     let looked = tokio::time::timeout(store.timeout, look_in_time(store, look));
     looked.await.unwrap_or(Err(DatabaseError::TimedOut))

@@ -42,8 +42,8 @@ const LOOK: Look = Look {
     judges_absence: true,
 };
 
-/// Deliveries are counted only up to this number, so that a count is bounded. Failed deliveries of all endpoints
-/// together are bounded by it as well, but each endpoint is counted up to at least [`LEAST_COUNT`].
+/// Deliveries are counted only up to this number, so that a count is bounded. The count of failed deliveries of all
+/// endpoints together is bounded as well, but each endpoint is counted up to at least [`LEAST_COUNT`].
 const MAX_COUNT: i64 = 10_000;
 
 const LEAST_COUNT: i64 = 100;
@@ -227,7 +227,7 @@ async fn count(shared: &Shared, unserved: &mut HashSet<String>) -> Result<(), Da
 }
 
 /// Warns if no process recovers an endpoint for which a delivery was kept. The reference is weak, so that the wait
-/// keeps nothing alive that a process or a test drops at its end, above all no connection.
+/// keeps nothing alive that a process or a test drops when it ends, such as a connection.
 pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
     tokio::time::sleep(PATIENCE).await;
     let Some(shared) = shared.upgrade() else {

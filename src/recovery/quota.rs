@@ -11,7 +11,7 @@ use crate::provider::delivery::Delivery;
 use crate::tasks_and_errors::background::spawn_once;
 use crate::transaction::{DatabaseError, Store};
 
-/// The time between two counts while deliveries are kept. Meanwhile, more may be kept than the quota allows.
+/// The time between two counts while deliveries are kept. Between two counts, more may be kept than the quota allows.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The time between two counts while the quota is exhausted. Refused deliveries must not wait long for room.
@@ -66,11 +66,12 @@ impl Quota {
         if !self.is_full.load(Ordering::Relaxed) {
             return Ok(true);
         }
-        // One request counts again, and concurrent requests wait for its result.
+        // One request counts the kept deliveries again, and concurrent requests wait for its result.
         let mut counted_at = self.counted_at.lock().await;
         if counted_at.is_none_or(|at| at.elapsed() > WHILE_FULL) {
             let counted = self.count(store, delivery.endpoint()).await;
-            // Also set after a failed count. Otherwise, the requests that wait would count one after the other.
+            // This is also set after a failed count. If it were not, each waiting request would try to count, one after
+            // the other.
             *counted_at = Some(Instant::now());
             counted?;
         }
@@ -78,7 +79,7 @@ impl Quota {
         Ok(!self.is_full.load(Ordering::Relaxed) || store.is_known(delivery).await?)
     }
 
-    /// Notes that a delivery was kept. Counts in the background, if the last count is old enough.
+    /// Notes that a delivery was kept. If the last count is old enough, counts again in the background.
     pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>) {
         let Ok(mut counted_at) = self.counted_at.clone().try_lock_owned() else {
             return;

@@ -19,7 +19,8 @@ pub(super) struct ReconciledLists(Mutex<Vec<Weak<ReconciledList>>>);
 
 impl Recovery {
     /// Reserves a list, for as long as the result is held. `None` if it is reserved already: two lists with the same
-    /// name would share one position, and each would skip events that only the other one has looked at.
+    /// name would share one position, so events of one list would be skipped because the other list is already further
+    /// on.
     pub(crate) fn reconcile(&self, list: ReconciledList) -> Option<Arc<ReconciledList>> {
         // Nothing panics while it holds the lock.
         let lists = &self.shared.reconciled_lists.0;

@@ -39,12 +39,12 @@ const LOCKED_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 const LONGEST_TAKE: Duration = Duration::from_secs(40);
 
-/// How long a running statement may go on after recovery was asked to stop. If it were interrupted, it might
-/// already have taken deliveries, and these would count as attempts that did not end.
+/// How long a running statement may go on after recovery was asked to stop. If the statement were interrupted, it might
+/// already have taken deliveries. Each of these deliveries would seem to have an attempt that did not end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A take counts one attempt for each delivery. If this file itself records a failure, the handler was not called, and
-/// the attempt is subtracted.
+/// A take counts one attempt for each delivery. If the code in this file records a failure, the handler was not called,
+/// so this attempt is subtracted.
 const COUNTED_BY_TAKE: i32 = 1;
 
 pub(super) struct Runner {
@@ -99,8 +99,8 @@ impl Runner {
                 break;
             };
             self.work_off(&mut agenda, &mut turn, &mut stop).await;
-            // Without this wait, the loop would query due deliveries that it cannot take, as fast as Postgres
-            // answers.
+            // Without this wait, the loop would repeat its query for due deliveries, which it cannot take, as fast as
+            // Postgres answers.
             if !agenda.has_taken {
                 stop.takes(agenda.wait);
                 let _ = stop.or(tokio::time::timeout(agenda.wait, news)).await;
@@ -109,7 +109,7 @@ impl Runner {
         stop.progress().unlimited();
         let mut attempts = std::mem::take(&mut *self.attempts());
         while attempts.join_next().await.is_some() {}
-        // All slots are free once the layers run nothing in the background.
+        // This waits until the layers run nothing in the background: all slots are free then.
         let _ = self.shared.all_slots().await;
         self.shared.liveness.leave().await;
     }
@@ -160,7 +160,7 @@ impl Runner {
     }
 
     /// Takes deliveries of an endpoint, for this slot and for other free slots. If it takes more deliveries than there
-    /// are slots, the rest waits (`ahead.rs`).
+    /// are slots, the others are taken ahead: they wait for a slot (`ahead.rs`).
     async fn take_for(
         &self,
         endpoint: &mut DueEndpoint,
@@ -236,7 +236,7 @@ impl Runner {
         stop: &mut Stop,
     ) {
         if let Some(slot) = self.slot_or_all_slots(&taken, slot, stop).await {
-            // Some attempts run alone, so the loop may have to wait for several of them in a row.
+            // Some attempts run alone, so the loop may have to wait for several such attempts in a row.
             stop.takes_longer(served.longest_attempt() + LONGEST_LOOK);
             taken.attempt.hold(Place {
                 _running: running,
@@ -274,7 +274,7 @@ impl Runner {
         }
     }
 
-    /// This slot and half of the other free slots. The rest is left to other endpoints.
+    /// This slot and half of the other free slots. The other half is left to other endpoints.
     fn more_slots(&self, slot: OwnedSemaphorePermit) -> Vec<OwnedSemaphorePermit> {
         let mut slots = vec![slot];
         for _ in 0..self.shared.slots.available_permits() / 2 {
@@ -283,7 +283,7 @@ impl Runner {
         slots
     }
 
-    /// Queries which endpoints have due deliveries.
+    /// Asks Postgres which endpoints have due deliveries.
     async fn look(&self) -> Agenda {
         let mut agenda = Agenda {
             due: Vec::new(),
@@ -303,7 +303,7 @@ impl Runner {
                 return agenda;
             }
         };
-        // Measured after the answer, no matter how long that took.
+        // The time is measured after the answer of Postgres, no matter how long the answer took.
         agenda.looked_at = Instant::now();
         for served in &endpoints {
             let Some(next) = next.iter().find(|next| *next.endpoint == *served.endpoint) else {
@@ -477,7 +477,7 @@ impl Runner {
         }
     }
 
-    /// Takes back the count of an attempt that has reached no layer.
+    /// Subtracts an attempt that has reached no layer.
     async fn unreached(
         &self,
         status: Option<StatusCode>,
@@ -554,7 +554,8 @@ fn not_written(error: &DatabaseError) {
 
 impl Agenda {
     /// The endpoint with the fewest running attempts, so that an endpoint with slow handlers does not keep another one
-    /// waiting. Among equals, the endpoint that this function has not returned for the longest time.
+    /// waiting. If several endpoints have equally few running attempts, this is the endpoint that this function has not
+    /// returned for the longest time.
     fn least_busy(&mut self) -> Option<&mut DueEndpoint> {
         let due = self.due.iter_mut();
         due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))

@@ -25,8 +25,8 @@ pub(crate) struct Served {
     running: AtomicUsize,
     /// How many recovery attempts have ended.
     ended: AtomicUsize,
-    /// The number of the endpoint's last turn. The loop in `runner.rs` numbers the turns in which it takes or starts
-    /// deliveries of an endpoint.
+    /// The number of the endpoint's last turn. A *turn* is one step of the loop in `runner.rs`, in which it takes or
+    /// starts deliveries of one endpoint. The loop numbers its turns.
     turn: AtomicU64,
     /// Whether attempts have failed since the last success, as far as this process knows.
     has_failures: AtomicBool,

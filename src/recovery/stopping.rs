@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::shared::Shared;
 use crate::tasks_and_errors::background::Background;
 
-/// How long a server may wait for its connections. A sender that falls silent would hold up the server forever.
+/// How long a server may wait for its connections. Without a limit, a sender that falls silent would hold up the server
+/// forever.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The part of the limit that is reserved for the process to sign off in the database (`leave` in `liveness/mod.rs`).
@@ -65,7 +66,7 @@ impl fmt::Display for Unfinished {
 }
 
 impl RecoveryTask {
-    /// Stops everything that this handle runs, and waits for the layers that have joined it. This is for programs
+    /// Stops everything that this handle runs, and waits for the layers that have joined it. Use this in programs
     /// without a server. With a server, use [`stop_with`](Self::stop_with).
     pub async fn stop(self) -> Unfinished {
         self.stop_with(std::future::ready(())).await
@@ -82,8 +83,8 @@ impl RecoveryTask {
     ///    ten seconds to end.
     /// 2. The server has ten seconds to end, or two fifths of the limit if that is less. A sender that falls silent
     ///    in the middle of its request would hold up the server forever.
-    /// 3. Deliveries in flight have the rest of the time. After that, the counts are written, and the process signs
-    ///    off in the database, so that no other process takes it for dead.
+    /// 3. Deliveries in flight have the rest of the time to end. After that, the counts are written, and the process
+    ///    signs off in the database, so that no other process takes it for dead.
     ///
     /// `server` is a future that ends when the server has stopped, such as the handle of its task. The server must
     /// be stopping already, or stop by itself.
@@ -132,7 +133,7 @@ impl fmt::Debug for RecoveryTask {
     }
 }
 
-/// The tasks and layers that are stopping. A task of its own waits for each of them.
+/// The tasks and layers that are stopping. A separate task waits for each of them.
 #[derive(Default)]
 struct Stopping {
     names: Vec<String>,
@@ -149,7 +150,7 @@ impl Stopping {
         });
     }
 
-    /// Waits until all of them have ended, at most until the deadline.
+    /// Waits until all tasks and layers have ended, at most until the deadline.
     async fn until(mut self, deadline: Instant) -> Unfinished {
         let mut left: BTreeSet<usize> = (0..self.names.len()).collect();
         while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next()).await {

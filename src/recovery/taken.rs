@@ -23,8 +23,8 @@ use crate::transaction::{DatabaseError, Explained, RowKeys, Store};
 /// attempt has taken the delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    /// The take number: the value of the column `takes` after this take. It is not a count: it starts at the time when
-    /// the row was created, and everything that ends an attempt increases it.
+    /// The take number: the value of the column `takes` after this take. It is more than a count of takes: its first
+    /// value is the time when the row was created, and everything that ends an attempt increases it.
     pub(crate) takes: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
@@ -111,9 +111,9 @@ pub(super) struct Taken {
 /// Why the request of a kept delivery cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// It is damaged, or was not read.
+    /// The request is damaged, or was not read.
     Damaged,
-    /// It is kept in a format of another version of this crate.
+    /// The request is kept in a format of another version of this crate.
     OtherFormat,
 }
 
@@ -177,9 +177,9 @@ impl Taken {
         })
     }
 
-    /// Whether this take has found that a second attempt in a row did not end. That counts as a failure, and
-    /// nothing runs for this take. A first attempt that did not end is not a failure, because another delivery may
-    /// have killed the process.
+    /// Whether this take has found that a second attempt in a row did not end. If so, a failure is recorded, and this
+    /// take starts no attempt. A single attempt that did not end is no failure, because another delivery may have
+    /// killed the process.
     pub(super) fn has_failed_unfinished(&self) -> bool {
         self.found_unfinished && self.unfinished_in_a_row > 1
     }

@@ -45,10 +45,10 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 /// A *kept* delivery is one whose request is stored in Postgres. A kept delivery becomes *dead* when it has no
 /// further attempt, and then waits for an operator.
 ///
-/// This type is a handle. Layers that keep deliveries take it ([`Keep`](crate::Keep)), and [`spawn`](Self::spawn)
-/// runs the deliveries that they have kept through the application's router. So the handler gets its path
-/// parameters, its state and its middleware. The layer recognizes these requests by a private mark and does not
-/// verify them again.
+/// This type is a handle. Give it to the layers that keep deliveries ([`Keep`](crate::Keep)). After
+/// [`spawn`](Self::spawn), the kept deliveries of these layers run through the application's router. So a handler gets
+/// its path parameters, its state and its middleware. The layer recognizes the request of a kept delivery by a private
+/// type in its extensions, and does not verify it again.
 ///
 /// ```no_run
 /// use axum::{Router, http::StatusCode, routing::post};
@@ -75,8 +75,8 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 /// The guide has [a whole `main`](crate::documentation::operating#shutdown).
 ///
 /// Spawn a recovery in every process that serves the routes. Each handle *takes*, that is, marks as its own and runs,
-/// only deliveries of the layers that hold it. If one process has several routers or several databases, each of them
-/// needs a handle of its own. A process that leaves its deliveries to another process uses
+/// only deliveries of the layers that hold it. If one process has several routers or several databases, each router and
+/// each database needs a handle of its own. If another process should run the deliveries that this process keeps, use
 /// [`elsewhere`](Self::elsewhere).
 ///
 /// A recovery attempt and a retry by the provider queue for the same claim, so only one of them commits. An attempt is
@@ -84,9 +84,9 @@ type BeginOther = Box<dyn FnOnce() -> Background + Send>;
 /// reach the handler, because Postgres was unreachable or no route handles the delivery, is not counted.
 ///
 /// If a process is killed, another process runs its deliveries within about ten seconds, regardless of
-/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). Deliveries that the killed process had taken in
-/// a batch do not lose an attempt; from then on, they are taken one at a time. If two attempts in a row do not end,
-/// the second counts as a failure. The next attempt waits as the schedule says, and while it runs, nothing else runs
+/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). Deliveries that the killed process had taken in a
+/// batch do not lose an attempt; from then on, they are taken one at a time. If two attempts in a row do not end, the
+/// second counts as a failure. The next attempt waits as the schedule says. While that attempt runs, nothing else runs
 /// in the background.
 ///
 /// A process that takes deliveries writes a heartbeat every two seconds. For the heartbeats, it holds one connection
@@ -114,8 +114,8 @@ impl Recovery {
 
     /// The handle of a process that keeps deliveries and lets another process run them again.
     ///
-    /// With this handle, a layer keeps the same deliveries as with any other. If no other process recovers the
-    /// endpoint, that is logged at WARN.
+    /// A layer with this handle keeps the same deliveries as a layer with any other handle. If no other process
+    /// recovers the endpoint, that is logged at WARN.
     pub fn elsewhere(pool: PgPool) -> Self {
         Self::of_process(pool, true)
     }
@@ -167,8 +167,8 @@ impl Recovery {
 
     /// Checks at startup that the layer of an endpoint answers at this path of the [spawned](Self::spawn) router.
     ///
-    /// If it does not, that is logged at WARN, with a guess at what has answered instead: a handler whose layer was
-    /// added before the routes, a login in front of the layer, or no route.
+    /// If it does not, that is logged at WARN, with a guess at what has answered in place of the layer: a handler whose
+    /// layer was added before the routes, a login in front of the layer, or no route.
     ///
     /// The paths of each [`Reconcile`](crate::Reconcile) and [`Subscriptions`](crate::subscriptions::Subscriptions)
     /// that was [added](Self::with) are known without this call.
@@ -268,9 +268,9 @@ impl Recovery {
 
     /// The longest time that [`RecoveryTask::stop_with`] may take.
     ///
-    /// Set it below the time after which your platform kills a process: by default, that is 30 seconds with
-    /// Kubernetes and Heroku, and 10 seconds with Docker, Cloud Run and Fly.io. The limit is at most a day.
-    /// Default: 25 seconds.
+    /// Set the limit below the time after which your platform kills a stopping process: by default, that time is 30
+    /// seconds with Kubernetes and Heroku, and 10 seconds with Docker, Cloud Run and Fly.io. The limit is at most a
+    /// day. Default: 25 seconds.
     pub fn stop_limit(mut self, limit: Duration) -> Self {
         self.stop_limit = limit.min(LONGEST_STOP);
         self
@@ -278,9 +278,9 @@ impl Recovery {
 
     /// How many deliveries this process handles in the background at the same time.
     ///
-    /// These are the recovery attempts, and the deliveries of all layers that answer [before the handler
-    /// runs](crate::Keep::accepted). The number is at least 1, and at most half as many as the pool has
-    /// connections, so that requests come first. Default: a quarter of the pool's connections.
+    /// The limit covers recovery attempts, and the deliveries of all layers that answer [before the handler
+    /// runs](crate::Keep::accepted). It is at least 1, and at most half of the pool's connections, so that requests
+    /// come first. Default: a quarter of the pool's connections.
     pub fn concurrency(self, attempts: usize) -> Self {
         let shared = &self.shared;
         let wanted = attempts.clamp(1, share_of(shared.store.pool(), 2));
@@ -300,8 +300,8 @@ impl Recovery {
         self
     }
 
-    /// How often recovery looks for deliveries that other processes have kept, or have left behind when they were
-    /// killed, and for deliveries that an operator has retried.
+    /// How often recovery looks for deliveries that other processes have kept, for deliveries whose process was killed,
+    /// and for deliveries that an operator has retried.
     ///
     /// Deliveries that this process has kept are noticed at once. Default: 5 seconds.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
@@ -348,12 +348,12 @@ impl Recovery {
     /// # }
     /// ```
     ///
-    /// Each change is reported by one of the processes that have such a function, within a minute. The change stays a
-    /// row in the table `problems` until the function has returned, so it is reported at least once, no matter which
-    /// process is killed. The last report about a problem is always right: once the function was called for the end of
-    /// a problem, it is not called for the start of that problem any more. A problem that is over before any process
-    /// has called its function is not reported. If a process is killed while it reports the start, the end may be the
-    /// only report. If no process has recovered an endpoint for ten minutes, the endpoint counts as removed: its
+    /// Each change is reported within a minute, by one of the processes that have such a function. The change is stored
+    /// in the table `problems` until the function has returned, so it is reported at least once, even if a process is
+    /// killed. The last report about a problem is always right: after the call for the end of a problem, there is no
+    /// call for the start of that problem any more. A problem that is over before any process has called its function
+    /// is not reported. If a process is killed while it reports the start of a problem, the function may be called only
+    /// for the end. If no process has recovered an endpoint for ten minutes, the endpoint counts as removed: its
     /// problems are over, except for [`Unserved`](crate::recovery::Problem::Unserved).
     ///
     /// The function may block: it is called on a thread of its own, within the runtime, for one change after the
@@ -419,8 +419,8 @@ impl Recovery {
     /// until it knows which of them are alive, which takes two to six seconds. At the end, it looks for problems
     /// and calls the hooks, as a process with a spawned recovery does.
     ///
-    /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left alone,
-    /// and so is an endpoint whose breaker is open.
+    /// A delivery that fails and is due again at once is not run a second time. Deliveries of a paused endpoint are
+    /// left alone, and so are deliveries of an endpoint whose breaker is open (after many failures in a row).
     ///
     /// ```no_run
     /// # use idempotent_webhook::{Outcome, Recovery};

@@ -1,5 +1,5 @@
-//! `HandlerError`: the error of a handler. It contains a reason for the operator, and says what happens next: a retry,
-//! by the schedule or at a given time, or none.
+//! `HandlerError`: the error of a handler. It contains a reason for the operator, and says what happens next: a retry
+//! by the schedule, a retry at a given time, or no retry.
 
 use std::fmt;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub(crate) struct FailureReason {
     pub(crate) text: String,
     /// What happens next to the delivery.
     pub(crate) next: Next,
-    /// Whether the cause is not the handler, but a lost connection or a conflict with other transactions.
+    /// Whether the cause is a lost connection or a conflict with other transactions, and not the handler.
     pub(crate) is_of_the_moment: bool,
 }
 

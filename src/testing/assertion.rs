@@ -38,13 +38,13 @@ const MAX_TEXT: usize = 2000;
 /// copies are the same delivery, so the handler's tables may have unique keys, and the layer may have a
 /// [`replay_guard`](crate::IdempotentWebhook::replay_guard).
 ///
-/// Use a separate database, or at least a delivery id that no other test uses. A delivery that was processed before has
-/// no effects.
+/// Use a separate database, or at least a delivery id that no other test uses. A delivery that was processed before
+/// would have no further effects.
 ///
 /// # Panics
 ///
-/// If any of this does not hold. The message says what is wrong, with the status and text of the response and the
-/// reason of a [`HandlerError`](crate::HandlerError).
+/// If any of these conditions does not hold. The message says what is wrong, with the status and text of the response
+/// and the reason of a [`HandlerError`](crate::HandlerError).
 #[expect(clippy::panic, reason = "an assertion panics")]
 pub async fn assert_idempotent<S, R>(
     service: &S,

@@ -18,8 +18,8 @@ use crate::provider::{CANARY, Provider, Secret, Verified};
 ///
 /// The id, the event type and the time are written where the provider puts them: in a header, or in the JSON body. A
 /// [`body`](Self::body) is sent unchanged, with two exceptions: if the body is a JSON object without the delivery id or
-/// the signed time, these are added; and if you set an id or an event type that belongs in the body, it is written
-/// there.
+/// the signed time, the missing value is added; and if you set an id or an event type that belongs in the body, the
+/// value is written into the body.
 ///
 /// ```
 /// use idempotent_webhook::testing::TestDelivery;
@@ -69,7 +69,7 @@ const EVENT_TYPE: &str = "test";
 const EXPIRED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl TestDelivery {
-    /// Creates a delivery from this provider, which may be a preset or a custom one. It is signed with the provider's
+    /// Creates a delivery from this provider: a preset or a custom provider. The delivery is signed with the provider's
     /// first secret.
     ///
     /// If you wrote the [`SignatureScheme`](crate::provider::signature::SignatureScheme) yourself, it must implement
@@ -111,7 +111,7 @@ impl TestDelivery {
     /// # Errors
     ///
     /// [`TestDeliveryError`] if a canary is not possible: only the provider has the signing key, the signature does not
-    /// cover the body, or it covers only bodies in another format.
+    /// cover the body, or the signature covers only bodies in another format.
     pub fn canary(provider: &Provider) -> Result<Self, TestDeliveryError> {
         let not_possible = |reason: &dyn fmt::Display| {
             let name = provider.name();
@@ -128,7 +128,7 @@ impl TestDelivery {
         }
     }
 
-    /// Creates a delivery from a capture file of this provider. It has the URI, the headers and the body of
+    /// Creates a delivery from a capture file of this provider. The delivery has the URI, the headers and the body of
     /// [`Capture::into_request`](super::Capture::into_request), and is signed again: the signature, its times and the
     /// other values of the scheme are as if the provider sent the request now. If the body is a form, a line break that
     /// an editor has added at its end is dropped.
@@ -169,9 +169,9 @@ impl TestDelivery {
         }
     }
 
-    /// Sets the secret to sign with, or the value that the preset takes instead: for example the secret of a tenant, or
-    /// the private key that belongs to a public key. If the provider's keys are fetched, give the private key to the
-    /// provider with [`KeySource::given`](crate::provider::keys::KeySource::given).
+    /// Sets the secret to sign with, for example the secret of a tenant, or the value that the preset takes in place of
+    /// a secret, such as the private key that belongs to a public key. If the provider's keys are fetched, give the
+    /// private key to the provider with [`KeySource::given`](crate::provider::keys::KeySource::given).
     #[must_use]
     pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
         self.secret = Some(secret.into());

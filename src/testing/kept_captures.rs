@@ -60,8 +60,8 @@ impl Endpoint {
             captures.push(match kept_request_of(&row)? {
                 Ok(request) => {
                     let pseudonyms = pseudonyms.clone();
-                    // The work for a large body takes long, so it runs on a blocking thread, and not on one that serves
-                    // requests.
+                    // The work for a large body takes long, so it runs on a blocking thread, and not on a thread that
+                    // serves requests.
                     let made = spawn_blocking(move || pseudonyms.of_kept(&request, event_type));
                     let ended = |_| Err(CaptureError::new("the runtime has ended"));
                     made.await.unwrap_or_else(ended)

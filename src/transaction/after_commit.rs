@@ -48,8 +48,8 @@ impl AfterCommit {
         self.0.push(Box::pin(async { work.await.into_result() }));
     }
 
-    /// Runs the work in a background task, one piece after the other, each for at most
-    /// `timeout`. A piece that fails does not affect the next.
+    /// Runs the work in a background task, one piece after the other, each for at most `timeout`.
+    /// If a piece fails, the next piece still runs.
     pub(crate) fn spawn(mut self, timeout: Duration, task: impl FnOnce() -> TaskGuard) {
         if self.0.is_empty() {
             return;

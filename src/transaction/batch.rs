@@ -1,12 +1,12 @@
 //! Limits on the total size of the request bodies that one transaction deletes, or keeps before the handlers run. (A
 //! request with several events is not such a batch. It is one delivery: `provider/delivery.rs`.)
 
-/// The most bytes of bodies that one transaction deletes. Postgres takes as long to delete a body as to write it, and a
-/// delivery that waits for one row of the transaction waits for the whole transaction.
+/// The most bytes of bodies that one transaction deletes. Deleting a body takes Postgres as long as writing it. A
+/// delivery that waits for one deleted row waits for the whole transaction.
 pub(crate) const DELETED_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many of the bodies, counted from the first, go into one transaction: as many as fit into `limit` bytes together,
-/// but at least one.
+/// How many bodies, from the first one on, go into one transaction: as many as fit into `limit` bytes together, but at
+/// least one.
 pub(crate) fn first_within(limit: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     let fit = sizes.into_iter().take_while(|size| {

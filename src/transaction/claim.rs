@@ -29,7 +29,8 @@ const AS_READ: &str = include_str!("as_read.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
-/// Ends the kept row of the delivery in the transaction of the claim, so that a rollback undoes both.
+/// Ends the kept row of the delivery in the transaction of the claim, so that a rollback also undoes the end of the
+/// row.
 const END_KEPT: &str = include_str!("end_with_claim.sql");
 
 /// How often a claim is repeated after a serialization failure or a deadlock.
@@ -42,7 +43,8 @@ pub(crate) struct ClaimRequest {
     /// The digest of the delivery's event type and body, if the replay guard is on. Another delivery with this digest
     /// is a duplicate.
     pub(crate) fingerprint: Option<Sha256Digest>,
-    /// The object that the delivery belongs to, if deliveries of one object are processed one at a time.
+    /// The object that the delivery is about, such as a subscription, if deliveries of one object are processed one at
+    /// a time.
     pub(crate) object: Option<Arc<str>>,
     /// The longest wait in Postgres for other deliveries of the object. If it is `None`, only the claim's deadline
     /// applies.
@@ -81,13 +83,14 @@ pub(crate) enum NotClaimed {
     /// taken by another attempt.
     ///
     /// With a late claim, this is also the result if the handler was called with an outdated `is_reprocessed`: since
-    /// the call, an operator has asked to reprocess the delivery, or such a request is no longer open.
+    /// then, an operator has asked to reprocess the delivery, or a reprocess that was pending at the call is no longer
+    /// pending.
     Superseded,
     Failed(DatabaseError),
 }
 
 impl NotClaimed {
-    /// The result for the error of a statement that waits for other transactions: `InFlight` if the wait was over,
+    /// The result for the error of a statement that waits for other transactions: `InFlight` if the wait has timed out,
     /// otherwise `Failed`.
     fn after_wait(error: DatabaseError) -> Self {
         match error.is_wait_over() {
@@ -155,7 +158,7 @@ impl Store {
                 // while it waits. The next try has a new snapshot, and recognizes the duplicate.
                 conflicts += 1;
             } else if error.may_be_the_connection() && connections_tried < MAX_CONNECTIONS {
-                // Any error of Postgres may be due to the connection: an earlier user may have left another role or
+                // Any error of Postgres may be due to the connection: its earlier user may have left another role or
                 // setting on it. Nothing is committed yet, so another try is safe.
                 connections_tried += 1;
             } else {
@@ -187,14 +190,15 @@ impl Store {
         };
         match &not_claimed {
             // The rollback releases the lock of the claim. If another delivery had the same body, the rollback also
-            // undoes the row of the claim. It is sent while the connection returns to the pool. Nothing needs to wait
-            // for the rollback: only attempts at the same delivery wait for the lock, and these are duplicates, too.
+            // undoes the row of the claim. It is sent while the connection returns to the pool. Nothing here waits for
+            // the rollback, because only attempts at the same delivery wait for the lock, and these attempts are
+            // duplicates, too.
             NotClaimed::Duplicate(_) => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
             }
-            // If Postgres grants the session lock just as the wait times out, a rollback does not release it. Closing
-            // the connection does.
+            // If Postgres grants the session lock just as the wait times out, a rollback does not release the lock.
+            // Closing the connection releases it.
             NotClaimed::ObjectInFlight => {
                 drop(connection);
                 return Err(self.why_not_locked(request).await);
@@ -222,9 +226,9 @@ impl Store {
         }
     }
 
-    /// Claims the delivery on `connection`. The claim may end up in another transaction than the one in which
-    /// `connection` was passed: to register the redelivery window, or to wait for other deliveries of the same object,
-    /// this method ends that transaction and begins a new one.
+    /// Claims the delivery on `connection`. This method may end the transaction that is open on `connection`, and begin
+    /// a new one for the claim. It does so to register the redelivery window, or to wait for other deliveries of the
+    /// same object.
     async fn claim_in(
         &self,
         connection: &mut TxConnection,
@@ -347,8 +351,8 @@ impl Store {
             };
             let inserted = self.insert_body(connection, delivery, digest, limits.deadline, after);
             if !inserted.await.map_err(NotClaimed::after_wait)? {
-                // Switched off for the same reason as in `BEGIN_CLAIM`. The setting ends with this transaction, which
-                // is rolled back.
+                // `enable_seqscan` is switched off for the same reason as in `BEGIN_CLAIM`. The setting ends with this
+                // transaction, which is rolled back.
                 let setting = sqlx::raw_sql("set local enable_seqscan = off");
                 with_timeout(self.timeout, setting.execute(&mut **connection)).await?;
                 let first = self.first_with_body(connection, delivery, digest).await?;

@@ -1,5 +1,5 @@
--- Inserts the claim. Returns a row if the delivery was not claimed before. Handlers that use another driver call the
--- SQL function `claim` (`migrations/0004_claim.sql`), which does the same.
+-- Inserts the claim. Returns a row if the delivery was not claimed before. The SQL function `claim`
+-- (`migrations/0004_claim.sql`) does the same for handlers that use another driver.
 --
 -- The `case` for the event type is evaluated from top to bottom, before the row is inserted:
 --

@@ -22,15 +22,15 @@ use crate::tasks_and_errors::random::random;
 ///
 /// Sending this query and the commit in one message would save a round trip, but no CPU time: a message with two
 /// statements cannot be prepared, so Postgres would parse and plan the query each time. Such a message would also
-/// commit when sqlx is out of step.
+/// commit when sqlx mistakes an earlier answer for the answer to this query.
 const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
 
 /// Checks the constraints that are deferred to the commit.
 const CHECK_CONSTRAINTS: &str = "set constraints all immediate";
 
-/// Rolls back the transaction that a rehearsal is in, even if the handler has begun another one. Resets the setting and
-/// releases the locks that the session would otherwise keep behind PgBouncer. Returns whether the transaction of the
-/// claim was committed.
+/// Rolls back the transaction that a rehearsal is in, even if the handler has begun another one. Resets the read-only
+/// setting and releases the locks of the session, because PgBouncer may give the session to another client. Returns
+/// whether the transaction of the claim was committed.
 fn end_rehearsal(id: &TransactionId) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "rollback; reset default_transaction_read_only;
@@ -71,12 +71,12 @@ pub(crate) enum CommitError {
 pub(crate) enum RehearsalError {
     /// A commit would have failed.
     NotCommitted(CommitError),
-    /// The handler has ended the transaction of the claim. What the handler wrote afterwards may be committed.
+    /// The handler has ended the transaction of the claim. Later writes of the handler may be committed.
     Left,
 }
 
 impl CommitError {
-    /// An error unless the transaction was the claim's.
+    /// Returns an error unless the transaction was the claim's.
     fn of(is_the_claims: Result<bool, DatabaseError>) -> Result<(), Self> {
         match is_the_claims? {
             true => Ok(()),
@@ -219,8 +219,8 @@ impl TxConnection {
         Ok(current == Some(format!("{}{}", claim.0, nonce.0)))
     }
 
-    /// Rolls back, waits for the rollback, and closes the connection, because its session is read-only. Returns whether
-    /// the transaction of the claim was committed.
+    /// Rolls back, waits for the rollback, and closes the connection, because later transactions of its session are
+    /// read-only. Returns whether the transaction of the claim was committed.
     async fn end_rehearsal(mut self, claim: &TransactionId, timeout: Duration) -> bool {
         let ended = with_timeout(timeout, async {
             self.read_answers().await?;

@@ -23,15 +23,15 @@ pub(super) struct TxConnection {
     pool: PgPool,
     /// The permit of the connection limit, held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
-    /// The transaction, while a handler uses it. If the layer gives up the handler, statements that still run in the
-    /// transaction may be cancelled.
+    /// The transaction, while a handler uses it. If the layer drops the handler, for example at its timeout, statements
+    /// that still run in the transaction may be cancelled.
     of_handler: Option<TransactionId>,
     /// Whether the session belongs to a rehearsal. Nothing else may use such a session.
     pub(super) is_of_rehearsal: bool,
 }
 
-/// Postgres' id of the transaction of a claim. This is a text, because sqlx would look up the type `xid8` on every new
-/// connection.
+/// Postgres' id of the transaction of a claim. The id is a text, because sqlx would look up the type `xid8` in Postgres
+/// on every new connection.
 #[derive(Clone, Debug)]
 pub(super) struct TransactionId(pub(super) Arc<str>);
 
@@ -109,8 +109,8 @@ impl TxConnection {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        // `return_to_pool` is hidden in sqlx's docs. Dropping a connection of the pool spawns the same work, without
-        // the limit.
+        // `return_to_pool` is hidden in sqlx's docs. Dropping a connection of the pool does the same work in a task,
+        // without a time limit.
         let returned = connection.return_to_pool();
         tokio::spawn(async move {
             // Dropping the unfinished future closes the connection, so that the pool can open another one.
@@ -133,9 +133,9 @@ async fn acquire(
     deadline: Instant,
 ) -> Result<PoolConnection<Postgres>, DatabaseError> {
     // An idle connection is taken without the pool's ping, because the `begin` that follows tests it. This skips the
-    // hook `before_acquire`, and sqlx does not say whether the pool has one. A pool that does not ping may test
-    // connections in this hook, so it needs `acquire`. This overtakes no waiting task, because the pool's semaphore
-    // hands a free permit to the first task in its queue.
+    // hook `before_acquire`, and sqlx does not say whether the pool has such a hook. If the pool does not ping, it may
+    // test connections in this hook, so `acquire` is used. Taking an idle connection overtakes no waiting task, because
+    // the pool's semaphore hands a free permit to the first task in its queue.
     if pool.options().get_test_before_acquire()
         && let Some(connection) = pool.try_acquire()
     {
@@ -181,7 +181,8 @@ async fn acquire(
     }
 }
 
-/// Whether given-up connections fill the pool, so that none becomes free until Postgres has answered on one of them.
+/// Whether given-up connections fill the pool, so that no connection becomes free until Postgres has answered on one of
+/// them.
 fn fills(given_up: usize, pool: &PgPool) -> bool {
     u32::try_from(given_up).is_ok_and(|given_up| given_up >= pool.options().get_max_connections())
 }

@@ -17,9 +17,9 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 
 /// The transaction in which the delivery was claimed.
 ///
-/// Everything that a handler does through it commits together with the claim if the handler
-/// answers 2xx, and is rolled back with it otherwise. It dereferences to [`PgConnection`], so
-/// queries run with `.execute(&mut *tx)`. [`begin`](Self::begin) makes a savepoint.
+/// If the handler answers 2xx, everything that it does through this transaction commits together with the claim.
+/// Otherwise, everything is rolled back, including the claim. A `DedupeTx` dereferences to [`PgConnection`], so queries
+/// run with `.execute(&mut *tx)`. [`begin`](Self::begin) makes a savepoint.
 ///
 /// ```
 /// use axum::{Json, http::StatusCode};
@@ -59,29 +59,29 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// The transaction is lost if a timeout or `select!` drops the future of [`begin`](Self::begin) after it has requested
 /// the savepoint and before the answer arrives. The transaction is also lost if sqlx's own
 /// `Connection::begin(&mut *tx)` fails or is dropped. From then on, each use of `&mut *tx` panics before anything is
-/// sent. If it did not panic, the statement would be committed on its own, without the claim, and again at the next
-/// attempt. The layer answers 500, and nothing that the attempt has written is committed.
+/// sent. Without this panic, the statement would be committed on its own, without the claim, and the next attempt would
+/// run it again. The layer answers 500, and nothing that the attempt has written is committed.
 ///
 /// The same applies to a lost [`Savepoint`]. If the `commit` or `rollback` of a savepoint is cancelled, the transaction
 /// is not committed either.
 ///
-/// The layer cannot detect the following uses. After the first two, writes may be committed although the delivery
-/// fails. After the third, a delivery may succeed although some of its writes were rolled back:
+/// The layer cannot detect the following uses:
 ///
-/// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare transaction`): a `commit` in
-///   any case, the others if further statements follow.
-/// - A function that takes `&mut PgConnection` and calls sqlx's `begin`, `begin_with` or `transaction` on it. If this
-///   call fails or is cancelled, and the function continues with the very same reference, the layer does not see it.
-///   The same goes for a function that makes a savepoint in this way within one of sqlx's own savepoints. Such a
-///   function must return the error.
-/// - One of sqlx's own savepoints whose `commit` is cancelled after another savepoint of the same depth was rolled
-///   back: sqlx then rolls back to the other savepoint.
+/// - SQL text that ends the transaction. This applies to `commit` in any case, and to `rollback`, `abort`, `end` and
+///   `prepare transaction` if further statements follow. Writes may be committed although the delivery fails.
+/// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or `transaction` on it, and goes on
+///   with the very same reference although this call has failed or was cancelled. The same applies if the function
+///   makes such a savepoint within one of sqlx's own savepoints. Writes may be committed although the delivery fails.
+///   Such a function must return the error.
+/// - A cancelled `commit` of one of sqlx's own savepoints, if another savepoint of the same depth was rolled back
+///   before. sqlx then rolls back to that earlier savepoint, which still exists in Postgres under the same name. So the
+///   delivery may succeed although some of its writes were rolled back.
 ///
 /// sqlx gets out of step with Postgres when a `COPY` fails or is interrupted: it mistakes the answers to earlier
-/// statements for answers to later ones. The layer detects that before the commit, rolls back, closes the connection
-/// and answers 500 or 503.
+/// statements for answers to later statements. The layer detects that before the commit, rolls back, closes the
+/// connection and answers 500 or 503.
 ///
-/// The panic needs `panic = "unwind"`, which is Rust's default.
+/// The panic on a lost transaction needs `panic = "unwind"`, which is Rust's default.
 pub struct DedupeTx {
     /// Present until `drop`.
     tx: Option<ClaimedTx>,
@@ -120,8 +120,8 @@ impl DedupeTx {
     /// Runs `work` after the commit, in a background task and in the order of these calls.
     ///
     /// The work runs **at most once**, and only if the commit was confirmed. The work does not run if the confirmation
-    /// is lost, or if the process ends first. If that is not enough, write a job to a table in the transaction, and do
-    /// the work from that job.
+    /// is lost, or if the process ends first. For work that must not be lost, write a job to a table in the
+    /// transaction, and do the work from that job.
     ///
     /// Each piece of work may take as long as [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). An error,
     /// a panic or a timeout is logged and changes nothing. The future returns `()` or a `Result<(), E>`.
@@ -145,18 +145,18 @@ impl DedupeTx {
     ///
     /// This detects stale events: deduplication does not put events in order.
     ///
-    /// The subject is what the events are about, such as `sub_123`. The version is a number that the provider raises
-    /// with each event: a sequence number, or the time of the event. A handler can skip and acknowledge an event that
-    /// is [`Older`](Recency::Older). A subject that is longer than 255 bytes, or contains a NUL, is stored as its
-    /// SHA-256.
+    /// The subject is the id of what the events are about, such as the subscription `sub_123`. The version is a number
+    /// that the provider raises with each event: a sequence number, or the time of the event. A handler can skip and
+    /// acknowledge an event that is [`Older`](Recency::Older). A subject that is longer than 255 bytes, or contains a
+    /// NUL, is stored as its SHA-256.
     ///
-    /// **Process an event that is the [`Same`](Recency::Same).** A provider's time is often in whole seconds, like
-    /// Stripe's `created`, so two updates within a second have the same version. Their order is unknown. If it matters,
-    /// use a version that changes with each event, or fetch the object from the provider's API.
+    /// **Process an event whose version is the [`Same`](Recency::Same).** A provider's time is often in whole seconds,
+    /// like Stripe's `created`, so two updates within a second have the same version. Their order is unknown. If the
+    /// order matters, use a version that changes with each event, or fetch the object from the provider's API.
     ///
     /// The record is part of the transaction: a rollback removes it. Until the transaction ends, other transactions
-    /// that advance the same subject wait. Handlers that advance several subjects should always do so in the same
-    /// order. Otherwise, they may deadlock, and Postgres makes one of them fail.
+    /// that advance the same subject wait. Handlers that advance several subjects should always advance them in the
+    /// same order. Otherwise, two handlers may deadlock, and Postgres makes one of them fail.
     ///
     /// Each endpoint has its own subjects, and so does each tenant if
     /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. [`prune`](crate::prune) deletes subjects that have

@@ -5,7 +5,8 @@
 //! The statements that take a delivery, a task or a report check the environment themselves, because the environment
 //! may have changed since this process last read it. These statements are `take.sql`, `take_turn.sql`,
 //! `tell_change.sql` and `tell_death.sql`. `accept.sql` and `resend.sql` check the environment as well. Without that
-//! check, the layer could acknowledge a delivery that no process runs. What the code here reads is only for reports.
+//! check, the layer could acknowledge a delivery that no process runs. The environment that the code here reads is used
+//! only for reports.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ use crate::tasks_and_errors::background::spawn_once;
 /// The longest name of an environment, in bytes.
 const LONGEST: usize = 63;
 
-/// How often the same problem is reported.
+/// How often a database of another environment is reported while nothing changes.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// The shortest time between two reads of the database's environment that requests cause.

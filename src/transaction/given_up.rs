@@ -1,10 +1,10 @@
 //! Connections that the crate gave up, for example at a timeout, before Postgres had answered.
 //!
 //! Postgres does not look at its client while a statement runs or waits for a lock, or while a commit waits for a
-//! standby. A session therefore goes on even after its connection was closed. If each timeout closed a connection, the
-//! pool would replace it, and unfinished sessions would pile up until no application could connect to that server. A
-//! given-up connection therefore stays open until Postgres has answered. Until then, it also keeps its *place* in the
-//! pool: it counts as one of the pool's connections.
+//! standby. So a session goes on even after its connection was closed. If each timeout closed a connection, the pool
+//! would replace it, and unfinished sessions would pile up until no application could connect to that server. To
+//! prevent that, a given-up connection stays open until Postgres has answered. Until then, it also keeps its *place* in
+//! the pool: it counts as one of the pool's connections.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +31,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// repeats the question at this interval.
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long a connection keeps its place if Postgres does not answer that question either. In this case, the network
-/// has fallen silent or the host is lost, and nobody knows whether Postgres is still working.
+/// How long a connection keeps its place if Postgres does not even answer the question whether anything still runs.
+/// Without any answer, the network has fallen silent or the host is lost, and nobody knows whether Postgres is still
+/// working.
 const SILENCE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// How long other connections may use Postgres' answer to the question whether anything still runs.
@@ -42,7 +43,7 @@ const ANSWER_IS_FRESH: Duration = Duration::from_secs(1);
 const BESIDE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Cancels what runs in these transactions, but never a commit that waits for a standby. If such a commit were
-/// cancelled, it would become visible without being replicated.
+/// cancelled, its changes would become visible without being replicated.
 const CANCEL: &str = "
     select pg_cancel_backend(pid)
     from pg_stat_activity
@@ -50,8 +51,8 @@ const CANCEL: &str = "
 ";
 
 /// Whether a statement of this role has run for longer than [`ASK_INTERVAL`]. A statement that waits for its client
-/// does not count: a part of the client's message was lost. If `track_activities` is off, Postgres does not know what
-/// runs, and the answer is yes.
+/// does not count, because the rest of its client's message was lost and will not come. If `track_activities` is off,
+/// Postgres does not know what runs, and the answer is yes.
 const ANYTHING_RUNS: &str = "
     select exists (
         select
@@ -237,7 +238,7 @@ impl GivenUp {
             return;
         }
         // A connection that gets its answer within a moment does not count as lost, because a caller that needs a place
-        // can wait for this one.
+        // can wait that long.
         let database = Database::of(&self.pool);
         let place = Place {
             of_pool: self.pool.connect_options(),
@@ -295,7 +296,7 @@ impl Database {
     }
 
     /// Makes Postgres cancel what runs in this transaction, and in the transactions that other callers want to cancel.
-    /// Each transaction is found by its own id. The id of its session would not do, because the session may be running
+    /// Each transaction is found by its own id. The id of its session is not enough, because the session may be running
     /// another transaction by now.
     async fn cancel(&self, pool: &PgPool, id: TransactionId) {
         lock(&self.to_cancel).push(id);
@@ -333,7 +334,7 @@ impl Database {
         let answer = match asked.await {
             Ok(true) => Runs::Perhaps,
             Ok(false) => Runs::No,
-            // Postgres can be reached: it has answered with an error.
+            // Postgres has answered with an error, so it can be reached, and something may still run.
             Err(DatabaseError::Sqlx(error)) if error.as_database_error().is_some() => Runs::Perhaps,
             Err(_) => Runs::Unknown,
         };

@@ -14,7 +14,7 @@ use crate::tasks_and_errors::extract_error::ExtractError;
 /// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.
 ///
 /// No connection is held until [`begin`](Self::begin) claims the delivery and returns the [`DedupeTx`]. What the
-/// handler does before that is not part of a transaction, and may run more than once: in two processes at the same
+/// handler does before `begin` is not part of a transaction, and may run more than once: in two processes at the same
 /// time, and again in the next attempt after a failure. Fetch data before `begin`, and write after it.
 ///
 /// ```
@@ -81,7 +81,7 @@ impl LateClaim {
     ///
     /// # Errors
     ///
-    /// [`BeginError`], which the handler returns with `?`. **The layer sees this error too, and decides the answer**
+    /// [`BeginError`], which the handler returns with `?`. **The layer also sees this error, and decides the answer**,
     /// regardless of what the handler answers: 200 with the outcome `duplicate` if another attempt has processed the
     /// delivery, 503 otherwise.
     ///
@@ -125,14 +125,14 @@ impl LateClaim {
 
     /// Reports that the handler has claimed the delivery itself, and has committed.
     ///
-    /// This is for a handler that uses another driver. The handler has called the SQL function
-    /// [`claim`](crate::documentation::drivers#the-claim) in a transaction of that driver, and has committed the
+    /// Call this in a handler that uses another driver, after the handler has called the SQL function
+    /// [`claim`](crate::documentation::drivers#the-claim) in a transaction of that driver, and has committed this
     /// transaction.
     ///
-    /// Before the layer acknowledges the delivery, it looks for the claim: if there is none, the sender gets a 500.
-    /// This way, no event is lost if the driver reports a successful commit although Postgres has rolled back. If the
-    /// SQL function returned `false`, do not call this method: drop the `LateClaim`, and answer 200. If the handler
-    /// fails after its commit, the layer logs the failure, and the sender gets a 200 as for a duplicate.
+    /// Before the layer acknowledges the delivery, it looks for the claim: if there is none, the sender gets a 500. So
+    /// no event is lost if the driver reports a successful commit although Postgres has rolled back. If the SQL
+    /// function returned `false`, do not call this method: drop the `LateClaim`, and answer 200. If the handler fails
+    /// after its commit, the layer logs the failure, and the sender gets a 200 as for a duplicate.
     ///
     /// With [`assert_idempotent`](crate::testing::assert_idempotent), a layer whose handler calls this needs
     /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), because the handler's
@@ -167,13 +167,13 @@ impl fmt::Debug for LateClaim {
 pub enum BeginError {
     /// Another attempt has processed the delivery.
     Duplicate,
-    /// Another attempt was still working on the delivery, or on another delivery of its
-    /// [object](crate::IdempotentWebhook::serialize_by), when the wait was over.
+    /// When the wait was over, another attempt was still working on the delivery, or on another delivery of the same
+    /// [object](crate::IdempotentWebhook::serialize_by).
     InFlight,
     /// The delivery was kept. After the handler was called, it was discarded, forgotten or taken by another attempt.
     ///
     /// This is also the error if an operator has asked to [reprocess](crate::Delivery::is_reprocessed) the delivery
-    /// after the handler was called, because the handler does not know that.
+    /// after the handler was called, because the handler does not know about this request.
     ///
     /// If a delivery was kept after a failure and the provider sends it again, the new request does not depend on the
     /// kept row. It is processed even if the row is discarded while its handler runs.

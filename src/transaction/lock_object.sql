@@ -1,5 +1,6 @@
--- Locks the object, so that its deliveries run one at a time. Returns `false` if this transaction holds the lock, or
--- `true` if the session holds it. In the second case, the caller begins a new transaction.
+-- Locks an object (what deliveries are about, such as a subscription), so that its deliveries run one at a time.
+-- Returns `false` if this transaction holds the lock, or `true` if the session holds it. In the second case, the caller
+-- begins a new transaction.
 --
 -- The `case` is evaluated from top to bottom:
 --

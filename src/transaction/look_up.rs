@@ -18,8 +18,8 @@ pub(crate) struct Known {
 }
 
 impl Store {
-    /// Looks up a delivery. This only saves an unnecessary handler call. The claim decides whether the delivery is a
-    /// duplicate.
+    /// Looks up a delivery. This lookup only saves an unnecessary handler call. The claim later decides whether the
+    /// delivery is a duplicate.
     pub(crate) async fn look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let mut connections_tried = 1;
         loop {

@@ -1,8 +1,8 @@
 -- What is known about a delivery with a late claim before its handler runs: whether it was processed, and whether an
 -- operator has asked to reprocess it.
 --
--- The subqueries say `select 1`, because Citus cannot run a subquery that selects no column next to a subquery on a
--- table of another kind.
+-- The subqueries say `select 1` because of Citus: if a statement reads different kinds of tables, Citus cannot run a
+-- subquery that selects no column.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 select

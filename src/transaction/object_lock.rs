@@ -1,5 +1,6 @@
-//! `serialize_by`: the lock that makes all processes run the deliveries of one object one at a time. Before that, the
-//! deliveries in each process have waited for each other in `layer/request/guards.rs`, without a connection.
+//! `serialize_by`: the lock that makes all processes run the deliveries of one object one at a time. Before a delivery
+//! waits for this lock, it has waited for other deliveries in its process, without a connection
+//! (`layer/request/guards.rs`).
 
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;

@@ -37,8 +37,8 @@ pub(crate) enum DatabaseError {
     /// There was no connection within the timeout, because all connections that deliveries may hold are in use.
     /// Contains their number.
     LimitReached(usize),
-    /// The crate has given up so many connections that none becomes free until Postgres answers on one of them.
-    /// Contains their number.
+    /// The crate has given up so many connections that no connection becomes free until Postgres answers on one of
+    /// them. Contains the number of given-up connections.
     GivenUp(usize),
     Sqlx(sqlx::Error),
     /// The error of a transaction that several writes shared.
@@ -67,7 +67,7 @@ impl DatabaseError {
         self.sqlx().is_some_and(|error| has_code(error, codes))
     }
 
-    /// Whether `lock_timeout` expired, or a shorter `statement_timeout`.
+    /// Whether `lock_timeout` has expired, or `statement_timeout` if that is shorter.
     pub(crate) fn is_wait_over(&self) -> bool {
         self.is(&[LOCK_NOT_AVAILABLE, QUERY_CANCELED])
     }
@@ -198,7 +198,7 @@ fn may_be_the_connection(error: &sqlx::Error) -> bool {
 pub(super) async fn read_pending(connection: &mut PgConnection) -> sqlx::Result<()> {
     loop {
         // `flush` is hidden in sqlx's docs, and exists for sqlx's pool. Only this method reads the pending answers
-        // without a round trip. If nothing is pending, it does nothing.
+        // without a round trip. If no answers are pending, it does nothing.
         match Connection::flush(connection).await {
             Err(error) if is_connection_lost(&error) => return Err(error),
             Err(_) => {}

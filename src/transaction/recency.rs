@@ -10,7 +10,7 @@ use crate::provider::digest::sha256_hex;
 /// The longest subject that is stored as it is, in bytes.
 const MAX_SUBJECT: usize = 255;
 
-/// How the version of an event compares with the highest one seen before.
+/// How the version of an event compares with the highest version seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recency {
     /// Higher than any version seen before, or the first one.
@@ -22,9 +22,9 @@ pub enum Recency {
     Older,
 }
 
-/// Compares the version with the highest one: 1, 0 or -1. It locks the subject until the end of the transaction, so
-/// that the answer stays true. The SQL function (`migrations/0004_claim.sql`) sets `enable_seqscan` for itself, because
-/// this transaction has the handler's settings.
+/// Compares the version with the highest version, and returns 1, 0 or -1. It locks the subject until the end of the
+/// transaction, so that the result stays true. The SQL function (`migrations/0004_claim.sql`) sets `enable_seqscan` for
+/// itself, because this transaction has the handler's settings.
 const ADVANCE: &str = "select idempotent_webhook.advance($1, $2, $3, $4)";
 
 /// The stored form of a subject. A subject is stored as its digest if it is too long for an index, or if it contains a

@@ -121,8 +121,8 @@ impl Store {
         Ok(())
     }
 
-    /// The pool's own settings, or `None` if this delivery must register the window. When a registration is due again,
-    /// one delivery registers the window, and the other deliveries go on without waiting.
+    /// The pool's own settings, or `None` if this delivery must register the window. When the window must be registered
+    /// again, one delivery does so, and the other deliveries go on without waiting.
     fn registered(&self) -> Option<PoolSettings> {
         let mut registration = self.registration();
         let known = registration.as_mut()?;
@@ -135,8 +135,8 @@ impl Store {
 
     /// Registers the window and reads the pool's own settings.
     ///
-    /// This commits the registration and begins another transaction. Otherwise, the other deliveries would wait for the
-    /// lock on the window's row.
+    /// This commits the registration and begins another transaction. Without this commit, other deliveries would wait
+    /// for the lock on the window's row.
     async fn register(
         &self,
         connection: &mut TxConnection,

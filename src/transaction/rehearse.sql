@@ -1,6 +1,6 @@
--- Takes the lock of a claim for a rehearsal, in a transaction that is always rolled back. It writes nothing. A
--- rehearsal can therefore run even if the delivery was already processed, and no other session waits for a row that the
--- rehearsal has locked.
+-- Takes the lock of a claim for a rehearsal, in a transaction that is always rolled back. Because it writes nothing, a
+-- rehearsal can run even if the delivery was already processed, and no other session waits for a row that the rehearsal
+-- has locked.
 --
 -- It is the same lock as in `claim.sql`. The `case` is evaluated from top to bottom:
 --

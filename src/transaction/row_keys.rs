@@ -1,12 +1,13 @@
-//! Statements that look for rows by their keys. One of them is the only statement that deletes claims. A claim is
-//! deleted when it is old enough, or when an operator reprocesses or forgets the delivery. Without its claim, the
-//! delivery can be processed again.
+//! Statements that look for rows by their keys, among them the only statement that deletes claims. A claim is deleted
+//! when it is old enough, or when an operator reprocesses or forgets the delivery. Without its claim, the delivery can
+//! be processed again.
 //!
 //! # How a statement looks for rows by their keys
 //!
 //! Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty. For an empty
-//! table, reading all rows of the table or of an endpoint costs no more than looking up each key. A statement that
-//! looks for rows by their keys is therefore written so that the planner can use only the primary key:
+//! table, reading all rows of the table or of an endpoint costs no more than looking up each key. If such a plan were
+//! kept, each run would read all these rows even after the table has grown. So a statement that looks for rows by their
+//! keys is written so that the planner can use only the primary key:
 //!
 //! - It runs in a transaction that [`begin_own!`](super::short_tx::begin_own) begins.
 //! - It compares all columns of the key with the columns of its list of keys, never with a value.

@@ -2,8 +2,8 @@
 //!
 //! If sqlx 0.9.0 cannot make a savepoint, or is cancelled while it makes one, it decrements its transaction depth and
 //! queues the rollback of that level. `Transaction::begin` even decrements the depth twice. At depth zero, the
-//! transaction is over, and each further statement is committed on its own. The depth is therefore checked before each
-//! use of the connection.
+//! transaction is over, and each further statement is committed on its own. To prevent that, the depth is checked
+//! before each use of the connection.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -28,7 +28,7 @@ const LOST: &str = "the transaction of the delivery is lost or in doubt, so noth
 /// # Panics
 ///
 /// If the depth differs. At a lower depth, the next statement could be committed on its own although the delivery
-/// fails, and again at each retry. At a higher depth, sqlx would confuse this savepoint with another one.
+/// fails, and each retry could commit it again. At a higher depth, sqlx would confuse this savepoint with another one.
 #[track_caller]
 #[expect(
     clippy::panic,
@@ -47,12 +47,13 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 /// A savepoint in the transaction of a delivery, see [`DedupeTx::begin`](crate::DedupeTx::begin).
 ///
 /// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. End it with
-/// [`commit`](Self::commit) or [`rollback`](Self::rollback). Its committed writes stay if the delivery commits.
+/// [`commit`](Self::commit) or [`rollback`](Self::rollback). The writes of a committed savepoint become permanent when
+/// the delivery commits.
 ///
 /// Dropping a savepoint also rolls it back; the rollback is sent with the next statement. If the handler then answers
 /// success, the layer logs a warning, because it is easy to forget the commit. If a statement was cancelled, for
 /// example by a timeout, end the savepoint with `rollback`. Otherwise, the next statement would report the error of the
-/// cancelled one and would not be sent.
+/// cancelled statement and would not be sent.
 ///
 /// ```
 /// use idempotent_webhook::DedupeTx;
@@ -181,8 +182,8 @@ impl<'t> Savepoint<'t> {
     pub async fn commit(mut self) -> sqlx::Result<()> {
         // At another depth, sqlx would end a different savepoint, or the transaction.
         let connection = intact(self.connection, self.depth);
-        // If this is cancelled, nobody knows whether the savepoint still exists, and a rollback might return to an
-        // older savepoint of the same name. No rollback is queued in that case: sqlx's depth stays as it is, and
+        // If the commit is cancelled, nobody knows whether the savepoint still exists, and a rollback might return to
+        // an older savepoint of the same name. No rollback is queued in that case: sqlx's depth is left unchanged, and
         // everything that follows is refused.
         self.open = false;
         let committed = Manager::commit(connection).await;

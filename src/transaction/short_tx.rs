@@ -17,9 +17,9 @@ use super::pg_error::{DatabaseError, Manager};
 ///
 /// Postgres keeps the plan of a prepared statement, even if the plan was made while a table was empty. For an empty
 /// table, it costs nothing to read the whole table or index, or to sort. With these settings, even the first plan looks
-/// up each key, and reads lists in the order of their index. If a statement cannot run in another way, Postgres still
-/// reads everything and sorts. The settings make it estimate a very high cost for such a plan, and Postgres compiles
-/// plans with a high cost (JIT). The last setting prevents that.
+/// up each key, and reads lists in the order of their index. If a statement can run only by reading everything or by
+/// sorting, Postgres still does that. With these settings, it estimates a very high cost for such a plan, and Postgres
+/// compiles plans with a high cost (JIT). The last setting switches JIT off.
 macro_rules! begin_own {
     () => {
         "begin isolation level read committed not deferrable; \

@@ -1,4 +1,4 @@
-//! The *slot* in the request's extensions: it passes the transaction to the handler, and gets it back. (The slots of
+//! The *slot* in the request's extensions, which passes the transaction to the handler and gets it back. (The slots of
 //! recovery are something else: `recovery/shared.rs`.)
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,8 +146,8 @@ impl Slot {
         self.lock().is_closed
     }
 
-    /// Puts back what the handler has taken, or what has become of it. If the slot is already closed, this drops `left`
-    /// instead. Dropping a transaction closes its connection, and Postgres rolls back.
+    /// Puts back what the handler has taken, or the result if the handler has used it. If the slot is already closed,
+    /// this drops `left` instead. Dropping a transaction closes its connection, and Postgres rolls back.
     pub(super) fn put_back(&self, left: Left) {
         let mut content = self.lock();
         if !content.is_closed {
@@ -170,7 +170,7 @@ impl Slot {
 }
 
 impl Content {
-    /// Leaves `left` in the slot, because it is not what the handler asked for. Returns the error.
+    /// Leaves `left` in the slot, because the handler asked for something else. Returns the error.
     fn refuse(&mut self, left: Option<Left>) -> ExtractError {
         self.left = left;
         match self.is_closed {

@@ -32,8 +32,8 @@ pub(super) const BEGIN_CLAIM: &str = "begin not deferrable; set local enable_seq
 /// ends this one. At the end of the rehearsal, the session is closed. The statements are one message, so that PgBouncer
 /// runs them in one session.
 ///
-/// Within one message, a `set` before a `begin` would be rolled back together with the transaction. The `set` is
-/// therefore committed first.
+/// Within one message, a `set` before a `begin` would be rolled back together with the transaction. So the `set` is
+/// committed first.
 const BEGIN_REHEARSAL: &str = "
     begin not deferrable;
     set default_transaction_read_only = on;
@@ -75,15 +75,15 @@ impl Limit {
     }
 
     /// Leaves a fifth of the pool, and at least one connection, to handlers that take a second connection in addition
-    /// to their claim's.
+    /// to the connection of their claim.
     fn of_pool(pool: &PgPool) -> Self {
         let connections = usize::try_from(pool.options().get_max_connections());
         let connections = connections.unwrap_or(usize::MAX);
         Self::new(connections.saturating_sub((connections / 5).max(1)))
     }
 
-    /// Fails if connections that the crate gave up use the whole limit: none becomes free until Postgres has answered
-    /// on one of them.
+    /// Fails if connections that the crate gave up use the whole limit: no connection becomes free until Postgres has
+    /// answered on one of them.
     fn refuse_at_once(&self, pool: &PgPool) -> Result<(), DatabaseError> {
         let given_up = given_up::of_limit(pool, &self.permits);
         match given_up >= self.connections {
@@ -228,8 +228,8 @@ impl Store {
     }
 
     /// How long a statement waits for a lock that other sessions hold only for a moment. The wait ends before the
-    /// client gives up: otherwise, the session would go on waiting although its connection is closed, and would keep
-    /// all its locks.
+    /// client gives up. If it did not, the session would go on waiting although its connection is closed, and would
+    /// keep all its locks.
     pub(super) fn longest_wait(&self) -> Duration {
         self.timeout / 2
     }

@@ -1,7 +1,7 @@
 -- Takes the turn at the task $1 for the process $5, or extends the turn that this process already has. A *turn* lets
 -- one process at a time run a task. A process gets the turn if three conditions hold: the turn is due (or $8 allows an
--- early one), no other process has it, and the database belongs to the environment $9. The statement then returns a
--- row, and the turn's row stays locked until the end of the transaction.
+-- early turn), no other process has the turn, and the database belongs to the environment $9. The statement then
+-- returns a row, and the turn's row stays locked until the end of the transaction.
 --
 -- $2 endpoint, $3 address, $4 source, $6 for how long, $7 the longest time until the next turn. If no process is given,
 -- the turn ends with the transaction.

@@ -47,7 +47,8 @@ pub(crate) struct Turn {
     lasts: Duration,
     /// The longest time from one turn to the next.
     longest: Duration,
-    /// A random number that identifies the process. Each `Turn` has its own number, so each counts as a process.
+    /// A random number that identifies the process. Each `Turn` has its own number, so two turns of one process exclude
+    /// each other as well.
     process: i64,
     /// The environment of the process. In a database that belongs to another environment, the process never gets the
     /// turn.
@@ -143,7 +144,7 @@ impl Turn {
         is_there(taken, connection).await
     }
 
-    /// How long it is until a process may take the turn.
+    /// The time until a process may take the turn.
     pub(crate) async fn wait(&self, store: &Store) -> Result<Duration, DatabaseError> {
         let wait = || self.query(WAIT).bind(interval(self.longest));
         let rows = store.run(wait).await?;

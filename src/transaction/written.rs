@@ -24,8 +24,8 @@ pub struct RowsWritten {
 pub(crate) type RowsByTable = BTreeMap<String, RowsWritten>;
 
 impl RowsWritten {
-    /// The rows that were written since an earlier count. The result is never below 0: a `truncate` can lower the
-    /// count, because it removes the rows that were written just before it.
+    /// The rows that were written since an earlier count. A `truncate` can lower the count, because it removes the rows
+    /// that were written just before it. Even then, the result is not below 0.
     fn since(self, before: Self) -> Self {
         Self {
             inserted: self.inserted.saturating_sub(before.inserted),

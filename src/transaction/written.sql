@@ -2,8 +2,8 @@
 -- has not yet added to its shared statistics. `null` if Postgres does not count rows.
 --
 -- The numbers are the same as in `pg_stat_xact_user_tables`. This statement reads only `pg_class`, because the view
--- also looks at each index, and each rehearsal session would need time to plan its join. Object ids below 16384 belong
--- to Postgres' own tables.
+-- also looks at each index, and planning the view's join would take time in each rehearsal session. Object ids below
+-- 16384 belong to Postgres' own tables.
 --
 -- The rows of a partition are counted under its partitioned table, so a new partition each month changes nothing.
 -- Temporary tables and the tables of this schema are left out.

@@ -242,7 +242,7 @@ async fn e3_an_event_whose_type_cannot_be_read_is_not_ignored() {
 async fn e3_an_event_whose_action_cannot_be_read_is_not_ignored() {
     let set = |layer: IdempotentWebhook| layer.only(["pull_request.opened"]);
     let app = TestApp::github_with(set, write_effect).await;
-    // One body is what GitHub sends with the content type of a form. The other has the action
+    // One body is what GitHub sends with the content type of a form. The other body has the action
     // twice.
     for (id, body) in [
         ("a", "payload=%7B%22action%22%3A%22opened%22%7D"),

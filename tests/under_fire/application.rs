@@ -66,7 +66,7 @@ pub const HANDLER_TIME: Duration = Duration::from_secs(3);
 /// For how long a provider sends a delivery again. Older deliveries may be deleted.
 pub const WINDOW: Duration = Duration::from_secs(20);
 
-/// As `WINDOW`, for providers whose lists are reconciled. Reconciliation takes longer.
+/// Like `WINDOW`, for providers whose lists are reconciled. Reconciliation takes longer.
 const LISTED_WINDOW: Duration = Duration::from_secs(120);
 
 pub fn is_wanted() -> bool {

@@ -74,7 +74,7 @@ const LISTED: usize = 2;
 const HOPELESS: f64 = 1.0 / 60.0;
 
 /// How long the last delivery may take. A process that stops may fail to give up its reconciliation turn, which then
-/// lasts for three minutes, so this is longer.
+/// lasts for three minutes, so this time is longer.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// After this time, a process should need no more memory.

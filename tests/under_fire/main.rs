@@ -77,8 +77,8 @@ const TOGETHER: [&str; 12] = [
     "history",
 ];
 
-/// These two tests run alone. The first one counts the messages of a request, and a slow request has more messages. The
-/// second one compares two rates.
+/// These two tests run alone. `crash_between_messages` counts the messages of a request, and a slow request has more
+/// messages. `storm` compares two rates.
 const ALONE: [&str; 2] = ["crash_between_messages", "storm"];
 
 /// Names the test for which this program is started.

@@ -92,7 +92,7 @@ pub async fn run(length: Length) {
 }
 
 /// Sends a delivery at every beat during `window`, and counts the deliveries that are answered
-/// within it.
+/// within that time.
 async fn stream(
     sender: &Sender,
     address: std::net::SocketAddr,

@@ -68,7 +68,7 @@ impl Step {
 pub struct Failure {
     pub step: Step,
     pub reason: String,
-    /// Set if the time is the only fault of the request: a time at which the request would verify.
+    /// A time at which the request would verify, if its time is its only fault.
     pub valid_at: Option<SystemTime>,
 }
 

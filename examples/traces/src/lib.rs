@@ -15,7 +15,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Instrument;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// Marks a request that recovery runs again, in the request's extensions.
+/// A request extension that marks the requests that recovery runs again.
 #[derive(Clone)]
 struct Again;
 

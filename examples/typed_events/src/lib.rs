@@ -1,8 +1,8 @@
 //! Handlers that take the events of async-stripe and of octocrab.
 //!
-//! The layer has verified the body, so both are read without a signature: with `Webhook::insecure`, and with
-//! `WebhookEvent::try_from_header_and_body`. **A handler that verifies again, for example with `construct_event`, fails
-//! at each recovery attempt**: the signature is not kept, and it would be too old after a few minutes.
+//! The layer has verified the body, so both kinds of events are read without a signature: with `Webhook::insecure`, and
+//! with `WebhookEvent::try_from_header_and_body`. **A handler that verifies again, for example with `construct_event`,
+//! fails at each recovery attempt**: the signature is not kept, and it would be too old after a few minutes.
 //!
 //! Complete types follow one version of an API. An event of another version may not fit these types, and each of its
 //! retries then fails. A small struct that has only the members that a handler needs is safer. See `Events` in the

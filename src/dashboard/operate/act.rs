@@ -108,8 +108,8 @@ async fn on_endpoint(
     rows::not_by_tenant(access)?;
     let look = async |tx: &mut _| rows::endpoints(tx, access).await;
     let known = ShortTx::run(pool, look).await?;
-    // If the application limits the operator's access to named endpoints, these can be paused even before their first
-    // delivery.
+    // If the application limits the operator to named endpoints, the operator can pause those endpoints even before
+    // their first delivery.
     if !known.contains(&name) {
         return Err(NO_ENDPOINT);
     }

@@ -125,7 +125,7 @@ impl Action {
         )
     }
 
-    /// Why the action has not changed a delivery, if no attempt at the delivery is running.
+    /// Why the action has not changed a delivery, although no attempt at the delivery was running.
     pub(super) fn why_unchanged(self, was_processed: bool) -> &'static str {
         match self {
             Self::Retry if was_processed => "It has been processed in the meantime.",

@@ -54,7 +54,7 @@ impl View for Confirmation {
     }
 }
 
-/// The page that somebody who comes from another site sees before the confirmation.
+/// The page that comes before the confirmation, for somebody who arrives from another site.
 pub(in crate::dashboard) fn first(layout: &Layout) -> Response {
     let text = "The next page shows what will change.";
     layout.page("Before anything is changed", html! { p { (text) } })

@@ -46,7 +46,7 @@ const END: &str = "
 
 /// Deletes the record of the action `$1` if somebody has only pressed the same button again, and returns the previous
 /// record for the same delivery. The previous record must be the same action by the same operator, must have ended less
-/// than a minute ago, and must have changed nothing, with the same note `$2`.
+/// than a minute ago, must have changed nothing, and must have the same note, `$2`.
 const DELETE_REPEATED: &str = "
     with repeated as (
         select before.id
@@ -157,8 +157,8 @@ pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) changed: i64,
     /// How many deliveries the action did not change, because an attempt was working on them.
     pub(in crate::dashboard) running: i64,
-    /// How many of the changed deliveries are still due, waiting for an attempt or running in one. `None` if they were
-    /// not counted.
+    /// How many of the changed deliveries are still due: they wait for an attempt, or an attempt is running. `None` if
+    /// they were not counted.
     pub(in crate::dashboard) due: Option<i64>,
     pub(in crate::dashboard) note: Option<String>,
     pub(in crate::dashboard) cancelled_by: Option<String>,
@@ -289,8 +289,8 @@ async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::
     end.execute(tx).await.map(drop)
 }
 
-/// Records that an action on a delivery has changed nothing. If the same action had already changed nothing less than a
-/// minute ago, only that earlier record stays. Returns the id of the remaining record.
+/// Records that an action on a delivery has changed nothing. If the same action ran less than a minute ago, and changed
+/// nothing either, only that earlier record stays. Returns the id of the remaining record.
 pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
     ShortTx::run(pool, async |tx| {
         let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
@@ -316,7 +316,7 @@ pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sq
     Ok(cancelled.await?.is_some())
 }
 
-/// Lists the latest actions. With `before`, only actions that were recorded before it.
+/// Lists the latest actions. With `before`, only actions that were recorded before the action with this id.
 pub(in crate::dashboard) async fn list(
     connection: &mut PgConnection,
     access: &Access,

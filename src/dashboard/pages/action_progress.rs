@@ -66,7 +66,8 @@ const ENDED: &str = concat!(
 "
 );
 
-/// Counts processed deliveries in a separate statement, which also works if `deliveries` is a distributed table.
+/// Counts the processed deliveries. This is a separate statement so that it also works if `deliveries` is a distributed
+/// table.
 const PROCESSED: &str = "
     select count(*)
     from idempotent_webhook.deliveries

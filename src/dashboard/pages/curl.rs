@@ -46,7 +46,8 @@ pub(super) fn curl(
 }
 
 fn url(uri: &str) -> String {
-    // The command contains only the path and the query of the URI, because its host is a machine behind a proxy.
+    // The command contains only the path and the query of the URI, because the host in the URI is a machine behind a
+    // proxy.
     let path = uri.split_once("://").map_or(uri, |(_, rest)| {
         rest.find('/')
             .map_or("/", |start| rest.get(start..).unwrap_or_default())

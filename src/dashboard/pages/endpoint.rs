@@ -51,7 +51,7 @@ struct Total {
     counts: Counts,
     handler_p50_ms: Option<u64>,
     handler_p95_ms: Option<u64>,
-    /// Whether any handler ran. If so, a missing duration means that it was longer than the largest bucket.
+    /// Whether any handler ran. If so, a missing duration means that the duration was longer than the largest bucket.
     has_handlers: bool,
 }
 

@@ -24,9 +24,9 @@ macro_rules! columns {
     };
 }
 
-/// Failed deliveries with one endpoint and state, which an index finds latest first. If a reason group is given as
-/// `$3`, they have a reason of this group; otherwise, they have the event type `$4`, if it is given. They come after
-/// the position in `$5` to `$8`, and failed between the times `$9` and `$10`.
+/// Failed deliveries with one endpoint and state, which an index finds latest first. If `$3` gives a reason group, only
+/// deliveries with a reason of this group are read. Otherwise, if `$4` gives an event type, only deliveries with this
+/// type are read. The deliveries come after the position in `$5` to `$8`, and failed between the times `$9` and `$10`.
 macro_rules! indexed {
     () => {
         "

@@ -56,8 +56,8 @@ const REASONS: &str = "
     limit $2
 ";
 
-/// One row for each endpoint in `$1`, with the state and the reason at the same index in `$3` and `$4`, in the same
-/// order. Deliveries are counted up to one more than `$2`.
+/// One row for each endpoint in `$1`, in the same order. The state and the reason of the row are at the same index in
+/// `$3` and `$4`. Deliveries are counted up to one more than `$2`.
 const PARTS: &str = concat!(
     "
     select

@@ -14,7 +14,7 @@ const TOLD: &str = "
     where endpoint = $1
 ";
 
-/// The name of a reported value that is not a setting. The page of the endpoint shows it with the numbers.
+/// The name of a reported value that is not a setting. The page of the endpoint shows this value with the numbers.
 const SWITCHED_OFF: &str = "switched_off_by_provider";
 
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What makes the provider stop sending, in Markdown, if the provider documents it.
+    /// A text in Markdown that says what makes the provider stop sending, if the provider documents it.
     pub(super) fn switched_off(&self) -> Option<&str> {
         self.values.get(SWITCHED_OFF)?.as_str()
     }

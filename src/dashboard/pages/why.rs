@@ -25,8 +25,8 @@ pub(in crate::dashboard) struct Why {
     cut: bool,
     /// The time before which deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
-    /// Rejected requests. They are not authentic, so they belong to no known delivery. Only for readers who see all
-    /// tenants.
+    /// Rejected requests. They are not authentic, so they belong to no known delivery. Shown only to readers who may
+    /// see all tenants.
     rejected: Option<Rejected>,
 }
 
@@ -49,8 +49,8 @@ struct Story {
     discarded: Option<Timestamp>,
     next_attempt: Option<Timestamp>,
     attempts: Option<i32>,
-    /// The last failed attempts, latest first, at most 20. For an attempt `by` the provider, the status is that of the
-    /// handler's response, or of the response that the layer sent instead.
+    /// The last failed attempts, latest first, at most 20. For an attempt `by` the provider, the status is the status
+    /// of the handler's response, or of the response that the layer sent in its place.
     failed_attempts: Vec<Attempt>,
     /// When the last recovery attempt reached no layer. `unreached_status` is the status of the response that it
     /// received.

@@ -25,7 +25,7 @@ pub(super) struct Admitted {
     pub(super) settings: Arc<Settings>,
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Sha256Digest>,
-    /// The object that the delivery belongs to, if deliveries of one object run one at a time.
+    /// The object that the delivery is about, such as a subscription, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
     /// The event type of a kept delivery, if this process has no handler for it.
@@ -64,8 +64,8 @@ impl Origin {
         }
     }
 
-    /// Whether the attempt counts as made by the provider or by recovery. An attempt at a provider's request counts as
-    /// the provider's even if the request was already answered.
+    /// Who has made the attempt: the provider or recovery. An attempt at a provider's request is the provider's, even
+    /// if the request was already answered.
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,

@@ -35,7 +35,7 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        // This must be a kept delivery, because a provider's request with an ignored type is answered earlier.
+        // This is a kept delivery, because a provider's request with an ignored type is answered earlier.
         if let Some(event_type) = &self.ignored {
             return self.without_handler(event_type).await;
         }
@@ -46,8 +46,8 @@ impl Admitted {
         let handled = self.call_handler(inner, request, &slot).await;
         match slot.close() {
             None => Failure::Outlived.into(),
-            // This decides the ending regardless of the handler's answer: the handler may have ignored the error of the
-            // claim.
+            // This error decides the ending regardless of the handler's answer, because the handler may have ignored
+            // the error.
             Some(Left::NotClaimed(not_claimed)) => Ending::after_the_handler(not_claimed),
             Some(Left::Committed(pending)) => self.committed_elsewhere(handled, &pending).await,
             Some(Left::Claim(pending)) => match handled {
@@ -86,8 +86,8 @@ impl Admitted {
             (Ok(_), Ok(false)) => Failure::NotCommitted.into(),
             (Ok(_), Err(not_claimed)) => Ending::after_the_handler(not_claimed),
             (Err(ending), Ok(true)) => {
-                // The delivery is committed, although the handler failed afterwards. The sender gets the same answer as
-                // for a duplicate.
+                // The delivery is committed, although the handler failed after its commit. The sender gets the same
+                // answer as for a duplicate.
                 telemetry::ended(&ending);
                 Ending::Duplicate(DuplicateOf::Id)
             }
@@ -279,7 +279,7 @@ fn explain<R: 'static, E>(ending: Ending<R, E>, was_extracted: bool) -> Ending<R
 
 fn reason_of<R: 'static>(response: &mut Response<R>, was_extracted: bool) -> Option<FailureReason> {
     let status = response.status();
-    // This is a success that was rolled back for the test kit, or the handler has given a reason.
+    // A success that was rolled back for the test kit needs no reason, and the handler may already have given one.
     if status.is_success() || response.extensions().get::<FailureReason>().is_some() {
         return None;
     }

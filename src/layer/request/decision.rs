@@ -11,7 +11,7 @@ pub(super) enum How {
     Processed,
     /// Another attempt had already committed the delivery.
     Duplicate,
-    /// Another delivery with the same body had already been committed.
+    /// Another delivery with the same event type and body had already been committed.
     Replayed,
     /// Another attempt at the delivery, or at another delivery of its object, was still running.
     InFlight,
@@ -26,9 +26,9 @@ pub(super) enum Written {
     NotKept,
     /// This attempt has kept the delivery.
     Kept,
-    /// The delivery was kept before, and still is.
+    /// The delivery was kept before, and is still kept.
     StillKept,
-    /// The delivery was kept before. Postgres has not answered whether it still is.
+    /// The delivery was kept before. Postgres has not answered whether it is still kept.
     Unknown,
     /// An operator has discarded the delivery during the attempt.
     Discarded,
@@ -67,7 +67,7 @@ pub(super) fn decide(how: How, written: Written, acknowledges: bool) -> Decision
             true => (Outcome::Kept, Acknowledgement),
             false => (Outcome::Kept, Attempt),
         },
-        // No 2xx for a delivery that may no longer be kept.
+        // A delivery that may no longer be kept gets no 2xx.
         (How::Failed, Written::Unknown) if !acknowledges => (Outcome::Kept, Attempt),
         (How::InFlight, _) => (Outcome::InFlight, Attempt),
         (How::Failed, _) => (Outcome::Failed, Attempt),

@@ -80,7 +80,7 @@ impl<B, E> From<NotClaimed> for Ending<B, E> {
 
 impl<B, E> Ending<B, E> {
     /// The ending if the delivery could not be claimed after the handler was called. This counts as an attempt, because
-    /// the handler has already done the work before its claim, and will do it again next time.
+    /// the handler has already done the work that precedes its claim, and will do this work again at the next attempt.
     pub(super) fn after_the_handler(not_claimed: NotClaimed) -> Self {
         match not_claimed {
             NotClaimed::Failed(error) => Self::Failed(Failure::LateClaim(error)),
@@ -101,7 +101,7 @@ impl<B, E> Ending<B, E> {
         }
     }
 
-    /// The failure to record, if there is one. If there is none, a delivery that is not kept yet is not kept now.
+    /// The failure to record, if there is one. Without a failure, a delivery that is not kept yet is not kept now.
     pub(super) fn failure(&self) -> Option<FailedAttempt> {
         let scheduled =
             |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);

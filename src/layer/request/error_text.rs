@@ -18,8 +18,8 @@ const MAX_CHAR_LEN: usize = 4;
 
 /// The beginning of the body, if the body is text and ready at once. The sender still gets the whole body.
 ///
-/// Only axum's body and `Full<Bytes>` are read, because the bytes that were read can be put back into them. Other body
-/// types do not allow that.
+/// Only axum's body and `Full<Bytes>` are read, because the bytes can be put back into these two types, and not into
+/// others.
 pub(super) fn error_text<B: 'static>(response: &mut Response<B>) -> Option<String> {
     if !is_text(response.headers()) {
         return None;

@@ -39,7 +39,8 @@ impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
     }
 }
 
-/// Answers 503. The layer replaces this response by one that depends on why the claim failed.
+/// Answers 503. The layer replaces this response with its own, whose status depends on why the
+/// claim failed.
 impl IntoResponse for BeginError {
     fn into_response(self) -> Response {
         let status = StatusCode::SERVICE_UNAVAILABLE;

@@ -12,8 +12,8 @@ use crate::recovery::NOT_REHEARSABLE;
 use crate::tasks_and_errors::panic;
 use crate::transaction::{CommitError, DatabaseError};
 
-/// Why an attempt failed. Either nothing was committed, or nobody knows whether the commit took effect. In the second
-/// case, a retry finds out.
+/// Why an attempt failed. Either nothing was committed, or nobody knows whether the commit took effect. If nobody
+/// knows, a retry finds out.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The request has already passed through another `IdempotentWebhook`.
@@ -36,7 +36,7 @@ pub(super) enum Failure {
     Superseded,
     HandlerTimedOut {
         timeout: Duration,
-        /// All connections of the pool were in use, one of them by the handler.
+        /// Whether all connections of the pool were in use, one of them by the handler.
         pool_in_use: bool,
     },
     HandlerPanicked(String),
@@ -107,7 +107,7 @@ impl Failure {
     }
 
     /// Whether a delivery that is not kept yet is kept after this failure, although its handler was not called. If
-    /// Postgres cannot be used, this is not tried.
+    /// Postgres cannot be used, the layer does not try to keep it.
     pub(super) fn keeps_what_did_not_begin(&self) -> bool {
         match self {
             Self::Claim(error) => error.leaves_postgres_usable(),

@@ -89,8 +89,8 @@ impl Admitted {
         }
     }
 
-    /// The longest wait for the object, if it is shorter than the wait for the delivery. It is shorter if no sender
-    /// waits: the attempt holds a slot that deliveries of other objects could use.
+    /// The longest wait for the object, if no sender waits. This wait is shorter than the wait for the delivery,
+    /// because the attempt holds a slot that deliveries of other objects could use.
     pub(super) fn object_wait(&self) -> Option<Duration> {
         (!self.origin.is_request()).then_some(BACKGROUND_WAIT)
     }

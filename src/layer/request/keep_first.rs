@@ -22,10 +22,11 @@ pub(super) struct KeepFirst {
 pub(super) enum KeptFirst {
     /// The delivery is kept, and this request makes an attempt at it. Contains the origin of the attempt.
     Attempt(Origin),
-    /// Recovery will make the attempt, or nothing is kept.
+    /// This request makes no attempt at a kept delivery: either recovery makes the attempt, or the delivery is not
+    /// kept.
     NoAttempt,
-    /// Nothing is kept: the database belongs to another environment, in which no process runs kept deliveries. The
-    /// handler therefore runs before the answer.
+    /// The delivery is not kept, because the database belongs to another environment than this process. No process
+    /// would run the delivery there, so the handler runs before the answer.
     Elsewhere,
 }
 

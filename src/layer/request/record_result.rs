@@ -23,9 +23,9 @@ const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long the layer tries to write a result. If it does not succeed in this time, the row still says that an
-/// attempt has taken the delivery. The delivery can be taken again once this process gives up the number under which it
-/// was taken (`recovery/liveness/mod.rs`).
+/// For how long the layer tries to write a result. If every try fails, the row still says that an attempt has taken the
+/// delivery. The delivery can be taken again once this process gives up the number under which it was taken
+/// (`recovery/liveness/mod.rs`).
 const WRITE_FOR: Duration = Duration::from_secs(60);
 
 impl Admitted {
@@ -44,8 +44,8 @@ impl Admitted {
         })
     }
 
-    /// Whether the provider gets a 2xx although the attempt has failed, because the delivery is kept. It gets none if
-    /// the database belongs to another environment: no process runs the kept deliveries of such a database.
+    /// Whether the provider gets a 2xx although the attempt has failed, because the delivery is kept. The provider gets
+    /// no 2xx if the database belongs to another environment: no process runs the kept deliveries of such a database.
     pub(super) async fn acknowledges(&self, written: Written) -> bool {
         let keeper = self.settings.keeper.as_ref();
         let acknowledges = keeper.is_some_and(|keeper| keeper.settings.acknowledge);
@@ -136,8 +136,8 @@ impl Admitted {
         }
     }
 
-    /// Writes the result of an attempt once Postgres answers again. Without the result, an attempt that did not begin
-    /// would be counted, and a failed delivery would not wait for as long as the retry schedule says.
+    /// Writes the result of an attempt once Postgres answers again. Without this write, an attempt that did not begin
+    /// would use up an attempt of the schedule, and a failed delivery would not wait for as long as the schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
         let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
         let by = self.origin.by();

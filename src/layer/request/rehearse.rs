@@ -79,7 +79,7 @@ where
     let verification = &settings.verification;
     let delivery = rehearsal.delivery().clone();
     if *delivery.endpoint() != *verification.endpoint {
-        // The layer must not treat this request as the provider's. If it did, it would count a request without a
+        // The layer must not treat this request as a request from the provider: it would count a request without a
         // signature.
         return Err(Failure::OtherEndpoint(verification.endpoint.clone()).into());
     }

@@ -133,7 +133,8 @@ where
         return Err(Failure::Nested.into());
     }
     let verification = &settings.verification;
-    // An attempt for another endpoint does not count here. Its request is verified like a request from outside.
+    // An attempt at a delivery of another endpoint is ignored here. Its request is verified like a request from
+    // outside.
     let kept = attempt.and_then(|attempt| {
         let provider = verification.provider.shared_name();
         let delivery = attempt.delivery_for(&verification.endpoint, provider)?;

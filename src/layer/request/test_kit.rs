@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use http::{Request, Response};
 
-/// An extension of a request whose success the layer must roll back. Only the test kit can set it: extensions do not
-/// come over the wire, and the type is private.
+/// An extension of a request. If the handler answers success, the layer must roll back the transaction. Only the test
+/// kit can set it: extensions do not come over the wire, and the type is private.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RollBack;
 
@@ -13,8 +13,8 @@ pub(crate) struct RollBack;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RolledBack;
 
-/// An extension of the response to a request that was not handled. The layer allows its handler to write on other
-/// connections, and these writes could not be rolled back.
+/// An extension of the response to a request with [`RollBack`] that was not handled, because the layer allows its
+/// handler to write on other connections. The layer could not have rolled back these writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skipped;
 
@@ -33,7 +33,7 @@ impl RollBack {
         request.extensions().get::<Self>().is_some()
     }
 
-    /// The response to a request that is not handled.
+    /// The response to a request that is not handled, see [`Skipped`].
     pub(super) fn skipped<B: From<Bytes>>() -> Response<B> {
         let mut response = Response::new(B::from(Bytes::new()));
         response.extensions_mut().insert(Skipped);

@@ -1,4 +1,4 @@
-//! The settings of a layer, and the state that its clones share. The layer's service reads both.
+//! The settings of a layer, and the state that its clones share. The layer's service reads the settings and the state.
 
 mod for_dashboard;
 #[cfg(test)]
@@ -105,8 +105,8 @@ impl Settings {
     pub(crate) fn object(&self, head: &Parts, body: &[u8]) -> Option<Arc<str>> {
         match self.serialized_by.as_ref()?.read_alone(head, body) {
             Ok(object) => object.map(Into::into),
-            // Deliveries whose object cannot be read may belong to the same object. They share the empty name, which no
-            // object has.
+            // Deliveries whose object cannot be read may belong to the same object. So they run one at a time, under
+            // the empty name, which no object has.
             Err(Unreadable) => Some(Arc::default()),
         }
     }
@@ -140,7 +140,7 @@ impl Settings {
         recovery.join(self.joined());
     }
 
-    /// What a shutdown waits for before this layer counts as done.
+    /// What a shutdown waits for: the deliveries of this layer, and its counts.
     pub(crate) fn joined(&self) -> JoinedLayer {
         JoinedLayer {
             endpoint: self.verification.endpoint.clone(),

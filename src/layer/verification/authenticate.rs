@@ -48,7 +48,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Pinned here, because passing the future on by value would use its space twice.
+    // The future is pinned here, because passing it on by value would use its space twice.
     let verifying = pin!(verify(verification, head, body, seen));
     let authentic = catch_panic(verifying).await;
     let authentic =

@@ -16,8 +16,8 @@ pub(crate) struct BodyShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Empty,
-    /// Its length differs from the announced length. Both are in bytes. They are numbers, so no text of the sender gets
-    /// into logs.
+    /// Its length differs from the announced length. The two lengths, in bytes, are stored as numbers, so no text of
+    /// the sender gets into logs.
     OtherLength {
         announced: u64,
         arrived: usize,

@@ -14,8 +14,8 @@ use crate::provider::delivery::Tenant;
 /// The result of a canary: how many of the steps before the handler have succeeded.
 #[derive(Debug)]
 pub(crate) enum Canary {
-    /// It is authentic. This is the final result of a layer that claims nothing. Other layers then try to claim the
-    /// canary.
+    /// It is authentic. For [`VerifiedWebhook`](crate::VerifiedWebhook), which claims nothing, this is the final
+    /// result. `IdempotentWebhook` then tries to claim the canary.
     Authentic(Option<Tenant>),
     /// It was claimed, and the claim was rolled back.
     Claimed,
@@ -24,7 +24,7 @@ pub(crate) enum Canary {
 }
 
 impl Canary {
-    /// The sender is not a provider, so the response ignores what the provider requires of responses.
+    /// The sender is an operator, so the response does not follow the provider's requirements.
     pub(super) fn into_response<B: From<Bytes>>(self, verification: &Verification) -> Response<B> {
         let status = match self {
             Self::Authentic(_) | Self::Claimed => StatusCode::OK,

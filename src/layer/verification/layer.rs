@@ -55,8 +55,8 @@ use crate::provider::event_types::WantedEvents;
 ///
 /// # Where to put it
 ///
-/// Put it on the route itself, as above. Middleware outside the layer must not change the body, or no signature
-/// matches.
+/// Put it on the route itself, as above. Middleware outside the layer must not change the body: the signature would no
+/// longer match.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct VerifiedWebhook(Arc<Verification>);
@@ -79,8 +79,8 @@ impl VerifiedWebhook {
 
     /// Ignores events of all other types.
     ///
-    /// The layer answers them with the success that the provider expects, and does not call the handler. `Events` does
-    /// the same with a handler for each type; its documentation explains how names are matched.
+    /// The layer answers them with the success that the provider expects, and does not call the handler. With `Events`,
+    /// you can ignore types and give each other type its own handler; see its documentation for how names are matched.
     ///
     /// # Panics
     ///
@@ -105,8 +105,8 @@ impl VerifiedWebhook {
         self.with(|verification| verification.body_timeout = timeout)
     }
 
-    /// How long the lookup of a tenant's secrets, and the action of a handshake, may take. After that, the sender gets
-    /// a 503.
+    /// How long the lookup of a tenant's secrets, and the action of a handshake, may take. If they take longer, the
+    /// sender gets a 503.
     ///
     /// Default: 3 seconds, at most a day.
     pub fn lookup_timeout(self, timeout: Duration) -> Self {

@@ -12,8 +12,8 @@ use crate::provider::event_types::{Ignored, Matched, Wanted, WantedEvents};
 use crate::provider::signature::Tolerance;
 use crate::tasks_and_errors::log_once::LogOnce;
 
-/// How many events are ignored before the log reports that none has matched a name of the table of event types. Some
-/// providers send fifty unwanted events for each wanted one.
+/// How many events are ignored before the log reports that no event has matched a name in the table of event types.
+/// Some providers send fifty unwanted events for each wanted event.
 const MANY_IGNORED: u32 = 100;
 
 /// The largest number of unexpected payload versions that are logged. If the version is not signed, anyone who has
@@ -26,8 +26,8 @@ const OLDER_SECRET_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest number of tenants for which the use of an older secret is logged per `OLDER_SECRET_INTERVAL`.
 const MAX_TENANTS: usize = 100;
 
-/// A signature from further in the future than this shows that the clock of this machine is behind. The limit also
-/// applies if the tolerance allows signatures to be older than this.
+/// A signature from further in the future than this shows that the clock of this machine is behind. The limit applies
+/// even if the tolerance for old signatures is longer than this.
 const LONGEST_AHEAD: Duration = Duration::from_secs(5 * 60);
 
 /// How many characters of a sender's text are logged.

@@ -48,7 +48,8 @@ impl Rejected {
         }
     }
 
-    /// Puts an obvious flaw of the body first, because no provider has signed such a body.
+    /// Puts an obvious flaw of the body before the reason, because a provider signs no such body, so the flaw is the
+    /// likely cause.
     fn with_flaw(&self, reason: String) -> String {
         let flaw = self.body.as_ref().and_then(|body| body.flaw);
         match (flaw, &self.rejection) {
@@ -80,7 +81,7 @@ impl From<BodyError> for Rejection {
 }
 
 impl Rejection {
-    /// The text for the sender. It does not say what is wrong with a signature, nor which settings there are.
+    /// The text for the sender. It says neither what is wrong with a signature, nor which settings there are.
     pub(crate) fn text(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) => "method not allowed".into(),

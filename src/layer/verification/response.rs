@@ -58,7 +58,7 @@ pub(crate) fn succeed<B: From<Bytes>>(
 }
 
 /// A failure with a status after which the provider delivers again. A success that was rolled back for the test kit
-/// stays a success. A handler's 410 is replaced: the handler means that an object is gone, but some providers delete
+/// stays a success. A handler's 410 is replaced. The handler means that something is gone, but some providers delete
 /// the endpoint after a 410.
 pub(crate) fn fail<B>(
     mut response: Response<B>,

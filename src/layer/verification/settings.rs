@@ -19,7 +19,8 @@ pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct Verification {
     pub(crate) endpoint: Arc<str>,
     pub(crate) provider: Provider,
-    /// The table of event types, which says which types are wanted. Set if the layer has such a table.
+    /// The table of event types: its handled types are wanted, and others are ignored. Set if the layer has such a
+    /// table.
     events: Option<Arc<WantedEvents>>,
     /// The same table, shared by all clones, because `Reconcile` takes a clone of the layer before the table is set.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
@@ -175,7 +176,7 @@ impl Verification {
         match self.provider.qualified_type(event_type, head, body) {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
             Err(Unreadable) => match events.check(event_type, None) {
-                // A part of the type could not be read. With that part, the event might be a wanted one.
+                // A part of the type could not be read. If the part could be read, the event might be a wanted one.
                 Wanted::Ignored(_) => Wanted::Yes(Matched::Other),
                 wanted => wanted,
             },

@@ -12,8 +12,8 @@ use crate::metrics::outcome::Outcome;
 use crate::provider::delivery::Delivery;
 use crate::tasks_and_errors::handler_error::FailureReason;
 
-/// The span in which the handler runs, within the caller's span. It belongs to a request, or to the attempt at a
-/// delivery whose request was already answered.
+/// The span in which the handler runs, within the caller's span. It is the span of a request or, if the request was
+/// already answered, of the attempt at its delivery.
 ///
 /// Its level is ERROR. With a lower level, a filter could drop the span and keep its events.
 pub(crate) fn span(caller: &Span, verification: &Verification) -> Span {

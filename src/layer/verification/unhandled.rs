@@ -139,7 +139,7 @@ impl Unhandled {
                 let body_bytes = body.map(|body| body.length);
                 match rejection {
                     // Most requests with another method come from browsers and scanners, and are not deliveries. But
-                    // the first of them may be a sign that the layer is in the wrong place.
+                    // the first such request may be a sign that the layer is in the wrong place.
                     Rejection::Method(_) if verification.notices.is_first_refused_method() => {
                         warn!(
                             status,

@@ -12,8 +12,8 @@ use crate::tasks_and_errors::sqlx_error::is_lock_timeout;
 use crate::transaction::pg_time::interval;
 use crate::transaction::{DELETED_BYTES, RowKeys, first_within};
 
-/// The maximum number of rows that are deleted at once: so few that no transaction waits long for one of them. The
-/// statements contain the same number as a literal, so that the planner knows that it is small.
+/// The maximum number of rows that are deleted at once: so few that no transaction waits long for one of these rows.
+/// The statements contain the same number as a literal, so that the planner knows that it is small.
 const BATCH: usize = 1000;
 
 /// The rows that one transaction deletes or, with `Erase`, erases.
@@ -202,8 +202,8 @@ const DELETE_OLD: &str = "
 ";
 
 /// Limits how long this step waits for a row that a transaction of the application holds, because other transactions
-/// may wait for rows that this step has locked. The first setting makes Citus pass the limit on to its workers. It
-/// means nothing to other servers.
+/// may wait for rows that this step has locked. The first setting makes Citus pass the limit on to its workers. It has
+/// no effect on other servers.
 const LIMIT_WAIT: &str = "
     set local citus.propagate_set_commands = 'local';
     set local lock_timeout = '200ms'

@@ -19,7 +19,7 @@ use crate::transaction::hint;
 /// It deletes in batches of at most 1000 rows, each in its own transaction, so that claims continue meanwhile. If it is
 /// stopped, the next call deletes the rest. If another transaction keeps a row of a batch locked for longer than 200
 /// ms, the next call deletes this batch, and the delay is logged at INFO. `prune` works without pauses, while
-/// `Retention` works a quarter of the time.
+/// `Retention` works a quarter of the time and pauses for the rest.
 ///
 /// Deliveries of an endpoint are not deleted as long as its redelivery window is not registered. A process registers
 /// the window with the first delivery that it claims, and hourly after that.
@@ -30,9 +30,9 @@ use crate::transaction::hint;
 /// database ([`Provider::redelivery_window`](crate::Provider::redelivery_window)), because a delivery that is
 /// redelivered after its row was deleted would be processed twice. In this case, nothing is deleted.
 ///
-/// If a window was shortened, the longer window counts until a day has passed since the last process that uses it was
-/// running. The window of an endpoint that no longer exists counts for its own length and a day after its last
-/// registration. If such a window was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
+/// If a window was shortened, the longer window stays in force for a day after the last process that uses it has
+/// stopped. The window of an endpoint that no longer exists stays in force for its own length and another day after its
+/// last registration. If such a window was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
 ///
 /// [`PruneError::Database`] for any error of Postgres.
 ///

@@ -41,8 +41,8 @@ other_environments as (
     delete from idempotent_webhook.other_environments
     where seen_at not between now() - interval '1 day' and now()
 ),
--- The results of actions for single deliveries. They go earlier than the actions, because nobody needs them for long,
--- and at most 10,000 at a time, because there are many.
+-- The results of actions for single deliveries. They are deleted earlier than the actions, because nobody needs them
+-- for long, and at most 10,000 at a time, because there are many.
 action_deliveries as (
     delete from idempotent_webhook.operator_action_deliveries as of_action
     using (

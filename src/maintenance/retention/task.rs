@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The longest wait before the first round.
 const SOON: Duration = Duration::from_secs(60);
 
-/// How long reading the environment of the database may take.
+/// The longest time that it may take to read the environment of the database.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Deletes old deliveries on a schedule, in a background task.

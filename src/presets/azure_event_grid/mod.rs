@@ -18,11 +18,11 @@ mod scheme;
 ///   else in the header `Authorization`, if you set that as a delivery property. For Microsoft Entra tokens, build
 ///   a provider with [`Jwt`](crate::provider::signature::Jwt).
 /// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not** covered,
-///   because nothing is signed. If they are longer than 255 bytes, the SHA-256 of both. A batch, if you switched
-///   batching on, is identified by the SHA-256 of the body, so the handler runs again for an event that is sent
-///   again in another batch. Two subscriptions likely get an event under the same id, so give each route its own
-///   endpoint name. **An event of a custom input schema without `topic` or `id` is rejected on every attempt**:
-///   set another [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
+///   because nothing is signed. If together they are longer than 255 bytes, the id is the SHA-256 of both. A batch, if
+///   you switched batching on, is identified by the SHA-256 of the body, so the handler runs again for an event that is
+///   sent again in another batch. An event likely has the same id in two subscriptions, so give each route its own
+///   endpoint name. **An event of a custom input schema without `topic` or `id` is rejected on every attempt**: set
+///   another [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
 #[doc = include_str!("../facts/azure-event-grid.md")]
 pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("azure-event-grid")

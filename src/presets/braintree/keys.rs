@@ -23,8 +23,8 @@ impl BraintreeKeys {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the public key is blank or contains a colon, if the private key is not UTF-8, or if one
-    /// of them starts or ends with white space.
+    /// [`SecretError`] if the public key is blank or contains a colon, if the private key is not UTF-8, or if either
+    /// key starts or ends with white space.
     pub fn new(public_key: impl Into<String>, private_key: Secret) -> Result<Self, SecretError> {
         let public_key = public_key.into();
         match is_part(&public_key, ':') && private_key.is_last_part() {

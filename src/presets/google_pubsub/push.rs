@@ -21,8 +21,8 @@ impl PubSub {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the account is not an email address, or if one of the two is blank or
-    /// contains a space.
+    /// [`SecretError`] if the account is not an email address, or if the account or the audience is blank or contains a
+    /// space.
     pub fn new(
         service_account: impl Into<String>,
         audience: impl Into<String>,

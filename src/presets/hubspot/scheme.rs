@@ -169,7 +169,7 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], timestamp: &str) 
     hmac(Hash::Sha256, key, parts)
 }
 
-/// The URL, with the characters decoded that HubSpot decodes before it signs.
+/// The URL, after decoding the characters that HubSpot decodes before it signs.
 fn decoded(url: &str) -> String {
     const DECODED: [(&str, &str); 12] = [
         ("%3A", ":"),
@@ -216,7 +216,7 @@ fn events_digest(request: &SignedRequest<'_>) -> Option<String> {
         }
     }
     let mut events = Value::from(events);
-    // The members get a fixed order, whether or not `serde_json` preserves theirs.
+    // The members get a fixed order, whether or not `serde_json` preserves their original order.
     events.sort_all_objects();
     let events = events.to_string();
     let parts = [request.path_and_query().as_bytes(), events.as_bytes()];

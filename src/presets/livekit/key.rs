@@ -22,8 +22,8 @@ impl LiveKitKey {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the API key is blank or contains a colon, if the API secret is not UTF-8, or if one of
-    /// them starts or ends with white space.
+    /// [`SecretError`] if the API key is blank or contains a colon, if the API secret is not UTF-8, or if the key or
+    /// the secret starts or ends with white space.
     pub fn new(api_key: impl Into<String>, api_secret: Secret) -> Result<Self, SecretError> {
         let api_key = api_key.into();
         match is_part(&api_key, ':') && api_secret.is_last_part() {

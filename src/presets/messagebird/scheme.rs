@@ -145,7 +145,7 @@ fn has_token(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the claims are about this URL and this body. If the request has no body, its token has
-/// no hash of one.
+/// no hash of a body.
 fn is_about(claims: &Claims, url: &str, body: &[u8]) -> bool {
     let is_hash = |name, text: &[u8]| {
         let presented = claims.text(name);

@@ -35,8 +35,8 @@ impl PlaidKeys {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if one of them contains a colon, if the client id is blank, or if the secret
-    /// is not UTF-8.
+    /// [`SecretError`] if the client id or the secret contains a colon, if the client id is blank, or if the secret is
+    /// not UTF-8.
     pub fn production(client_id: impl Into<String>, secret: Secret) -> Result<Self, SecretError> {
         Self::fetched(false, client_id.into(), secret)
     }
@@ -45,7 +45,7 @@ impl PlaidKeys {
     ///
     /// # Errors
     ///
-    /// The same as for [`production`](Self::production).
+    /// The errors of [`production`](Self::production).
     pub fn sandbox(client_id: impl Into<String>, secret: Secret) -> Result<Self, SecretError> {
         Self::fetched(true, client_id.into(), secret)
     }

@@ -15,8 +15,9 @@ mod scheme;
 ///
 /// - Signature: `X-Plivo-Signature-V3: <base64>`, or a list of such signatures. Each is an HMAC-SHA256 under the auth
 ///   token, and covers the URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If this header is
-///   absent, `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of `X-Plivo-Signature-V2-Nonce`.
-///   If both are absent, `X-Plivo-Signature`, an HMAC-SHA1 of the URL and the sorted form.
+///   absent, the signature is `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of
+///   `X-Plivo-Signature-V2-Nonce`. If both headers are absent, it is `X-Plivo-Signature`, an HMAC-SHA1 of the URL and
+///   the sorted form.
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: any age, because no time is signed. Nonces are not remembered.
 /// - Delivery id: for a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, because every

@@ -188,7 +188,7 @@ fn bases(base: &str) -> Vec<String> {
     }
 }
 
-/// The query with those characters encoded that browsers encode.
+/// The query, after encoding the characters that browsers encode.
 fn as_browsers_do(query: &str) -> String {
     let mut encoded = String::with_capacity(query.len());
     for byte in query.bytes() {

@@ -7,7 +7,8 @@ use super::is_of_word;
 pub(crate) struct NameForms {
     /// One example of each form.
     examples: Vec<String>,
-    /// Names that are the only ones of their form, and groups in which the sender chooses the names.
+    /// Names that are allowed although no other name of their form is, and groups in which the sender chooses the
+    /// names.
     exceptions: Vec<String>,
 }
 

@@ -1,11 +1,11 @@
 //! Which events a layer lets through. This is decided by the layer's table of event types: the
-//! names that it handles, the names that it ignores, and whether it ignores all others.
+//! names that it handles, the names that it ignores, and whether it ignores all other types.
 
 use std::fmt;
 
 use super::{EventTypes, is_of_word};
 
-/// The event types that a layer handles, and what happens to the others.
+/// The event types that a layer handles, and what happens to all other types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedEvents {
     handled: EventTypes,
@@ -49,7 +49,7 @@ impl Ignored {
 }
 
 impl WantedEvents {
-    /// No name may be in both lists.
+    /// No name may be both in `handled` and in `ignored`.
     pub(crate) fn new(handled: EventTypes, ignored: &EventTypes, ignores_others: bool) -> Self {
         let all = handled.names().iter().chain(ignored.names()).cloned();
         Self {
@@ -129,7 +129,7 @@ impl WantedEvents {
         ignored.unwrap_or_default()
     }
 
-    /// The handled names, if all others are ignored.
+    /// The handled names, if all other types are ignored.
     pub(crate) fn types(&self) -> Option<&EventTypes> {
         self.ignores_others.then_some(&self.handled)
     }

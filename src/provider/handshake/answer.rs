@@ -72,7 +72,7 @@ impl Handshake {
         self
     }
 
-    /// Adds the secret that the handshake carries for later deliveries, for
+    /// Adds the secret that the handshake carries. Later deliveries are signed with it: see
     /// [`Provider::secret_exchange`](crate::Provider::secret_exchange).
     #[must_use]
     pub fn with_secret(mut self, secret: Secret) -> Self {
@@ -80,7 +80,7 @@ impl Handshake {
         self
     }
 
-    /// Adds an address that is visited with a GET before the handshake is answered, for
+    /// Adds an address that is visited with a GET before the handshake is answered: see
     /// [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
     #[must_use]
     pub fn confirmed_at(mut self, url: impl Into<String>) -> Self {

@@ -19,7 +19,8 @@ type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
 
-/// How long the application's confirmation function may take. Each request that waits for it is answered sooner.
+/// How long the application's confirmation function may take. A request that waits for the function is answered before
+/// this time is over.
 const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
 /// The functions that recognize and complete a provider's handshakes.

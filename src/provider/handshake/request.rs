@@ -81,7 +81,7 @@ impl<'a> HandshakeRequest<'a> {
         self.secrets
     }
 
-    /// The secret that signed the request, if one of the known secrets did.
+    /// The secret that signed the request, if it is one of the known secrets.
     pub fn signing_secret(&self) -> Option<&'a Secret> {
         self.secrets?
             .iter()

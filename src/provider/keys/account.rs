@@ -22,7 +22,8 @@ const MAX_KNOWN: usize = 100;
 /// its place for a while.
 const MAX_PLACES: usize = 10;
 
-/// The maximum number of addresses without keys that are asked within a pause. At most as many wait for a place.
+/// The maximum number of addresses without keys that are asked within a pause, and also of addresses that wait for a
+/// place.
 const MAX_ASKED: usize = 120;
 
 /// How many addresses can wait while failed addresses hold places. These places become free one after the other, and
@@ -97,7 +98,7 @@ impl Known {
         let (sender, flight) = watch::channel(());
         self.asked = Instant::now();
         self.flight = Some(flight);
-        // This reason counts until the fetch ends. It stays if the runtime of the fetch shuts down first.
+        // This is the reason until the fetch ends. It remains the reason if the runtime of the fetch shuts down first.
         self.failure = Some("the fetch has not ended".into());
         Fetch {
             request: request.clone(),
@@ -215,8 +216,8 @@ impl Account {
     }
 
     /// Stores the keys with which an address has answered. If there are too many addresses, the least recently used one
-    /// is forgotten. It may still be in use, because a provider may have a key for each of its webhooks, and more
-    /// webhooks than fit.
+    /// is forgotten. It may still be in use: a provider may have a key for each of its webhooks, and more than
+    /// [`MAX_KNOWN`] webhooks.
     pub(super) fn learn(&mut self, id: String, keys: KeySet) {
         self.places.remove(&id);
         if self.known.len() >= MAX_KNOWN && !self.known.contains_key(&id) {
@@ -254,7 +255,7 @@ impl Account {
     }
 
     /// Lets a failed address hold its place for a while. The places of failed addresses become free one after the
-    /// other: each of them a sixth of a pause ([`FREED`]) after the one before. So forged requests cause at most
+    /// other: each place a sixth of a pause ([`FREED`]) after the place before it. So forged requests cause at most
     /// [`MAX_PLACES`] fetches at once, and then one fetch for each place that becomes free. A fetch that finds keys
     /// frees its place at once.
     fn hold_place(&mut self, id: String, reason: Arc<str>, pause: Duration) {

@@ -69,7 +69,7 @@ impl KeyRequest {
         &self.url
     }
 
-    /// Identifies the addresses that share limits: those of one account at one host.
+    /// Identifies the addresses that share limits: all addresses of one account at one host.
     pub(super) fn bounds(&self) -> String {
         format!("{}\n{}", self.host(), self.account)
     }

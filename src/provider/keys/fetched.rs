@@ -74,7 +74,7 @@ impl Fetched {
         self.max_age.max(MAX_STALE)
     }
 
-    /// The keys at an address, if they include the wanted one. Otherwise, an error that contains the request to fetch
+    /// The keys at an address, if they include the wanted key. Otherwise, an error that contains the request to fetch
     /// them. Keys that were already fetched for this webhook request are used as they are.
     pub(super) fn look_up(
         &self,
@@ -119,7 +119,7 @@ impl Fetched {
         }
     }
 
-    /// Waits for the fetches of several addresses, and starts those that are not under way. Returns, for each
+    /// Waits for the fetches of several addresses, and starts the fetches that are not under way. Returns, for each
     /// address, whether there was a fetch.
     pub(super) async fn fetch(&self, requests: &[&KeyRequest], until: Instant) -> Vec<bool> {
         let mut flights: Vec<_> = requests
@@ -137,7 +137,7 @@ impl Fetched {
         flights.iter().map(Option::is_some).collect()
     }
 
-    /// The fetch of an address. `None` if it may not be asked now.
+    /// The fetch of an address. `None` if the address may not be asked now.
     fn flight(&self, request: &KeyRequest) -> Option<Flight> {
         let mut state = self.lock();
         let State { accounts, seen } = &mut *state;

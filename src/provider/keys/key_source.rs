@@ -66,8 +66,8 @@ impl KeySource {
         self.with(|fetched| fetched.max_age = age)
     }
 
-    /// The shortest time from one fetch of an address to the next. Default: a minute. If a fetch fails and no keys
-    /// are known, the next one may start after a sixth of this time. It has no effect on given keys.
+    /// The shortest time from one fetch of an address to the next. Default: a minute. If a fetch fails and no keys are
+    /// known, the next fetch may start after a sixth of this time. It has no effect on given keys.
     #[must_use]
     pub fn pause(self, pause: Duration) -> Self {
         self.with(|fetched| fetched.pause = pause)

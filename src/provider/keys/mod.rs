@@ -44,13 +44,13 @@
 //!
 //! A request is answered with 401 if its key is not among the keys that were fetched for it, or if it is not signed
 //! with the key that it names. If its key could not be fetched, or may not be fetched now, the request is answered with
-//! 503 and `Retry-After`, so that the provider sends it again. Both kinds of requests are counted as rejected. Requests
-//! with forged key ids are answered with 503 as well, because they look like authentic requests signed with a new key,
-//! and an authentic request must not be lost. If a proxy takes hosts out of service because of their 5xx
-//! answers, as Envoy's outlier detection does, exclude the route from that.
+//! 503 and `Retry-After`, so that the provider sends it again. In either case, the request is counted as rejected.
+//! Requests with forged key ids are answered with 503 as well, because they look like authentic requests signed with a
+//! new key, and an authentic request must not be lost. If a proxy takes hosts out of service because of their 5xx
+//! answers, as Envoy's outlier detection does, exclude the route from this detection.
 //!
-//! With [`TenantSecrets`](crate::TenantSecrets), all of these requests are answered with 503, and so is a request
-//! for an unknown tenant: two different answers would reveal which tenants exist.
+//! With [`TenantSecrets`](crate::TenantSecrets), the requests that would get a 401 are answered with 503 as well, and
+//! so is a request for an unknown tenant: different answers would reveal which tenants exist.
 //!
 //! Each process fetches keys for itself. Clones of a [`KeySource`] share the fetched keys. A client that adds an
 //! `Authorization` header to its requests, as eBay and Circle require, must be used for one provider only: give
@@ -78,13 +78,13 @@
 //! A flood of forged requests that each name a new address takes the free places. Each of these addresses is named only
 //! once, so it does not wait for a place. An authentic request names its address again when the provider sends it
 //! again. The address then waits, and its key is fetched 10 seconds later. The layer remembers 65,536 named addresses.
-//! AWS SNS sends again after 20 seconds. Even with **300 forged requests a second**, its address is still remembered
-//! by then in 9 of 10 cases. If forged requests name the same addresses again and again, these addresses wait and are
-//! asked as well. With 20 such addresses, an authentic key is fetched within about two minutes; with 50, within nine.
-//! **If a flood names more than 60 addresses again and again,** or names each of its addresses twice, each of its
-//! requests has a chance of a place. Such a flood can keep a new key from being fetched for as long as it continues.
-//! Meanwhile, known keys stay in use, and are still fetched again. If this matters to you, limit the rate of requests
-//! in front of the application.
+//! AWS SNS sends a request again after 20 seconds. Even with **300 forged requests a second**, the layer still
+//! remembers the address of that request in 9 of 10 cases. If forged requests name the same addresses again and again,
+//! these addresses wait and are asked as well. With 20 such addresses, an authentic key is fetched within about two
+//! minutes; with 50, within nine. **If a flood names more than 60 addresses again and again,** or names each of its
+//! addresses twice, each of its requests has a chance of a place. Such a flood can keep a new key from being fetched
+//! for as long as it continues. Meanwhile, known keys stay in use, and are still fetched again. If this matters to you,
+//! limit the rate of requests in front of the application.
 //!
 //! Until a key is fetched, requests signed with it are answered with 503. If the provider has a key for each
 //! webhook, as Circle may, **more than 120 new keys in a minute, or more than 100 keys in use,** cost retries and

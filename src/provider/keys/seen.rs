@@ -1,13 +1,13 @@
-//! Remembers which addresses were named before.
+//! Remembers which key addresses earlier requests have named.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The number of slots. With so many, a flood of 300 new addresses a second rarely displaces an address within 20
+/// The number of slots. With this number, a flood of 300 new addresses a second rarely displaces an address within 20
 /// seconds, the time after which AWS SNS sends a message again.
 const SLOTS: usize = 1 << 16;
 
-/// Recently named addresses. Each slot holds a part of an address's hash, and the rest of the hash chooses the
-/// slot. A newer address takes the slot of an older one. The hash has a random key, so nobody can choose the slot.
+/// Recently named addresses. Each slot holds a part of an address's hash, and the rest of the hash chooses the slot. A
+/// newer address replaces an older address in its slot. The hash has a random key, so nobody can choose the slot.
 #[derive(Default)]
 pub(super) struct Seen {
     hasher: RandomState,

@@ -17,13 +17,13 @@ use crate::tasks_and_errors::error_chain::{BoxError, ErrorChain};
 /// How many addresses are remembered.
 const MAX_VISITS: usize = 100;
 
-/// How long a final result counts: a success, or a 4xx other than 429.
+/// How long a final result is reused: a success, or a 4xx other than 429.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// How long any other failure counts. SNS sends a confirmation again after 20 seconds, three times.
+/// How long any other failure is reused. SNS sends a confirmation again after 20 seconds, three times.
 const FAILED: Duration = Duration::from_secs(5);
 
-/// The result of a visit, and how long it counts.
+/// The result of a visit, and until when it is reused.
 #[derive(Clone)]
 struct Ended {
     result: Result<(), Arc<str>>,
@@ -33,14 +33,14 @@ struct Ended {
 /// `None` while the visit is under way.
 type Visit = watch::Receiver<Option<Ended>>;
 
-/// Visits, by their address. Clones share them. Somebody can send a captured handshake many times, so requests at
-/// the same time share one visit, and its result counts for a while.
+/// Visits, by their address. Clones share them. Somebody can send a captured handshake many times, so requests at the
+/// same time share one visit, and its result is reused for a while.
 #[derive(Clone, Default)]
 pub(super) struct Visits(Arc<Mutex<HashMap<String, Visit>>>);
 
 impl Visits {
     /// Visits an address with a GET. If a visit to the address is already under way, waits for it. If the result of the
-    /// last visit still counts, returns that result.
+    /// last visit can still be reused, returns that result.
     pub(super) async fn visit(
         &self,
         url: &str,

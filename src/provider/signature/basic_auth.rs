@@ -98,8 +98,8 @@ impl BasicCredentials {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the user is blank or contains a colon, if the password is not UTF-8, or if one of them
-    /// starts or ends with white space.
+    /// [`SecretError`] if the user is blank or contains a colon, if the password is not UTF-8, or if the user or the
+    /// password starts or ends with white space.
     pub fn new(user: impl Into<String>, password: Secret) -> Result<Self, SecretError> {
         let user = user.into();
         match is_part(&user, ':') && password.is_last_part() {

@@ -13,7 +13,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// One scheme for requests with a certain header, and another scheme for requests without it.
 ///
 /// This is for providers that let users choose. The combination is only as strong as the weaker scheme, and covers only
-/// what both schemes cover, because the sender of a request chooses whether it has the header.
+/// what both schemes cover, because the sender chooses whether a request has the header.
 ///
 /// ```
 /// use http::HeaderName;

@@ -37,7 +37,7 @@ pub(crate) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
 }
 
 /// The value of a field that occurs once. A repeated field has no value, because readers differ in
-/// which one they use.
+/// which of its values they use.
 pub(crate) fn only_field<'f>(fields: &'f [Field], name: &str) -> Option<&'f [u8]> {
     let mut found = fields.iter().filter(|(known, _)| known == name.as_bytes());
     match (found.next(), found.next()) {

@@ -175,7 +175,7 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Whether the scheme takes secrets. If it does, it must not accept a request when there are none, and a
+    /// Whether the scheme takes secrets. If it does, it must not accept a request when there are no secrets, and a
     /// [`KeySource`] cannot replace the secrets. Default: `true`.
     fn takes_secrets(&self) -> bool {
         true
@@ -275,8 +275,8 @@ impl<'a> SignedRequest<'a> {
         self.look_up(request, id.map_or(Wanted::Any, Wanted::Id))
     }
 
-    /// Checks that the request is signed with the key of this id at an address or, if the request names no id, with
-    /// any of the keys there.
+    /// Checks that the request is signed with the key of this id at an address or, if the request names no id, with any
+    /// of the keys at that address.
     pub(crate) fn check_signed_with_key_at(
         &self,
         request: &KeyRequest,

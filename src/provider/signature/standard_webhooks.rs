@@ -76,7 +76,7 @@ impl StandardWebhooks {
         scheme
     }
 
-    /// The scheme with the headers of Svix, and no others.
+    /// The scheme with the headers of Svix only.
     pub(crate) fn only_svix() -> Self {
         let mut scheme = Self::svix();
         for names in [

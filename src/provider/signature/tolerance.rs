@@ -40,7 +40,7 @@ impl Tolerance {
         }
     }
 
-    /// Replaces the limit for the past, for the future, or both, wherever there is one. If there is none, sets both.
+    /// Replaces each limit that is set: for the past, for the future, or both. If no limit is set, sets both limits.
     #[must_use]
     pub const fn with_limit(self, limit: Duration) -> Self {
         match self.future {

@@ -43,8 +43,8 @@ impl Certificate {
     }
 
     /// Checks that the certificate was valid at a time, and is for a name that `is_meant` accepts. Use it only for a
-    /// certificate that was fetched without its issuers from an address of the provider's own. The TLS connection to
-    /// the address vouches for the certificate.
+    /// certificate that comes without the certificates of its issuers and was fetched from the provider's own address.
+    /// The TLS connection to that address vouches for the certificate.
     pub(crate) fn check(
         &self,
         at: SystemTime,
@@ -141,7 +141,7 @@ impl std::error::Error for CertificateError {}
 
 /// A chain of three certificates that a request carries, and that must end at a known root.
 ///
-/// The three are the certificate that signs, the certificate of its issuer, and the root. Use the chain in a
+/// The chain consists of the certificate that signs, the certificate of its issuer, and the root. Use the chain in a
 /// [`SignatureScheme`](super::SignatureScheme) of your own. Feature `x509`.
 ///
 /// `rustls-webpki` checks the signatures (ECDSA with P-256, P-384 or P-521, RSA from 2048 bits, Ed25519), the

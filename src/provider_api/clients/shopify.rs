@@ -31,7 +31,8 @@ const QUERY: &str = "query($after: String) { webhookSubscriptions(first: 100, af
 /// - Shopify deletes a subscription that has failed 8 times in a row.
 /// - **It does not list the app's own subscriptions in `shopify.app.toml`**, nor the subscriptions of other apps. The
 ///   three mandatory topics, `customers/data_request`, `customers/redact` and `shop/redact`, are subscribed only in
-///   `shopify.app.toml`, so a handler for one of them is reported as a hint.
+///   `shopify.app.toml`. If one of them has a handler, the report contains a hint that the API does not list it, and no
+///   error.
 /// - Limits: by the cost of queries. A comparison takes one query per 100 topics.
 #[derive(Clone, Debug)]
 pub struct ShopifySubscriptions {

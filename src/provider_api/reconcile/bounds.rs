@@ -14,7 +14,7 @@ pub(super) struct Known {
     pub(super) now: f64,
     /// The time since which deliveries are recorded.
     pub(super) recorded_since: f64,
-    /// The time up to which the list is reconciled, at this path or at another one.
+    /// The time up to which the list is reconciled, at this path (route) or at another one.
     pub(super) reconciled_until: Option<f64>,
     /// The period of the unfinished round.
     pub(super) unfinished: Option<Times>,
@@ -40,7 +40,7 @@ pub(super) struct Limits {
     pub(super) grace: Duration,
     /// Whether deliveries belong to tenants.
     pub(super) has_tenants: bool,
-    /// The time from which events count, if the application sets one.
+    /// Events before this time are left alone, if the application sets one.
     pub(super) since: Option<SystemTime>,
     /// Whether the round is on request. Such a round also covers periods that are already reconciled.
     pub(super) on_request: bool,
@@ -147,7 +147,7 @@ mod tests {
         Duration::from_secs(n * 3600)
     }
 
-    /// Deliveries are recorded for a hundred hours, and nothing else is known.
+    /// Deliveries have been recorded for a hundred hours, and nothing else is known.
     const KNOWN: Known = Known {
         now: NOW,
         recorded_since: NOW - 100.0 * HOUR,
@@ -283,7 +283,7 @@ mod tests {
             ..KNOWN
         };
         assert_eq!(bounds(known, limits()), (20.0, 12.0, true, None));
-        // At another path, the round starts over.
+        // An unfinished round at another path is not resumed.
         let known = Known {
             is_at_this_path: false,
             ..known

@@ -113,14 +113,14 @@ impl PageQuery {
     }
 
     /// The event types and groups that the layer handles, such as `invoice.*`. The list may leave out all other types.
-    /// `None` if the layer does not ignore all other types. ([`only`](crate::IdempotentWebhook::only) and `Events` set
-    /// which types it ignores.)
+    /// `None` if the layer handles other types as well: [`only`](crate::IdempotentWebhook::only) and `Events` set which
+    /// types it ignores.
     pub fn event_types(&self) -> Option<&[String]> {
         self.events.as_ref()?.types().map(EventTypes::names)
     }
 
     /// Whether the layer expects payloads of this version. Without [`expect_version`](crate::Provider::expect_version),
-    /// it expects any.
+    /// it expects any version.
     pub fn expects_version(&self, version: &str) -> bool {
         self.versions.is_empty() || self.versions.iter().any(|known| **known == *version)
     }
@@ -204,8 +204,8 @@ impl ListedEvent {
         self
     }
 
-    /// Marks an event that cannot be run, for this reason: for example, its body differs from the webhook's. If the
-    /// event is missing, the reason is reported to the operator.
+    /// Marks the event as one that cannot be run, for this reason: for example, its body differs from the webhook's. If
+    /// the event is missing, the reason is reported to the operator.
     #[must_use]
     pub fn unusable(mut self, reason: impl Into<String>) -> Self {
         self.unusable = Some(reason.into());

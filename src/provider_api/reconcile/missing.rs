@@ -24,7 +24,7 @@ const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of deliveries that are kept in one transaction.
 const GROUP: usize = 64;
 
-/// An event of the list, and the delivery as which its webhook would have arrived.
+/// An event of the list, and the delivery to which its webhook belongs.
 pub(super) struct Listed {
     pub(super) delivery: Delivery,
     head: Parts,
@@ -34,7 +34,7 @@ pub(super) struct Listed {
 /// The answer to a request to send a webhook again.
 enum Redelivered {
     Asked,
-    /// The provider will not send it again, however often it is asked.
+    /// The provider will not send the webhook again, however often it is asked.
     Refused(SourceError),
     /// Another process has the turn now.
     LostTurn,
@@ -135,7 +135,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Derives the delivery as which the webhook of an event would have arrived.
+    /// Derives the delivery to which the webhook of an event belongs.
     fn identify(&self, event: ListedEvent, tenant: &Option<Tenant>) -> Result<Listed, String> {
         let settings = &self.reconcile.settings;
         let method = settings.verification.provider.methods.first().cloned();

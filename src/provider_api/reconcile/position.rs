@@ -14,8 +14,9 @@ use crate::transaction::{DatabaseError, List, Store, Turn, keyed, with_timeout};
 /// How long a process keeps the turn after each page.
 pub(super) const TURN: Duration = Duration::from_secs(3 * 60);
 
-/// For how long a provider is asked to send a delivery that does not arrive. Each such request leads to another attempt
-/// in the provider's list, which the next round finds. So without this limit, rounds would ask forever.
+/// For how long a provider is asked to send a delivery that does not arrive. After each such request, the provider
+/// lists another attempt at the delivery. The next round finds that attempt, and asks again. Without this limit, rounds
+/// would ask forever.
 const LONGEST_REQUEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The stored row of a list, and this process's turn.
@@ -40,7 +41,7 @@ pub(super) struct Begun {
 /// A delivery that is neither processed nor kept nor discarded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unknown {
-    /// The index of the delivery among those that were looked up.
+    /// The index of the delivery among the deliveries that were looked up.
     pub(super) place: usize,
     /// Whether the delivery may have been processed, and its record deleted since.
     pub(super) may_be_deleted: bool,

@@ -21,7 +21,7 @@ use crate::tasks_and_errors::panic::{catch_panic, message};
 /// How long a request for a page may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
-/// The longest wait. If a list asks for a longer one, the round waits only for this time.
+/// The longest wait. If a list asks for a longer wait, the round waits only for this time.
 const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// How often a round waits for the same page, or for the same redelivery, before it fails.
@@ -92,8 +92,8 @@ pub(super) struct Seen {
     /// Why the first unusable delivery cannot be run.
     left_out: Option<String>,
     /// Deliveries that this round does not examine again: deliveries that the list also shows after the round's period,
-    /// deliveries that were left out, and deliveries that the provider was asked to send again. In a dry run, these are
-    /// also all deliveries that were found.
+    /// deliveries that were left out, and deliveries that the provider was asked to send again. In a dry run, all
+    /// deliveries that were found are added as well.
     pub(super) done: HashSet<DeliveryKey>,
 }
 
@@ -236,8 +236,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// How long to wait after this error, if it asks to wait; the error is then logged. `None` if it does not ask to
-    /// wait, or after too many waits.
+    /// How long to wait after an error that asks to wait. Such an error is logged. `None` for any other error, and
+    /// after too many waits.
     pub(super) fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
         let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);
         tracing::warn!(

@@ -39,8 +39,8 @@ const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
 /// # }
 /// ```
 ///
-/// Spawn one in every process: only one process reconciles a list at a time, and if it is killed, another one
-/// continues. [`dry_run`](Self::dry_run) lists missing deliveries, and changes nothing.
+/// Spawn a `Reconcile` in every process: only one process reconciles a list at a time, and if it is killed, another
+/// process continues. [`dry_run`](Self::dry_run) lists missing deliveries, and changes nothing.
 ///
 /// Events from before the endpoint's first recorded delivery are left alone, because they may have been processed
 /// before you used this crate. [`since`](Self::since) changes that.
@@ -68,7 +68,7 @@ impl<S: EventSource> Reconcile<S> {
     /// [`TenantSecrets`](crate::TenantSecrets), the path selects the tenant.
     ///
     /// Pass the layer once it is complete: settings that you later change on a clone have no effect here.
-    /// `Events::layer` is the exception: you may call it before or after this.
+    /// `Events::layer` is the exception: you may call it before or after `new`.
     ///
     /// The first round of a new endpoint covers no time before the round itself, so it does not ask the provider. To
     /// try the API key, use [`dry_run`](Self::dry_run) with [`since`](Self::since).
@@ -129,8 +129,8 @@ impl<S: EventSource> Reconcile<S> {
     /// No round looks at events that are older than the oldest deliveries that [`Retention`](crate::Retention) has
     /// left. Such events may be unknown only because their records were deleted.
     ///
-    /// No round looks further back than the list [goes back](EventSource::goes_back). If rounds stop for longer than
-    /// that, some events are too old for the next round. Their period is a
+    /// No round looks further back than the list [goes back](EventSource::goes_back). If more time than that passes
+    /// without a round, some events are too old for the next round. Their period is a
     /// [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals with it.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
@@ -150,13 +150,13 @@ impl<S: EventSource> Reconcile<S> {
     /// Leaves events before this time alone.
     ///
     /// Default: the time of the endpoint's first recorded delivery, as it was at the first round. If the endpoint had
-    /// no delivery by then, the time of the first round. A second list of an endpoint, and the list of a tenant, also
-    /// start at the time of their first round, because the first delivery of another list or tenant says nothing about
-    /// them.
+    /// no delivery by then, it is the time of the first round. A second list of an endpoint, and the list of a tenant,
+    /// also start at the time of their first round, because the first delivery of another list or tenant says nothing
+    /// about them.
     ///
     /// If another system continued to process the webhooks for a while after the deploy, set the time at which it
     /// stopped. With an earlier time, **events that were processed before, but not recorded, run again**.
-    /// [`look_back`](Self::look_back) and retention still apply.
+    /// [`look_back`](Self::look_back) and retention still limit which events a round looks at.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
         self

@@ -22,7 +22,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The shortest time between two checks whether this process has the turn: the right to run a round.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest time between two checks. It is short, because another process may have failed.
+/// The longest time between two checks. It is short, so that this process soon takes over from a process that has
+/// failed.
 const LONGEST_WAIT: Duration = MINUTE;
 
 impl<S: EventSource> Reconcile<S> {

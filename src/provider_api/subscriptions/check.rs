@@ -102,8 +102,8 @@ impl<S: SubscriptionSource> Subscriptions<S> {
         self
     }
 
-    /// Sets another name for the list, under which the last findings are stored. If an endpoint has several lists with
-    /// one address, such as for two accounts, each list needs its own name. Default: the name of the
+    /// Sets another name for the list. The last findings are stored under this name. If an endpoint has several lists
+    /// with one address, such as for two accounts, each list needs its own name. Default: the name of the
     /// [source](SubscriptionSource::name).
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

@@ -199,7 +199,7 @@ impl ExpectedSubscription {
         }
         let mut differences = Vec::new();
         let on: Vec<_> = here.iter().copied().filter(|one| one.is_on).collect();
-        // If one subscription is on, those that are off are not compared: it may have replaced them.
+        // If a subscription is on, it may have replaced the subscriptions that are off, so they are not compared.
         let compared = if on.is_empty() {
             differences.extend(
                 here.iter()

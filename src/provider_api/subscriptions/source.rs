@@ -92,8 +92,8 @@ pub(super) enum Version {
 }
 
 impl Subscription {
-    /// A subscription that is switched on, for all event types. `id` is the provider's name for the subscription. If
-    /// the address is not an HTTP URL, such as a queue, the subscription is left out of the comparison.
+    /// A subscription that is switched on, for all event types. `id` is the provider's id of the subscription. If the
+    /// address is not an HTTP URL, such as a queue, the subscription is left out of the comparison.
     pub fn new(id: impl Into<String>, address: impl AsRef<str>) -> Self {
         Self {
             id: clean(&id.into()),

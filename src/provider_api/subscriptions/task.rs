@@ -32,9 +32,9 @@ impl<S: SubscriptionSource> Subscriptions<S> {
     /// Starts the background task on the current tokio runtime. It runs until [`SubscriptionsTask::stop`] or the end of
     /// the runtime.
     ///
-    /// Spawn one in each process: only one process compares at a time. Each difference that is an error is logged at
-    /// WARN when it is first found, and at INFO when it is gone. While there is such a difference, the endpoint has the
-    /// problem [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), provided that it has a
+    /// Spawn the task in each process: only one process compares at a time. Each difference that is an error is logged
+    /// at WARN when it is first found, and at INFO when it is gone. While there is such a difference, the endpoint has
+    /// the problem [`SubscriptionDiffers`](crate::recovery::Problem::SubscriptionDiffers), provided that it has a
     /// [`Recovery`](crate::Recovery).
     ///
     /// If the provider cannot be asked, this is logged at WARN, and the provider is asked again after an hour at most.

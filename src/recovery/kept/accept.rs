@@ -62,8 +62,8 @@ impl Accepted {
     }
 }
 
-/// Keeps requests of one endpoint, with one statement. If two requests have the same key, the first one counts as new,
-/// and the second one as known.
+/// Keeps requests of one endpoint, with one statement. If two requests have the same key, the result is `New` for the
+/// first one, and `Known` for the second one.
 pub(crate) async fn accept(
     connection: &mut PgConnection,
     group: &[&Acceptance],
@@ -162,7 +162,7 @@ impl Store {
         };
         let note = || keyed(include_str!("note_resent.sql"), delivery);
         // The note has a transaction of its own, because `resend.sql` may wait for a row. An operator's operation waits
-        // for the note, and must not wait for that row as well.
+        // for the transaction of the note, and must not wait for that row as well.
         self.run(note).await?;
         Ok(match self.read_one(statement).await? {
             (true, _) => Accepted::Processed,

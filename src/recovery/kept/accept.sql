@@ -1,6 +1,6 @@
 -- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known. The statement
--- does not wait for a transaction that changes a row, such as a handler's. It waits only for a transaction that inserts
--- a row with the same key.
+-- does not wait for a transaction that changes a row, such as the transaction of a handler. It waits only for a
+-- transaction that inserts a row with the same key.
 --
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which a
 -- delivery is taken if its attempt starts at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12
@@ -8,13 +8,13 @@
 -- are made from the provider's list of events, $16 how long the requests stay once their deliveries are processed,
 -- $17 the environment of the process.
 --
--- If $14 is true, nothing is kept in a database that belongs to another environment: no process would run the delivery
--- there, so the request is handled before it is answered. If $14 is false, the request itself makes the attempt, so its
--- delivery is kept and run in any environment.
+-- If $14 is true, nothing is kept in a database that belongs to another environment, because no process would run the
+-- kept delivery. The request is then handled before it is answered. If $14 is false, the request itself makes the
+-- attempt, so its delivery is kept and run in any environment.
 --
--- The `select` around a parameter hides its value from the planner: how many deliveries there are, and whether $14 and
--- $15 are true. If the planner saw these values, it would plan the statement again each time, which takes longer than
--- the rest. The requests are unnested separately, so that no body is copied with the other columns.
+-- The `select` around a parameter hides the parameter's value from the planner. If the planner saw how many deliveries
+-- there are, and whether $14 and $15 are true, it would plan the statement for each call, which takes longer than to
+-- run it. The requests are unnested separately, so that no body is copied with the other columns.
 with home as materialized (
     select
         not (select $14::boolean)
@@ -71,8 +71,8 @@ kept as (
     from new
     where number not in (select number from processed union all select number from known)
         and (select is_home from home)
-    -- All processes insert in the same order, so that two of them cannot deadlock. Of several copies of a delivery, the
-    -- first one is written.
+    -- All processes insert in the same order, so that two processes cannot deadlock. If a key occurs several times, the
+    -- first delivery with this key is written.
     order by tenant, delivery_id, number
     on conflict do nothing
     returning tenant, delivery_id, takes, taken_by

@@ -1,4 +1,5 @@
--- Deletes the kept row of a delivery that its handler has discarded, or whose body was processed under another id.
+-- Deletes the kept row of a delivery, because its handler has discarded the delivery, or its body was processed under
+-- another id.
 --
 -- $4 is the take number of the attempt: the counter `takes` of the row, which each take increases. The row is deleted
 -- only if it is due and still has this number. For a request from the provider, $4 is `null`, and the row is deleted in

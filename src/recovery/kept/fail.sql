@@ -1,8 +1,7 @@
 -- Records that an attempt at a kept delivery has failed. $9 is the take number of the attempt: the counter `takes` of
--- the row, which each take increases. The statement has no effect if the delivery was taken again, or changed by
--- something else meanwhile. So a process cannot free a delivery that another process runs. Suppose that the handler of
--- process 1 fails, process 1 falls silent, and process 2 takes the delivery. Process 1 may then try to record its
--- failure.
+-- the row, which each take increases. The statement has no effect if the delivery was taken again or changed meanwhile.
+-- So a process cannot free a delivery that another process runs. Suppose that the handler of process 1 fails, process 1
+-- falls silent, and process 2 takes the delivery. Process 1 may then try to record its failure.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how many
 -- attempts were counted and did not start, $10 after how many failures in a row the breaker opens, or `null` if
@@ -19,7 +18,7 @@ with failed as (
         reason = $5,
         reason_group = idempotent_webhook.reason_group($5),
         taken_by = null,
-        -- If this attempt did not start, the attempts before it that did not end still count.
+        -- If this attempt did not start, the number of earlier attempts that did not end is not reset.
         unfinished = case $8 when 0 then 0 else unfinished end,
         unreached_at = case $8 when 0 then null else unreached_at end,
         unreached_status = case $8 when 0 then null else unreached_status end,
@@ -30,8 +29,8 @@ with failed as (
         history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and takes = $9
-        -- A taken delivery is always due. Without this condition, a failure would be recorded twice if its write is
-        -- repeated because the answer was lost.
+        -- A taken delivery is always due. Without this condition, a failure would be recorded twice if the answer to
+        -- this statement is lost and the statement is repeated.
         and taken_by is not null
     returning state, takes
 ),
@@ -51,8 +50,8 @@ breaker as (
 select state, state = 'dead' as died, takes
 from failed
 union all
--- This part is for a repeated write: the first write made the delivery dead, and the answer to its commit was lost. It
--- sees the row as it was before the update above.
+-- This part is for a repeated statement: the first run made the delivery dead, and the answer to its commit was lost.
+-- This part sees the row as it was before the update above.
 select state, true, takes
 from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3

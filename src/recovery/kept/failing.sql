@@ -1,5 +1,5 @@
--- How many deliveries of each endpoint of $1 have failed and wait, by state. Each count stops at $2. The rows are read
--- in the order of an index, because without an order the planner may read the whole table.
+-- For each endpoint of $1 and each state: how many deliveries have failed and are not processed. Each count stops at
+-- $2. The rows are read in the order of an index, because without an order the planner may read the whole table.
 select served.endpoint, waiting.state, failing.count
 from unnest($1::text[]) as served (endpoint)
 cross join (values ('due'), ('dead'), ('recorded')) as waiting (state)

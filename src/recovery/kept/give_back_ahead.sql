@@ -3,7 +3,7 @@
 -- deliveries stay due at the same times as before.
 --
 -- A locked delivery is left alone: a provider request is about to delete or archive it, or an operator is changing it.
--- If neither happens, the delivery is free once this process gives up the number under which it was taken
+-- If its row is left unchanged, the delivery is free once this process gives up the number under which it was taken
 -- (`liveness/mod.rs`).
 --
 -- The comparison of `takes` keeps a process from freeing a delivery that another process runs. Suppose that process 1
@@ -16,8 +16,8 @@ with given_back as (
             and kept.tenant = key.tenant
             and kept.delivery_id = key.delivery_id
     where kept.takes = key.takes
-        -- A taken delivery is always due. Without this condition, two attempts would be subtracted if the write is
-        -- repeated because its answer was lost.
+        -- A taken delivery is always due. Without this condition, two attempts would be subtracted if the answer to
+        -- this statement is lost and the statement is repeated.
         and kept.taken_by is not null
     for update of kept skip locked
 )

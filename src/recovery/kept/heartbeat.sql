@@ -1,6 +1,6 @@
 -- Writes the heartbeat $3 of a process that takes deliveries under the numbers $1 and has given up the numbers $2.
--- Returns the last heartbeat of each number of other processes. Numbers that were given up are deleted.
--- Otherwise, if the answer to a take were lost, the deliveries of that take would count as taken for as long as the
+-- Returns the last heartbeat of each number of other processes. Numbers that were given up are deleted. If they were
+-- not deleted, and the answer to a take were lost, the deliveries of that take would count as taken for as long as the
 -- process lives.
 with given_up as (
     delete from idempotent_webhook.processes

@@ -1,7 +1,7 @@
--- Whether the endpoint $1 keeps at least $2 deliveries, or at least $3 bytes of bodies. Processed deliveries do not
--- count, nor do deliveries that were erased before they had failed.
+-- Whether the endpoint $1 keeps at least $2 deliveries, or at least $3 bytes of bodies. Processed deliveries are left
+-- out, and so are deliveries that were erased before they had failed.
 --
--- Each part of the union has an index. With `state <> 'processed'` instead, the whole archive would be read.
+-- Each part of the union has an index. A single condition `state <> 'processed'` would read the whole archive.
 select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
 from (
     (

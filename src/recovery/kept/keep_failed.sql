@@ -1,8 +1,8 @@
 -- Keeps a delivery whose provider attempt has failed, or only records its failure without the request. Does nothing if
 -- another attempt has committed the delivery meanwhile.
 --
--- The table shows the state afterwards, by the state before (rows) and by what the handler has decided comes next
--- (columns). A delivery that starts again gets a new schedule.
+-- The table shows the state after this statement. A row is for the state before, and a column is for the handler's
+-- decision about what comes next. A delivery that starts again gets a new schedule.
 --
 -- | kept as | nothing | dead | after $8 |
 -- |---|---|---|---|
@@ -58,18 +58,18 @@ kept as (
             state, takes, taken_by, died_at, untold_at, next_attempt_at
         ) = (
             select
-                -- The event type belongs to the request that stays stored. If the type is in a header, another request
-                -- with the same body can have another type.
+                -- The event type belongs to the stored request, which is not replaced. If the provider sends the type
+                -- in a header, another request with the same body can have another type.
                 case when begins_anew then excluded.event_type else known.event_type end,
                 case when begins_anew then 0 else known.retries end,
                 case when begins_anew then 0 else known.unfinished end,
                 case when not changes then known.unreached_at end,
                 case when not changes then known.unreached_status end,
                 case when changes then excluded.state else known.state end,
-                -- The row gets a new take number, so that an attempt that took it under an earlier number can no
-                -- longer change it. There are two cases. Either attempt A has taken the delivery, attempt B processes
-                -- it, and B makes it due again because B does not know whether its commit succeeded. Or this statement
-                -- makes the delivery dead while an attempt runs.
+                -- The row gets a new take number, so that an attempt that took it under an earlier number can no longer
+                -- change it. There are two cases. In the first case, attempt A has taken the delivery, attempt B
+                -- processes it, and B makes it due again because B does not know whether its commit succeeded. In the
+                -- second case, this statement makes the delivery dead while an attempt runs.
                 known.takes + changes::int,
                 case when not changes then known.taken_by end,
                 case when changes then excluded.died_at else known.died_at end,

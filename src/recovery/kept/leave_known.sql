@@ -1,6 +1,6 @@
 -- Deletes deliveries that this transaction has kept from a provider list, if they have been processed or set aside
--- since `accept.sql` checked them. That can happen because, after its check, `accept.sql` may wait for another delivery
--- of the list.
+-- (`set_aside.sql`) since `accept.sql` checked them. That can happen because, after its check, `accept.sql` may wait
+-- for another delivery of the list.
 --
 -- If this statement were missing, a delivery could run twice. Suppose that `accept.sql` finds that delivery A is not
 -- known, and then waits for delivery B. Meanwhile, A arrives as a request, is processed and is forgotten.

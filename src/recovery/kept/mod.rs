@@ -8,7 +8,7 @@
 //! | recorded, processed | a provider attempt failed | due, dead or recorded again | `keep_failed.sql` |
 //! | due | a provider attempt failed, and its handler has decided that the delivery is dead | dead | `keep_failed.sql` |
 //! | none, due, dead, recorded, processed | the provider sends it again, and is answered before the handler runs | due | `note_resent.sql`, `resend.sql` |
-//! | due, taken | the same, while an attempt has taken it | due, taken | `note_resent.sql` |
+//! | due, taken | the provider sends it again while an attempt has taken it | due, taken | `note_resent.sql` |
 //! | due | its time has come | due, taken | `take.sql` |
 //! | due, taken | the process of the attempt is dead | due | `expire.sql` |
 //! | due, taken | the attempt was lost in a living process, which gives up the number in `taken_by` | due | `heartbeat.sql` |
@@ -30,9 +30,9 @@
 //! A row is *taken* if its `taken_by` is a number of a living process (`liveness/mod.rs`). The column `takes` is the
 //! *take number*: a counter that keeps outdated attempts from changing the row. An attempt that has taken a row can
 //! change it only while `takes` is the same as when the attempt took it. Another take increases the number, and so do
-//! operators and repeated requests from the provider. A statement that sets `state` also resets each column about
-//! earlier attempts (checked by `tests/it/recovery/new_life.rs`). A provider attempt that has taken nothing writes with
-//! `keep_failed.sql` and `drop.sql`.
+//! an operator's changes and repeated requests from the provider. A statement that sets `state` also resets each column
+//! about earlier attempts (checked by `tests/it/recovery/new_life.rs`). A provider attempt that has taken nothing
+//! writes with `keep_failed.sql` and `drop.sql`.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, except for the
 //! statements with an operator's filter, which are in `operator`.

@@ -1,8 +1,8 @@
 -- Returns the deliveries that no attempt is working on. The statement tries to take the same locks as
 -- `await_attempt.sql`, without waiting.
 --
--- Without this check, an operator could discard many deliveries and see that this is done, and afterwards an attempt at
--- one of them would commit.
+-- Without this check, an operator could discard many deliveries and see that the operation has ended, and an attempt at
+-- one of them could still commit after that.
 --
 -- $1 endpoints, $2 tenants, $3 ids.
 select tenant, id

@@ -1,9 +1,9 @@
--- Records the problems of all endpoints. Processes take turns, so that one process does this for all
+-- Records the problems of all endpoints. Processes take turns: at each look, one process does this for all processes
 -- (`recovery/problems.rs`). Returns the problems that have started or ended since the last look, and writes only the
 -- rows of these problems.
 --
--- $1 whether this look may report that no process recovers an endpoint. The first look of a process may not, because a
--- deploy may still be in progress. $2 the problems that this version of the crate knows.
+-- $1 whether this look may report that no process recovers an endpoint. The first look of a process may not report
+-- that, because a deploy may still be in progress. $2 the problems that this version of the crate knows.
 --
 -- An endpoint that no process has recovered for ten minutes counts as removed: all its problems except `unserved`
 -- are over.
@@ -38,7 +38,8 @@ there as materialized (
     join known using (endpoint)
     where problem = any($2) and case problem when 'unserved' then $1 else is_served end
 ),
--- Postgres never runs a full join as a nested loop, however wrong the planner's estimates are.
+-- This is a full join because Postgres never runs a full join as a nested loop, however wrong the planner's estimates
+-- are.
 compared as materialized (
     select
         endpoint, problem, subject, there.is_there is not null as is_there,

@@ -42,10 +42,10 @@ resent as (
         unreached_status = case known.state when 'due' then known.unreached_status end,
         erased = false,
         taken_by = case known.state when 'due' then known.taken_by end,
-        -- An attempt can change the row only while the take number is the one under which it took the row. If the row
-        -- was not due, the number changes here. Otherwise, an attempt A that does not know whether its commit
-        -- succeeded could report a failure too late: the delivery is already archived and sent again, and the failure
-        -- would be written to the new due row.
+        -- An attempt can change the row only while the take number is the same as when the attempt took the row. If the
+        -- row was not due, the number changes here. Without that change, an attempt that does not know whether its
+        -- commit succeeded could report a failure too late: by then, the delivery is archived and sent again, and the
+        -- failure would be written to the row that is due again.
         takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
         processed_version = null,

@@ -1,6 +1,6 @@
--- Deletes or archives the row of a kept delivery that turns out to be processed. Without this statement, such a row
--- would be taken, found to be a duplicate, and taken again, forever. The `exists` checks that the delivery is
--- processed. Without it, a delivery that is accepted and sent again could lose its row before it is processed.
+-- Deletes or archives the row of a kept delivery that was processed by another attempt. Without this statement, such a
+-- row would be taken, found to be a duplicate, and taken again, forever. The `exists` checks that the delivery is
+-- processed. Without this check, a delivery that is accepted and sent again could lose its row before it is processed.
 --
 -- On Citus, the claims are on other nodes. A statement across nodes may not add a column to a `timestamptz`, because
 -- the sum depends on the time zone of the session. It may add a column to a timestamp without a time zone.

@@ -66,11 +66,11 @@ impl KeptAs {
     }
 }
 
-/// Why an attempt that was counted is taken back.
+/// Why an attempt that was counted is subtracted again.
 pub(crate) enum GivenBack {
     /// The layer has not called the handler, or recovery was asked to stop.
     NotBegun,
-    /// The attempt has reached no layer. Holds the status of the answer that came instead, if there was one.
+    /// The attempt has reached no layer. Holds the status of the router's answer, if there was an answer.
     Unreached(Option<StatusCode>),
 }
 
@@ -163,9 +163,8 @@ impl Store {
         KeptAs::read(&self.run(statement).await?)
     }
 
-    /// Takes back an attempt that was counted and did not start. The next attempt is due after `wait`. If attempts
-    /// reach no layer, the wait doubles each time, up to an hour. Returns whether the row still belonged to the
-    /// attempt.
+    /// Subtracts an attempt that was counted and did not start. The next attempt is due after `wait`. If attempts reach
+    /// no layer, the wait doubles each time, up to an hour. Returns whether the row still belonged to the attempt.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
@@ -235,7 +234,7 @@ impl Store {
         let key = RowKeys::one(delivery.key_tenant(), delivery.id().as_str());
         let take = take.map(|take| take.takes);
         let drop_row = || keyed(include_str!("drop.sql"), delivery).bind(take);
-        // If a replay were not set aside, reconciliation would find it missing each time. A discarded delivery is
+        // If a replay were not set aside, reconciliation would report it as missing each time. A discarded delivery is
         // always set aside, because it may be on a list that is reconciled later.
         let if_reconciled = dropped == DroppedAs::Replay;
         let set_aside = || set_aside(&key, delivery.endpoint(), if_reconciled);

@@ -2,8 +2,8 @@
 -- The transaction has already locked their rows, and no attempt at these deliveries is running.
 --
 -- `takes + 1` gives the row a new take number, so that earlier attempts can no longer change it. Suppose that process 1
--- takes a delivery and falls silent, and an operator retries the delivery. With the old number, process 1 could still
--- write its failure to the row, which is due again.
+-- takes a delivery and falls silent, and an operator retries the delivery. If the number stayed the same, process 1
+-- could still write its failure to the row, which is due again.
 update idempotent_webhook.kept_deliveries as kept
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
     unfinished = 0, unreached_at = null, unreached_status = null

@@ -28,7 +28,7 @@ pub(crate) struct Wanted {
     pub(crate) is_probe: bool,
 }
 
-/// The next delivery of an endpoint, and the reasons that hold it back.
+/// The next delivery of an endpoint, and what may hold it back.
 pub(crate) struct Next {
     pub(crate) endpoint: String,
     /// The time until a delivery can be taken. `None` if there is no delivery, or the endpoint is paused.

@@ -6,10 +6,10 @@
 -- A process takes deliveries under a number in the table `processes` (`liveness/mod.rs`). If the process dies,
 -- `expire.sql` deletes the number, and its deliveries are free.
 --
--- A delivery is taken alone if it may kill its process, that is, if the attempt before did not end. If a process dies
--- after it has taken several deliveries together, any of them may have killed it, and most had not started. So the next
--- take of such a delivery does not count another attempt. If it did, one delivery that kills every process would make
--- the 63 deliveries that were taken with it use up their attempts.
+-- A delivery is taken alone if it may kill its process, that is, if its last attempt did not end. If a process dies
+-- after it has taken several deliveries together, any of these deliveries may have killed it, and most had not started.
+-- So the next take of such a delivery does not count another attempt. If it did, one delivery that kills every process
+-- would make the 63 deliveries that were taken with it use up their attempts.
 --
 -- $3 a time to use instead of now, in Unix seconds, $4 the number under which the deliveries are taken, $5 whether this
 -- is a probe: the breaker is open, and `start_probe.sql` has allowed the probe, $6 the environment of the process: in a
@@ -19,7 +19,7 @@
 -- The inner limit is a literal and not a parameter, so that the planner knows that it is small. The outer limit ends
 -- the scan, so that deliveries which are not taken are not locked. After the first delivery, more are taken only while
 -- all bodies together are within 16 MiB: `requests.sql` reads them at once, after the commit. The attempts are counted
--- by then, so a delivery whose body kills the process that reads it uses up its attempts, too.
+-- before that, so even a delivery whose body kills the process that reads it uses up its attempts.
 with due as (
     select *
     from (
@@ -30,7 +30,7 @@ with due as (
             and state = 'due'
             and next_attempt_at <= coalesce(to_timestamp($3), now())
             -- Without this condition, a process could take a delivery that is running. Neither this condition nor the
-            -- next is a plain `exists`, which the planner could turn into a join of all rows.
+            -- next one is a plain `exists`, because the planner could turn a plain `exists` into a join of all rows.
             and (
                 taken_by is null
                 or not exists (select from idempotent_webhook.processes where number = taken_by)

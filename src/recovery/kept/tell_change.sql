@@ -1,13 +1,13 @@
--- Reserves the start or the end of a problem for this process, which reports it to its hook. Among all such changes,
--- this is the one that has waited longest. If the report is not recorded within the time $2, another process may make
--- it. $1 the names of the problems that this version of the crate knows.
+-- Reserves a change (the start or the end of a problem) for this process, which then reports it to its hook. The change
+-- that has waited longest comes first. If the report is not recorded within the time $2, another process may report the
+-- change. $1 the names of the problems that this version of the crate knows.
 --
 -- If `telling_until` is set, the change may have been reported although no report is recorded. For example, a process
 -- reports the start of a problem and is killed before it records that, and then the problem ends. Without the condition
 -- `telling_until is not null`, no process would report the end.
 --
--- A `telling_until` that is too far in the future is ignored: after a jump of the clock, no process would report the
--- change for a long time.
+-- A `telling_until` that is too far in the future is ignored. Otherwise, after a jump of the clock, no process would
+-- report the change for a long time.
 --
 -- $3 the environment of the process: nothing is reported in a database that belongs to another environment.
 update idempotent_webhook.problems as noted

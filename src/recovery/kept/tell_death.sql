@@ -1,7 +1,7 @@
--- Among the dead deliveries of the endpoints $1 that no hook has got yet, reserves the one that has waited longest.
--- This process then reports it to its hook. If the report is not recorded within the time $2, another process may make
--- it. The process that made the delivery dead should have reported it long ago, but it was killed, or the answer to its
--- commit was lost. In a database that does not belong to the environment $3, nothing is reserved.
+-- Reserves a dead delivery of the endpoints $1 that was not reported to any hook yet: the delivery that has waited
+-- longest. This process then reports it to its hook. If the report is not recorded within the time $2, another process
+-- may report the delivery. The process that made the delivery dead should have reported it long ago, but it was killed,
+-- or the answer to its commit was lost. In a database that does not belong to the environment $3, nothing is reserved.
 with untold as (
     select endpoint, tenant, delivery_id
     from idempotent_webhook.kept_deliveries

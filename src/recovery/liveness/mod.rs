@@ -1,7 +1,6 @@
-//! Whether a process is alive. A process that *takes* deliveries, that is, marks due deliveries as its own to run
-//! them, writes *heartbeats* to the table `processes`. Each heartbeat has another value than the one before. Only
-//! heartbeats decide whether a taken delivery may be taken again: it does not matter how long ago its attempt
-//! started, and no lock matters either.
+//! Whether a process is alive. A process that *takes* deliveries, that is, marks due deliveries as its own to run them,
+//! writes *heartbeats* to the table `processes`. Each heartbeat has another value than the one before. Only heartbeats
+//! decide whether a taken delivery may be taken again. Neither the age of its attempt nor any lock matters.
 //!
 //! Each process judges the others by its own clock, which never jumps. It deletes the row of a dead process, which
 //! frees the deliveries that the dead process had taken:
@@ -30,9 +29,10 @@
 //! - *in use*: deliveries are taken under the number. The first number of a process is used as soon as it is in
 //!   `processes`. At worst, a statement that started earlier takes the same delivery as well, and then the claim
 //!   refuses the attempt that took it first.
-//! - *draining*: attempts still hold the number. It gets the heartbeats of its process, like the other numbers.
-//! - *given up*: the row of the number is deleted with the next heartbeat. From then on, a delivery that was taken
-//!   under it and lost is free.
+//! - *draining*: attempts still hold the number. The process still writes heartbeats for the number, as for its other
+//!   numbers.
+//! - *given up*: the row of the number is deleted with the next heartbeat. After that, a delivery that was taken under
+//!   the number and then lost is free.
 
 mod numbers;
 mod other_processes;
@@ -80,8 +80,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Begins the transaction of a heartbeat, whose commit does not wait for the disk. If a crash of Postgres loses a
-/// heartbeat, the next one follows before the process counts as dead. A process that is lost or frozen in the middle of
-/// a heartbeat keeps its row locked for two seconds, and not for as long as Postgres considers the connection alive.
+/// heartbeat, the next heartbeat follows before the process counts as dead. A process that is lost or frozen in the
+/// middle of a heartbeat keeps its row locked for two seconds, even if Postgres considers the connection alive for
+/// longer.
 const BEGIN: &str = concat!(
     begin_own!(),
     "; set local synchronous_commit = off; \
@@ -132,8 +133,8 @@ impl Liveness {
         }
     }
 
-    /// Stops taking deliveries for now. The numbers that no attempt holds are given up at once, and the rest once their
-    /// attempts have ended.
+    /// Stops taking deliveries for now. The numbers that no attempt holds are given up at once, and the other numbers
+    /// once their attempts have ended.
     pub(super) async fn leave(&self) {
         let leaving = async {
             let mut place = self.connection.lock().await;
@@ -174,8 +175,8 @@ impl Liveness {
         Ok(dead)
     }
 
-    /// Connects through a pool of one connection. It has the hooks of the application's pool, such as one that sets
-    /// a role.
+    /// Connects through a pool of one connection. This pool has the hooks of the application's pool, such as a hook
+    /// that sets a role.
     async fn connect(&self) -> Result<PgConnection, DatabaseError> {
         let options = self.pool.options().clone();
         let own = options
@@ -331,8 +332,8 @@ impl fmt::Debug for Liveness {
 mod tests {
     use super::*;
 
-    /// Sends the next heartbeat of this process, which reads the heartbeat of another one. Returns whether this
-    /// process considers the other one dead.
+    /// Sends the next heartbeat of this process, which reads the heartbeat of another one. Returns whether this process
+    /// considers the other process dead.
     fn beat(state: &mut State, other: i64) -> bool {
         let message = state.numbers.message();
         let seen = vec![(1, other)];

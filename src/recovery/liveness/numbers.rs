@@ -39,8 +39,8 @@ pub(super) struct Numbers {
     is_taking: bool,
     /// Whether `in_use` and `announced` are in `processes`.
     are_written: bool,
-    /// How many heartbeats this process has tried to send. If a number was deleted and is written again, its
-    /// heartbeat is a later one.
+    /// How many heartbeats this process has tried to send. So if a number was deleted and is written again, it gets a
+    /// heartbeat that it never had before.
     heartbeats: i64,
 }
 

@@ -18,8 +18,8 @@ struct Seen {
     heartbeat: i64,
     /// When this process first saw this heartbeat.
     since: Instant,
-    /// Whether this process has seen an earlier heartbeat of this number. If not, the other process may have been
-    /// dead for a day.
+    /// Whether this process has seen an earlier heartbeat of this number. If it has not, the other process may have
+    /// been dead for a day.
     has_changed: bool,
 }
 

@@ -4,7 +4,7 @@ use sqlx::{PgPool, Row};
 
 use crate::transaction::{ShortTx, environment};
 
-/// The row lock makes a second adoption wait for the first one.
+/// The row lock makes two adoptions run one after the other.
 const BEFORE: &str = "select name from idempotent_webhook.environment for update";
 
 const SET: &str = "
@@ -30,12 +30,12 @@ pub(crate) struct Adopted {
 }
 
 /// Gives the database of `pool` another [environment](crate::Recovery::environment), or its first one. Returns the
-/// endpoints that this pauses.
+/// endpoints that the adoption has paused.
 ///
 /// For example, a copy of the production database becomes the database of `staging`. From now on, processes of this
 /// environment run the deliveries that are kept in the database, and processes of any other environment do not.
-/// Deliveries that were kept before belong to another environment: **each endpoint with deliveries that are due or
-/// dead is left paused**, so that somebody can discard or erase what must not run here, and then
+/// Deliveries that were kept before belong to another environment: **each endpoint with deliveries that are due or dead
+/// is left paused**, so that you can discard or erase the deliveries that must not run here, and then
 /// [resume](crate::Endpoint::resume) the endpoint.
 ///
 /// The adoption is one transaction, and is recorded among the operator actions. If the database has this

@@ -1,8 +1,8 @@
 -- Pauses each endpoint that has deliveries which are due or dead, and records the adoption. $1 the operator, $2 a
 -- text with the new environment and the one before.
 --
--- Each look-up reads one row of an index, no matter how many deliveries are kept: `order by` and `limit` leave the
--- planner no alternative.
+-- Each look-up reads one row of an index, no matter how many deliveries are kept: with `order by` and `limit`, the
+-- planner has no other choice.
 with recursive known as (
     (
         select endpoint

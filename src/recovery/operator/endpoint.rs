@@ -11,8 +11,8 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 ///
 /// As with sqlx itself, each function waits for as long as the pool and Postgres allow. To limit that, set
 /// `acquire_timeout` in `PgPoolOptions` (30 seconds by default) and `statement_timeout` with
-/// `PgConnectOptions::options`. Or wrap the call in `tokio::time::timeout`: dropping the future closes its
-/// connection. After a timeout, check whether the change was made.
+/// `PgConnectOptions::options`. Or wrap the call in `tokio::time::timeout`, which drops the future after a timeout, and
+/// so closes the connection. After a timeout, check whether the change was made.
 ///
 /// A change waits for a running attempt, for another change, and for retention. It waits for as long as the
 /// `lock_timeout` of the pool allows, or for two seconds if none is set. After that, it fails with the Postgres
@@ -22,14 +22,14 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 ///
 /// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change each delivery at most once. They change only
 /// deliveries that came before the call started, by the clock of the database. If the provider sends a delivery again
-/// during the call, the call leaves it out, even if it was kept before, or an attempt was running when it came again.
+/// during the call, the call leaves the delivery out, even if it was kept before the call, or an attempt was running
+/// when the provider sent it again.
 ///
-/// A delivery that an attempt is working on is not changed either, but counted. [`Changes`] contains both numbers: how
-/// many deliveries were changed, and how many were left alone because of an attempt. If both are zero, there was
-/// nothing to do.
+/// A delivery that an attempt is working on is not changed either, but counted. [`Changes`] says how many deliveries
+/// were changed, and how many were left alone because of an attempt. If both numbers are zero, there was nothing to do.
 ///
 /// Each function uses one connection, and works in batches. Each batch is a transaction of its own. If the call fails
-/// or is cancelled, the batches that were finished stay committed. Call the function again for the rest.
+/// or is cancelled, the finished batches stay committed. To change the remaining deliveries, call the function again.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -72,8 +72,8 @@ impl Endpoint {
     /// For the next page, pass the last delivery of the page before as `after`.
     ///
     /// If the filter is for [`KeptState::Processed`](crate::recovery::KeptState::Processed), the list contains the
-    /// processed deliveries whose requests are still archived. They are ordered by tenant and then by id if each tenant
-    /// has ids of its own.
+    /// processed deliveries whose requests are still archived. If each tenant has ids of its own, this list is ordered
+    /// by tenant, and then by id.
     ///
     /// ```no_run
     /// use idempotent_webhook::Endpoint;
@@ -163,16 +163,16 @@ impl Endpoint {
     /// request.
     ///
     /// Returns whether there was any content. The call waits for a running attempt. However, it does not wait for an
-    /// attempt with a [late claim](crate::IdempotentWebhook::late_claim) whose handler has not called `begin` yet. That
-    /// handler's `begin` is refused. If that attempt belongs to a provider request and fails, the request is kept
-    /// again. So check again once the attempt has ended.
+    /// attempt with a [late claim](crate::IdempotentWebhook::late_claim) whose handler has not called `begin` yet. When
+    /// that handler calls `begin`, the call is refused. If the attempt belongs to a provider request and fails, the
+    /// request is kept again. So check again once such an attempt has ended.
     ///
     /// **The delivery cannot run again.** If it was not processed, it is only
-    /// [recorded](crate::recovery::KeptState::Recorded) from now on, with its times and statuses, and counts as a
-    /// failed delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its claim
-    /// stays. If it was to be [reprocessed](Self::reprocess), it has no claim, because `reprocess` has deleted the
-    /// claim. If the provider sends the delivery again, it is a duplicate if it has a claim, and is processed
-    /// otherwise. For what else is stored, see [Personal data](crate::documentation::personal_data).
+    /// [recorded](crate::recovery::KeptState::Recorded) from now on, with its times and statuses. It counts as a failed
+    /// delivery until it is discarded or deleted. If it was processed, it leaves the archive, and its claim stays. If
+    /// it was to be [reprocessed](Self::reprocess), it has no claim, because `reprocess` has deleted the claim. If the
+    /// provider sends the delivery again, it is a duplicate if it has a claim, and is processed otherwise. For what
+    /// else is stored, see [Personal data](crate::documentation::personal_data).
     ///
     /// # Errors
     ///
@@ -186,7 +186,8 @@ impl Endpoint {
     /// all [dead](crate::recovery::KeptState::Dead) deliveries.
     ///
     /// If the filter has no [state](Filter::state), processed deliveries are included. Deliveries that fail or are
-    /// processed while this runs are included, too. For the other rules, see [Many deliveries](Self#many-deliveries).
+    /// processed while this runs are included, too. Apart from that, see [Many deliveries](Self#many-deliveries) for
+    /// which deliveries this changes.
     ///
     /// # Errors
     ///

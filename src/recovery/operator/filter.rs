@@ -13,15 +13,15 @@ use crate::recovery::KeptState;
 use crate::transaction::pg_time::unix_time;
 
 /// Statements with a filter are planned for their values. Otherwise, the conditions of the filter that are not set
-/// would keep the planner from using an index. The statements may sort their result: without sorting, they would read
-/// rows in the order of the primary key, and so read the archive.
+/// would keep the planner from using an index. The planner may sort the result. If it could not, it would read rows in
+/// the order of the primary key, and so read the archive.
 const PLAN_FOR_VALUES: &str = "
     select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_sort', 'on', true)
 ";
 
-/// The delivery belongs to the endpoint `$1` and has one of the states `$3`, named as in the table. Each state has a
-/// partial index, and each condition repeats the condition of that index, so that Postgres can use it. With one
-/// condition for all states, Postgres would read the archive to find dead deliveries.
+/// The delivery belongs to the endpoint `$1` and has one of the states `$3` (the values of the column `state`). Each
+/// state has a partial index, and each condition repeats the condition of that index, so that Postgres can use it. With
+/// one condition for all states, Postgres would read the archive to find dead deliveries.
 macro_rules! is_listed {
     () => {
         "kept.endpoint = $1
@@ -70,7 +70,7 @@ pub struct Filter {
     failed: Times,
     processed: Times,
     processed_by: Option<String>,
-    /// The names of tenants. They are compared even if ids are not separate by tenant.
+    /// The names of tenants. They are compared even if the tenants share one namespace of ids.
     pub(crate) tenants: Option<Vec<String>>,
     /// Only deliveries that were last received before this time, even if they fail or are processed afterwards. In
     /// Unix seconds, by the clock of the database.
@@ -126,9 +126,8 @@ impl Filter {
         self
     }
 
-    /// Only deliveries of this tenant, by its name, even if ids are not
-    /// [separate](crate::TenantSecrets::separate_ids) by tenant. If called several times, it matches deliveries of
-    /// any of these tenants.
+    /// Only deliveries of the tenant with this name, even if ids are not [separate](crate::TenantSecrets::separate_ids)
+    /// by tenant. If you call this several times, deliveries of any of these tenants match.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.tenants.get_or_insert_default().push(name.into());
@@ -142,8 +141,8 @@ impl Filter {
         self
     }
 
-    /// Only deliveries whose last attempt failed within these times, such as `from..until`. With `..now`, a retry
-    /// of the failures that you have seen leaves out later failures.
+    /// Only deliveries whose last attempt failed within these times, such as `from..until`. With `..now`, an operation
+    /// leaves out failures that occur after you have looked.
     #[must_use]
     pub fn failed(mut self, times: impl RangeBounds<SystemTime>) -> Self {
         self.failed = Times::of(times);
@@ -200,7 +199,7 @@ impl Filter {
             .bind(self.received_before)
     }
 
-    /// Binds the same values for a list or a count, which includes processed deliveries only if the filter asks for
+    /// Binds these thirteen values for a list or a count. Processed deliveries are included only if the filter asks for
     /// them.
     pub(super) fn bind_listed<'q>(
         &'q self,

@@ -8,13 +8,13 @@ impl Endpoint {
     /// Forgets a processed delivery, so that it is processed again when the provider resends it. Returns whether
     /// the delivery was known.
     ///
-    /// This is for repairs: a bug in the handler was fixed, and a delivery that the handler has acknowledged must
-    /// be processed again. Undo the effects of the first run, forget the delivery, and have the provider resend it.
-    /// The handler's [idempotency keys](crate::Delivery::idempotency_key) are the same as the first time.
+    /// This is for repairs: a bug in the handler was fixed, and a delivery that the handler has acknowledged must be
+    /// processed again. Undo the effects of the first run, forget the delivery, and have the provider resend it. The
+    /// handler's [idempotency keys](crate::Delivery::idempotency_key) are the same as in the first run.
     ///
     /// The kept row of the delivery is deleted, too. If the request is still archived
-    /// ([`Keep::processed_for`](crate::Keep::processed_for)), use [`reprocess`](Self::reprocess) instead, which does
-    /// not need the provider.
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)), [`reprocess`](Self::reprocess) is simpler, because it
+    /// does not need the provider.
     ///
     /// The call is logged at INFO, with the endpoint and the delivery id.
     ///

@@ -52,8 +52,9 @@ macro_rules! list {
 /// the table belong to the archive.
 const PROCESSED: &str = list!(by "kept.tenant, kept.delivery_id" after "$14, $15");
 
-/// Not sorted by the primary key, so that the planner uses the indexes of the states. If ids grow with time, the
-/// order of the primary key puts due deliveries after the whole archive. The planner does not know that.
+/// Not sorted by the primary key, so that the planner uses the indexes of the states. If ids grow with time, the order
+/// of the primary key puts due deliveries after the whole archive. The planner does not know that, and would read the
+/// archive.
 const UNPROCESSED: &str = list!(by "kept.delivery_id, kept.tenant" after "$15, $14");
 
 #[cfg(feature = "dashboard")]
@@ -103,7 +104,7 @@ pub struct KeptDelivery {
     pub status: Option<u16>,
     /// Why the last attempt failed.
     pub reason: Option<String>,
-    /// The tenant of its key, which is empty unless ids are separate by tenant.
+    /// The tenant in the row's key. It is empty unless ids are separate by tenant.
     key_tenant: String,
 }
 

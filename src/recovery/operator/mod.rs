@@ -1,5 +1,5 @@
-//! The operations of operators on kept deliveries. An operation is applied to keys (`operation.rs`): to all keys
-//! that match a filter (`bulk.rs`), or to one key.
+//! The operations of operators on kept deliveries. An operation is applied to the keys of rows (`operation.rs`): to all
+//! keys that match a filter (`bulk.rs`), or to one key.
 
 mod adopt;
 mod bulk;

@@ -10,12 +10,12 @@ use crate::transaction::{RowKeys, ShortTx, begin_own};
 /// Begins a transaction of an operation.
 ///
 /// The transaction waits for a row or an attempt for as long as the pool's `lock_timeout` says. If that is not set, it
-/// waits for two seconds, because a delivery waits longer than that for a connection. If the process is lost, Postgres
-/// ends the transaction.
+/// waits for two seconds, which is less than a delivery waits for a connection. If the process is lost, Postgres ends
+/// the transaction.
 ///
-/// The statements select rows by key, so one plan fits all values, and planning each statement again would take longer
-/// than the rest. On Citus, which has the table `pg_dist_partition`, this is not set: Citus cannot plan a statement for
-/// several workers without the values.
+/// The statements select rows by key, so one plan fits all values. Planning each statement again would take longer than
+/// running it. On Citus, which has the table `pg_dist_partition`, each statement is planned again, because Citus cannot
+/// plan a statement for several workers without the values.
 const BEGIN: &str = concat!(
     begin_own!(),
     ";
@@ -45,7 +45,8 @@ macro_rules! can_change {
 pub(super) use can_change;
 
 /// Locks the rows of the tenants `$15` and the ids `$16`. It waits for each transaction that is changing these rows,
-/// and then checks them again. All operations lock rows in the same order, so that two of them cannot deadlock.
+/// and then checks again whether the rows match. All operations lock rows in the same order, so that two operations
+/// cannot deadlock.
 const LOCK: &str = concat!(
     "
     select
@@ -71,10 +72,10 @@ const LOCK: &str = concat!(
 /// that no request waits for these lists.
 const AWAIT_LISTS: &str = "lock table idempotent_webhook.discarded in row exclusive mode";
 
-/// Waits for statements which note that a delivery of the endpoint `$1` was sent again, and makes further ones wait
-/// until the end of the transaction: `note_resent.sql` shares the lock. These statements do not wait for long: after
-/// this lock, the operation only writes, and none of its writes waits for long. Without this lock, the operation could
-/// miss a note and discard a delivery although the provider gets the answer that its repeated request is accepted.
+/// Waits for each running `note_resent.sql` of the endpoint `$1`, which notes that a delivery was sent again, and
+/// shares this lock. Later runs of that statement wait until the end of the transaction, but not for long: after this
+/// lock, the operation only writes, and none of its writes waits for long. Without this lock, the operation could miss
+/// a note and discard a delivery although the provider gets the answer that its repeated request is accepted.
 const HOLD_SENT_AGAIN: &str = "select pg_advisory_xact_lock(hashtextextended($1, 4))";
 
 /// The deliveries of these keys that were sent again since `$4`.
@@ -103,8 +104,8 @@ pub(crate) enum Running {
     /// The operation waits for the attempt.
     IsAwaited,
     IsLeft,
-    /// The operation waits only for the row, which is enough: a processed delivery has no attempt, and an attempt
-    /// that is about to commit has locked the row.
+    /// The operation waits only for the lock of the row. That is enough, because a processed delivery has no attempt,
+    /// and an attempt that is about to commit has locked the row.
     HoldsRow,
 }
 
@@ -113,7 +114,7 @@ pub(crate) enum Running {
 #[derive(Default)]
 pub(crate) struct Applied {
     pub(crate) changed: RowKeys,
-    /// How many were left alone because an attempt works on them.
+    /// How many were left alone because an attempt was working on them.
     pub(crate) running: usize,
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum RehearsalResult {
     Processed {
         /// A mistake that looks like success, if the layer has seen one.
         suspicion: Option<String>,
-        /// The rows that its handler has written. `None` if Postgres does not count them.
+        /// The rows that its handler has written. `None` if Postgres does not count rows.
         written: Option<RowsByTable>,
     },
     /// It would fail, for this reason.
@@ -41,8 +41,8 @@ pub(crate) enum RehearsalResult {
     Interrupted(String),
     /// This version has no handler for its event type.
     Ignored(String),
-    /// The rehearsal shows nothing about the handler, for this reason. If it has reached no layer, real requests
-    /// will not reach one either.
+    /// The rehearsal shows nothing about the handler, for this reason. If the rehearsal has reached no layer, real
+    /// requests will not reach a layer either.
     NotRun { reason: String, is_unreached: bool },
     /// Its row has changed since it was read.
     Changed,
@@ -105,7 +105,8 @@ impl RehearsalAttempt {
 
     /// Notes that the layer has started, in this task.
     pub(crate) fn begin(&self, task: AbortHandle) {
-        // Only one layer counts. Another layer runs within the task of the first.
+        // Only the first layer is noted. If the request reaches a second layer, that layer runs within the task of the
+        // first.
         let _ = self.0.task.set(task);
     }
 

@@ -1,4 +1,5 @@
-//! Compares the rehearsal reports of two versions of the application: what each version writes for the same deliveries.
+//! Compares the rehearsal reports of two versions of the application. A report says what a version writes for the
+//! rehearsed deliveries.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,8 +8,8 @@ use crate::transaction::{RowsByTable, RowsWritten};
 
 /// The difference between the effects of two versions, from [`RehearsalReport::compare`].
 ///
-/// `Display` is for a terminal: a line for each event type, below it the tables that differ, and at the end whether it
-/// [passes](Self::passed).
+/// `Display` is for a terminal: a line for each event type, below it the tables that differ, and at the end whether the
+/// comparison [passes](Self::passed).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RehearsalComparison {
@@ -42,14 +43,14 @@ pub enum EffectsChange {
     Same,
     /// More rows in the same tables.
     More,
-    /// Fewer rows, but still some, and none in other tables.
+    /// Fewer rows in total, but still some, and no rows in other tables.
     Less,
     /// In another table, by another statement than before (an update for an insert), or more in one table and fewer in
     /// another.
     Elsewhere,
-    /// No rows now, but some before.
+    /// No rows with the new version, although the earlier version writes rows.
     Nothing,
-    /// Not known: no delivery was run by both versions, or Postgres has not counted.
+    /// Not known: there is no delivery that both versions would process, or Postgres has not counted the rows.
     NotKnown,
 }
 

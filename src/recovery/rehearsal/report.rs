@@ -16,9 +16,9 @@ use crate::transaction::{RowsByTable, RowsWritten};
 /// `Display` is for a terminal: a line for each event type, below it the listed deliveries by reason, and at the
 /// end whether the rehearsal [passes](Self::passed), and if not, why.
 ///
-/// With `serde`, a report is written as JSON and read back, for [`compare`](Self::compare) in the job of another
-/// version. In the JSON, quoted texts, digits and mail addresses in reasons are masked, because reasons may quote
-/// requests. Ids are not masked.
+/// With `serde`, a report is written as JSON and read back, so that the job of another version can
+/// [`compare`](Self::compare) its own report with this one. In the JSON, quoted texts, digits and mail addresses in
+/// reasons are masked, because reasons may quote requests. Ids are not masked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RehearsalReport {
@@ -49,13 +49,13 @@ pub struct RehearsedType {
     pub fails_again: Vec<RehearsedDelivery>,
     /// Deliveries for whose type the new version has no handler.
     pub ignored_now: Vec<RehearsedDelivery>,
-    /// Whether it is [expected](crate::recovery::Rehearsal::expect_ignored) that these are ignored.
+    /// Whether it is [expected](crate::recovery::Rehearsal::expect_ignored) that deliveries of this type are ignored.
     pub is_ignored_on_purpose: bool,
     /// Deliveries that were not run, because Postgres was unreachable, another attempt was running, or no layer was
     /// reached.
     pub not_run: Vec<RehearsedDelivery>,
-    /// Deliveries that would be processed, but with a warning from the layer: a handler that has not taken its
-    /// transaction may have written outside of it.
+    /// Deliveries that would be processed, but with a warning from the layer: the handler has not taken its
+    /// transaction, so it may have written outside of it.
     pub suspicious: Vec<RehearsedDelivery>,
     /// The writes of the deliveries that would be processed.
     pub effects: Vec<RehearsedEffects>,
@@ -71,10 +71,10 @@ pub struct RehearsedEffects {
     pub delivery_id: String,
     /// The tenant, if there is one.
     pub tenant: Option<String>,
-    /// The rows that its handler has written, by the name of the table with its schema, as Postgres counts them.
-    /// Rows of triggers and cascades count, and so do rows that a savepoint has rolled back. Rows of a partition
-    /// count for its partitioned table. Temporary tables and the tables of this crate do not count. `None` if the
-    /// rows are not known, because `track_counts` is off.
+    /// The rows that its handler has written, by the name of the table with its schema, as Postgres counts them. Rows
+    /// that triggers and cascades write count, and so do rows that were rolled back to a savepoint. Rows of a partition
+    /// count for its partitioned table. Temporary tables and the tables of this crate do not count. `None` if the rows
+    /// are not known, because `track_counts` is off.
     pub written: Option<BTreeMap<String, RowsWritten>>,
 }
 
@@ -278,8 +278,8 @@ impl RehearsedType {
         self.processed_again + self.fails_now.len() + self.processed_now + self.fails_again.len()
     }
 
-    /// The rows that the handlers have written for all deliveries together, by the name of the table with its
-    /// schema. `None` if no delivery would be processed, or if Postgres has not counted the rows of one of them.
+    /// The rows that the handlers have written for all deliveries together, by the name of the table with its schema.
+    /// `None` if no delivery would be processed, or if Postgres has not counted the rows of one of these deliveries.
     pub fn written(&self) -> Option<BTreeMap<String, RowsWritten>> {
         if self.effects.is_empty() {
             return None;

@@ -40,9 +40,9 @@ impl Recovery {
     /// Runs kept deliveries through `service`, and rolls them back.
     ///
     /// Each delivery runs in a transaction of its own, which is rolled back regardless of the handler's answer. The
-    /// report says what would happen to the deliveries now, and what their handlers have written. So before a
-    /// deploy, you know how the new handlers process the events of the last week. [`RehearsalReport::compare`]
-    /// finds where they write something different from what the running version writes.
+    /// report says what would happen to the deliveries now, and what their handlers have written. So before a deploy,
+    /// you know how the new handlers process the events of the last week. To find where the new handlers write
+    /// something different from the running version, use [`RehearsalReport::compare`].
     ///
     /// ```no_run
     /// # use idempotent_webhook::recovery::Rehearsal;
@@ -59,14 +59,15 @@ impl Recovery {
     /// ([`Keep::processed_for`](crate::Keep::processed_for)).
     ///
     /// A rehearsal writes, counts, measures and reports nothing: no row is changed, and no attempt is used up. A
-    /// handler cannot commit by itself: its transaction refuses that, and its session is read-only afterwards. Two
-    /// ways around this are detected and logged at ERROR, and end the rehearsal of the endpoint. A rehearsal holds
-    /// the lock of a claim, and the locks of the handler's own statements. So a request for the same delivery waits
-    /// for at most one handler, and is processed once. [Rehearsal](crate::documentation::rehearsal) says what a
-    /// rehearsal cannot see, and shows a job for a deploy.
+    /// handler cannot commit by itself: its transaction refuses that, and its session is read-only afterwards. A
+    /// handler can get around this in two ways. If one does, this is detected and logged at ERROR, and the rehearsal of
+    /// the endpoint ends. A rehearsal holds the lock of a claim, and the locks of the handler's own statements. So a
+    /// request for the same delivery waits for at most one handler, and is processed once. See
+    /// [Rehearsal](crate::documentation::rehearsal) for what a rehearsal cannot see, and for a job that rehearses
+    /// before a deploy.
     ///
-    /// Endpoints are rehearsed one after the other. A delivery that fails is rehearsed once more before it counts. A
-    /// delivery that is discarded or erased meanwhile is left out.
+    /// Endpoints are rehearsed one after the other. A delivery that fails is rehearsed once more, and only the second
+    /// result is reported. A delivery that is discarded or erased meanwhile is left out.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ async fn rehearse_once(
     .with_past(Past {
         attempt: row.try_get::<i32, _>("attempts")?.max(0).cast_unsigned() + 1,
         first_received_at: from_unix_time(row.try_get("first_received_at")?),
-        // The effects of the first run exist.
+        // The effects of the first run still exist, as they do when an operator reprocesses a delivery.
         reprocessed: reprocessed || was_processed,
         reconciled: row.try_get("reconciled")?,
         rehearsed: true,

@@ -22,7 +22,7 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// The newest thousand deliveries of each endpoint: archived ones, and ones that are not processed yet.
+    /// The newest thousand deliveries of each endpoint, whether they are archived or not processed yet.
     pub fn new() -> Self {
         Self {
             filters: Vec::new(),
@@ -44,7 +44,7 @@ impl Rehearsal {
     /// Only these endpoints. Default: each endpoint that has kept deliveries, or whose layer holds the handle.
     ///
     /// A named endpoint without a layer is [refused](crate::recovery::RehearsalReport::refused). Endpoints that you
-    /// create later must be added here. To leave out endpoints by name instead, use
+    /// create later must be added here. If you want to list the endpoints to leave out, use
     /// [`expect_refused`](Self::expect_refused).
     pub fn endpoints<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter().map(Into::into);

@@ -166,8 +166,9 @@ impl Capture {
         &self.replaced
     }
 
-    /// The names to [keep](Pseudonyms::keep) or [replace](Pseudonyms::replace) that match no member, field or header of
-    /// the request, sorted. If a name matches in none of your captures, it may be misspelled.
+    /// The names that you asked to [keep](Pseudonyms::keep) or [replace](Pseudonyms::replace), but that match no
+    /// member, field or header of the request, sorted. If a name matches in none of your captures, it may be
+    /// misspelled.
     pub fn unmatched(&self) -> &[String] {
         &self.unmatched
     }

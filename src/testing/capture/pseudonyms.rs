@@ -47,8 +47,8 @@ const DEEPEST: usize = 128;
 /// # What stays
 ///
 /// In the path, `webhooks`, `hooks`, `api` and the like stay, and so do a version and the name of a preset. Of the
-/// headers, the content type stays, and so do the headers with the delivery id, the event type or the version. Of the
-/// body, which must be a JSON document or a form, all members stay in their order, with these values:
+/// headers, the content type stays, and so do the headers with the delivery id, the event type or the version. The body
+/// must be a JSON document or a form. All its members stay in their order, and these values stay:
 ///
 /// - the event type, booleans, `null`, empty texts, and the commit hash of all zeros (which means "no commit" in git);
 /// - a single word, if the name of its member ends in one of these words, or in one of them and `code`, as in
@@ -56,7 +56,7 @@ const DEEPEST: usize = 128;
 ///   `locale`, `method`, `mode`, `object`, `reason`, `result`, `role`, `severity`, `state`, `status`, `timezone`,
 ///   `topic`, `type`, `unit`, `version`, `zone`; but a word that is capitalized like a personal name (`Ada`) stays only
 ///   if the name ends in `type`;
-/// - a date with a time, since 2010, and a date alone, since 2015, but never a date of birth;
+/// - a date with a time in 2010 or later, and a date without a time in 2015 or later, but never a date of birth;
 /// - a number of up to seven digits, unless the name of its member, or of a member around it, suggests an identifier
 ///   (`id`, `number`, `code` and the like), a person (`customer`, `phone`) or a place (`zip`, `latitude`);
 /// - a number in a text, if the member's name suggests an amount, a count or a version: `total_price`, `NumMedia`;
@@ -75,8 +75,8 @@ const DEEPEST: usize = 128;
 /// As a result, a UUID stays a UUID, a date stays a date, and ids still match each other. `evt_1NG8Du2eZvKYlo2C` and
 /// `cs_test_a1B2c3D4e5F6g7` keep their prefix. Mail addresses, URLs, and hosts within a text end in `.example`. A phone
 /// number starts with `+999`, or with `999` if it has no `+`. Nobody owns such addresses and numbers, so a test that
-/// really sends a message reaches nobody. JSON inside a text, even if it is encoded in base64, is treated in the same
-/// way. A member name that looks like an id or an address is also replaced.
+/// really sends a message reaches nobody. JSON inside a text, even if it is encoded in base64, follows the same rules.
+/// A member name that looks like an id or an address is also replaced.
 ///
 /// A phone number without `+` is recognized by the name of its member (`phone`, `msisdn`, `from`), by its scheme
 /// (`tel:`), or by its form (`0151-2345678`, `(415) 555-0123`).
@@ -87,11 +87,11 @@ const DEEPEST: usize = 128;
 /// # What has no capture
 ///
 /// There is no capture for a body that is compressed, larger than 2 MiB, or neither JSON nor a form, such as the JSON
-/// Web Token of Wix and the multipart form of Dropbox Sign. The same applies if a text in the body has its own
+/// Web Token of Wix and the multipart form of Dropbox Sign. There is also no capture if a text in the body has its own
 /// signature, as with Apple, or is XML in base64, as with Braintree.
 ///
 /// For some providers, a name must be [kept](Self::keep): `TopicArn` and `SigningCertURL` for AWS SNS, and the header
-/// `x-event-type` for Coinbase and Hook0, because only the signature header names it.
+/// `x-event-type` for Coinbase and Hook0, because only the signature header names this header.
 ///
 /// # The key
 ///
@@ -360,7 +360,7 @@ struct Writer<'a> {
     found: BTreeSet<String>,
     /// The names to keep or replace that occur in the request.
     matched: BTreeSet<String>,
-    /// Set if a program could not read a text after its replacement: the reason.
+    /// The reason why no program could read a text after its replacement, if there is such a text.
     unreadable: Option<&'static str>,
 }
 

@@ -313,7 +313,7 @@ impl Texts {
         }
         let mut replaced = self.at_places(&places);
         // Repeat until the result fits into the same integer types. This is still a permutation of the numbers that fit
-        // into them.
+        // into these types.
         while max_integer(&replaced) != max_integer(digits) {
             for ((old, _), new) in places.iter_mut().zip(replaced.chars()) {
                 *old = new;

@@ -24,7 +24,7 @@ pub(crate) enum FlightKey {
         tenant: Option<Arc<str>>,
         digest: Sha256Digest,
     },
-    /// Any delivery of this object, if deliveries of one object run one at a time.
+    /// Any delivery about this object (such as a subscription), if deliveries of one object run one at a time.
     Object {
         tenant: Option<Arc<str>>,
         object: Arc<str>,
@@ -62,7 +62,7 @@ enum Progress {
 }
 
 impl InFlight {
-    /// Whether both belong to the same layer, or to clones of it.
+    /// Whether this and `other` belong to the same layer, or to clones of it.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -102,7 +102,8 @@ impl InFlight {
     }
 }
 
-/// Keeps other attempts with the same key in this process waiting. When the guard is dropped, one of them runs.
+/// Keeps other attempts with the same key in this process waiting. When the guard is dropped, one of these attempts
+/// runs.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard {
     in_flight: InFlight,

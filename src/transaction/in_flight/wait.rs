@@ -1,5 +1,6 @@
-//! The wait for another attempt in this process, up to a deadline: `in_flight_timeout` after the request arrived. After
-//! that, the claim waits for attempts in other processes, up to the same deadline (`transaction/claim.rs`).
+//! The wait for another attempt in this process, up to a deadline: `in_flight_timeout` after the request arrived. When
+//! this wait is over, the claim waits for attempts in other processes, up to the same deadline
+//! (`transaction/claim.rs`).
 
 use std::collections::hash_map::Entry;
 

@@ -33,7 +33,7 @@ pub use savepoint::SeaOrmSavepoint;
 /// # Differences from SeaORM's own transaction
 ///
 /// - While a savepoint is open, statements must run through it. A statement through its parent panics before anything
-///   is sent, and so does a second savepoint of the same parent.
+///   is sent. A second savepoint of the same parent panics, too.
 /// - A savepoint has neither an isolation level nor an access mode. A `begin` that asks for one is
 ///   [refused](DbErr::BackendNotSupported), and nothing is sent.
 /// - There is no `StreamTrait`, and no callback for metrics. `ConnectOptions` does not apply, except to the pool that
@@ -85,8 +85,8 @@ impl DedupeTx {
     /// }
     /// ```
     ///
-    /// For several statements, use `let db = tx.sea_orm()`, and pass `&db`. Statements wait for each other, because
-    /// there is only one connection.
+    /// For several statements, use `let db = tx.sea_orm()`, and pass `&db`. Concurrent statements wait for each other,
+    /// because there is only one connection.
     ///
     /// **Calls through SeaORM's own `DatabaseConnection` are not part of the transaction**, and may take effect twice:
     /// `.exec(&database)`, `.one(&database)`, `database.begin()`.
@@ -257,7 +257,7 @@ fn query(statement: Statement) -> Query<'static, Postgres, SqlxValues> {
     sqlx::query_with(AssertSqlSafe(statement.sql), SqlxValues(values))
 }
 
-// The same variants as for SeaORM's own connections, so that `DbErr::sql_err` recognizes the errors.
+// These are the variants that SeaORM's own connections return, so that `DbErr::sql_err` recognizes the errors.
 
 fn exec_error(error: sqlx::Error) -> DbErr {
     DbErr::Exec(RuntimeErr::SqlxError(Arc::new(error)))

@@ -519,8 +519,8 @@ async fn g13_a_body_of_another_length_than_was_announced_is_told_before_the_secr
 async fn g13_a_clock_that_is_behind_is_one_warning() {
     let app = TestApp::of(presets::stripe(secret()), write_effect).await;
     let log = logged(async {
-        // The tolerance allows a difference of 290 seconds in the past, so it is no reason to warn in the future
-        // either.
+        // The tolerance allows a difference of 290 seconds in the past, so the same difference in the future is no
+        // reason to warn either.
         for (id, ahead) in [("evt_1", 0), ("evt_2", 290)] {
             let request = stripe(stripe_event(id), now() + ahead);
             assert_eq!(app.send(request).await.outcome, "processed");

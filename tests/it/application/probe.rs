@@ -146,7 +146,7 @@ async fn deploy_3_a_probe_is_empty_and_is_not_sent_if_it_is_switched_off() {
 }
 
 /// If a request from outside has the header of a probe, the header has no effect: the request is refused if it is not
-/// signed, and processed if it is.
+/// signed, and processed if it is signed.
 #[tokio::test]
 async fn deploy_3_nobody_outside_can_send_a_probe() {
     let database = Database::new().await;

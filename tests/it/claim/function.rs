@@ -1,5 +1,5 @@
 //! Guarantee V1: the claim as a SQL function, for other drivers. In these tests, a plain sqlx connection takes the
-//! place of another driver; `examples/drivers` has programs that use real ones.
+//! place of another driver; `examples/drivers` has programs that use real drivers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -714,7 +714,7 @@ async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
     }
 }
 
-/// An index cannot hold the long subjects, and Postgres cannot store NUL in a text.
+/// An index cannot hold subjects that are as long as in this test, and Postgres cannot store NUL in a text.
 #[tokio::test]
 async fn v1_a_subject_of_any_length_and_content_is_advanced() {
     let long = "ä".repeat(1500);

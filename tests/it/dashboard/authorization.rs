@@ -65,7 +65,7 @@ async fn d1_the_authorizer_decides_for_each_request() {
     );
 }
 
-/// Each page checks the right before it is built.
+/// The right to each page is checked before the page is built.
 #[tokio::test(flavor = "multi_thread")]
 async fn d1_each_page_needs_the_right_of_its_entry() {
     let app = with_a_dead_delivery().await;

@@ -153,7 +153,7 @@ async fn shows_reasons<const N: usize>(board: &Board, reasons: [(&str, &str); N]
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
     let database = Database::new().await;
-    // There are 300 reasons. Of all of them, the reason that occurred first also occurred last.
+    // There are 300 reasons. One of them has both the earliest and the latest failure.
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
@@ -338,7 +338,8 @@ async fn d3_a_reason_is_one_over_all_endpoints_since_its_first_failure() {
                 (endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at,
                  last_failed_at, reason, reason_group)
              select endpoint, 'id-' || number, state, 1, case state when 'due' then now() end,
-                -- The delivery that failed first also failed last.
+                -- `id-0` has the earliest first failure and the latest last failure.
+
                 now() - interval '10 hours' + number * interval '1 hour',
                 now() - number * interval '1 minute', reason,
                 idempotent_webhook.reason_group(reason)
@@ -415,7 +416,8 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     );
     let hours = day["by_hour"].as_array().unwrap();
     assert_eq!(hours.len(), 24);
-    // No version counts as started 5 hours ago, because nothing is known about the hour before.
+    // The page shows no version start for 5 hours ago, because nothing is known about the hour
+    // before.
     let began: Vec<_> = hours
         .iter()
         .map(|hour| hour["began"].as_array().unwrap().len())
@@ -659,8 +661,8 @@ async fn y2_what_differs_of_a_subscription_is_the_state_of_the_endpoint() {
     assert!(page.text().contains(state), "{}", page.text());
 }
 
-/// The page counts requests by secret. It shows when nothing is signed with the old secret any
-/// more.
+/// The page counts requests by secret. From these counts, an operator sees when no request is
+/// signed with the old secret any more.
 #[tokio::test]
 async fn y5_the_page_of_an_endpoint_counts_by_secret() {
     let database = Database::new().await;

@@ -3,8 +3,8 @@
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
 //!
-//! Some of those other tests fail on Citus: tests that need a second database, tests that put triggers or row locks on
-//! distributed tables, tests that join such tables in a way that Citus does not support, and tests that look on the
+//! Some tests of the guarantees fail on Citus: tests that need a second database, tests that put triggers or row locks
+//! on distributed tables, tests that join such tables in a way that Citus does not support, and tests that look on the
 //! coordinator for a lock, a session or a statistic that is on a worker.
 
 use std::collections::HashSet;
@@ -121,7 +121,7 @@ async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The 100 keys are distributed by their hashes, so each worker has some.
+/// The 100 keys are distributed by their hashes, so each worker has some of them.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r13_an_operation_on_many_changes_claims_on_all_workers() {
@@ -243,8 +243,8 @@ async fn retention_deletes_what_is_old_on_all_workers() {
     }
 }
 
-/// Citus must know each table that a transaction uses. If it does not, it commits on a worker before the coordinator
-/// can refuse the commit.
+/// Citus must know each table that a transaction uses. If Citus does not know a table, it commits on a worker before
+/// the coordinator can refuse the commit.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g4_what_the_coordinator_refuses_to_commit_leaves_no_claim() {
@@ -258,8 +258,8 @@ async fn g4_what_the_coordinator_refuses_to_commit_leaves_no_claim() {
              select citus_add_local_table_to_metadata('stock')"
         ))
         .await;
-    // Each handler reads both rows and changes one. If two run at the same time, Postgres refuses one of them at its
-    // commit.
+    // Each handler reads both rows and changes one. If two handlers run at the same time, Postgres refuses one of them
+    // at its commit.
     let take = |item: &'static str| {
         async move |mut tx: DedupeTx| {
             let left: i64 = sqlx::query_scalar("select sum(left_over) from stock")

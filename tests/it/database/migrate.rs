@@ -1,4 +1,4 @@
-//! The crate's migrations next to those of the application.
+//! The crate's migrations next to the application's migrations.
 
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ async fn g10_an_exhausted_pool_is_a_503_and_recovers() {
     for _ in 0..5 {
         taken.push(app.database.pool.acquire().await.unwrap());
     }
-    // The pool's own timeout is longer.
+    // The pool's own timeout is longer than the layer's.
     assert_eq!(
         soon(app.send(github("a", "{}"))).await,
         answer(503, "failed", UNAVAILABLE)
@@ -374,7 +374,7 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
     assert_rows!(app.database, claims: 16, effects: 16);
 }
 
-/// A sequence also counts the inserts that are rolled back.
+/// The claims are counted by a sequence, which also counts the inserts that are rolled back.
 #[tokio::test]
 async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
     let app = TestApp::github(write_effect).await;
@@ -401,7 +401,7 @@ async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// A sequence also counts the inserts that are rolled back.
+/// Refuses each insert into a table, and counts the inserts by a sequence, because a rollback does not undo its count.
 async fn refuse_inserts(database: &Database, table: &str, code: &str) {
     database
         .run(&format!(
@@ -437,8 +437,8 @@ async fn a_claim_that_always_conflicts_is_tried_a_number_of_times() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// If keeping a failure fails, the layer tries once more on another connection. If it failed because the wait for
-/// another attempt timed out, the second try does not wait.
+/// If keeping a failure fails, the layer tries once more on another connection. If the first try failed because the
+/// wait for another attempt timed out, the second try does not wait.
 #[tokio::test]
 async fn a_failure_that_cannot_be_kept_is_tried_on_one_more_connection_or_without_the_wait() {
     for code in ["XX000", "55P03", "57014"] {

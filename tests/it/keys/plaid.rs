@@ -89,8 +89,8 @@ async fn f1_a_flood_at_one_account_uses_up_nothing_of_another() {
     }
     assert_eq!(server.asked().len(), 10);
     server.answer(key(&Value::Null));
-    // The flood also uses up the fetches for the first of the two accounts. Its key cannot be fetched at the moment,
-    // which must not affect the other account.
+    // The flood also uses up the fetches for the first of the two accounts. The key of that account cannot be fetched
+    // at the moment, which must not affect the other account.
     let both = Secrets::new(account("flooded")).and(account("other"));
     let provider = presets::plaid(both).keys(keys.clone());
     let app = TestApp::of(provider, write_effect).await;

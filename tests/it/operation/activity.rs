@@ -148,7 +148,7 @@ async fn dead_deliveries_are_counted() {
     assert_eq!(counted(&app.database).await, expected(&all));
 }
 
-/// A process that shuts down in order loses no counts.
+/// A process that shuts down properly loses no counts.
 #[tokio::test]
 async fn what_is_counted_is_written_when_the_layer_is_drained() {
     let database = Database::new().await;
@@ -315,8 +315,8 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
              and (select count(*) from idempotent_webhook.operator_action_deliveries) = 2",
         )
         .await;
-    // There is one row for each endpoint whose deliveries were deleted. It keeps the later of two
-    // times.
+    // There is one row for each endpoint whose deliveries were deleted. The row keeps the later of
+    // two times.
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)

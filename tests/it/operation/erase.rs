@@ -21,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The content that somebody wants to have erased.
 const NAME: &str = "lovelace";
 
-/// Fails and quotes the body, except for the id `good`, which succeeds.
+/// Fails and quotes the body. Only the delivery `good` succeeds.
 async fn quote(
     mut tx: DedupeTx,
     delivery: Delivery,
@@ -43,8 +43,8 @@ fn delivery(id: &str) -> axum::http::Request<axum::body::Body> {
         .request()
 }
 
-/// An application that keeps all deliveries, and archives processed ones. `due` waits for its next attempt, and `dead`
-/// is dead.
+/// An application that keeps all deliveries, and archives processed ones. The delivery `due` waits for its next
+/// attempt, and the delivery `dead` is dead.
 async fn app_with(ids: &[&str]) -> TestApp {
     let set = |keep: Keep| keep.processed_for(DAY).retry_delays([DAY]);
     let app = TestApp::keeping_all(set, quote).await;
@@ -104,8 +104,8 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert_eq!(app.send(delivery("good")).await.outcome, "duplicate");
 }
 
-/// A handler can write anything into a reason, even the text that an erasure leaves. An erasure must not take such a
-/// reason for erased.
+/// A handler can write anything into a reason, even the text that an erasure leaves. An erasure must not mistake such a
+/// reason for an erased one.
 #[tokio::test]
 async fn q2_what_only_says_that_it_was_erased_is_erased() {
     async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
@@ -370,8 +370,8 @@ async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// With a late claim, the handler has the content before it begins its transaction. Until then, it holds no lock that
-/// an erasure could wait for.
+/// With a late claim, the handler has the content before it begins its transaction. Until then, the handler holds no
+/// lock that an erasure could wait for.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_a_late_claim_of_what_was_erased_has_no_effect() {
     let (mut gate, way) = gate();

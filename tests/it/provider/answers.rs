@@ -155,7 +155,7 @@ async fn a_retry_after_of_the_handler_is_left_as_it_is() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// After a 4xx, Postmark drops the event, and after a 403, it stops for good.
+/// After a 4xx, Postmark drops the event, and after a 403, it stops sending for good.
 #[tokio::test]
 async fn postmark_never_hears_of_a_4xx() {
     let postmark = presets::postmark("user:password".parse::<BasicCredentials>().unwrap());
@@ -297,7 +297,7 @@ async fn intercoms_test_which_has_no_id_is_answered() {
             .unwrap()
             .map(Body::from)
     };
-    // Tests of the whole webhook, and of one topic.
+    // The provider's own tests, of the whole webhook and of one topic.
     for topic in ["ping", "user.created"] {
         let sent = app.send(event(topic, true)).await;
         assert_eq!(sent, answer(200, "handshake", ""));

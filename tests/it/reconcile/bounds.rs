@@ -200,7 +200,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     assert_eq!(unset.dry_run().await.unwrap().len(), 0);
     drop(unset);
 
-    // The round on request has covered five minutes. The task still covers the last hour.
+    // The round on request has covered only five minutes. The task still covers the last hour.
     database
         .run("update idempotent_webhook.turns set next_at = now() where task = 'reconciliation'")
         .await;
@@ -211,7 +211,7 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     )
     .await;
 
-    // The same holds if the task's last round was days ago.
+    // If the task's last round was days ago, the task still covers those days.
     list.add("evt_3", 2 * DAY);
     database
         .run(

@@ -112,7 +112,8 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     database.until(rounds).await;
     assert_eq!(failures(&exporter.render()), 2);
 
-    // A round on request that looks at a part of the gap does not end it. A round that looks at all of it does.
+    // A round on request that looks at a part of the gap does not end the gap. A round that looks at the whole gap ends
+    // it.
     assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 0);
     database.until(rounds).await;
     let all = process.reconcile(&list).look_back(30 * DAY);
@@ -130,7 +131,7 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     assert_eq!(state(&database).await, "fine");
 }
 
-/// GitHub lists the deliveries of 3 days, so with the default look-back, nothing finds older ones.
+/// GitHub lists the deliveries of 3 days, so with the default look-back, nothing finds older deliveries.
 #[tokio::test]
 async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
     let (api, address) = Api::start("github").await;
@@ -263,8 +264,8 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
         .await;
 }
 
-/// Retention has deleted the deliveries of some time, so a round cannot tell which events of that time are missing. It
-/// used to leave them out silently.
+/// Retention has deleted the deliveries of a period, so a round cannot tell which events of that period are missing.
+/// Rounds used to leave these events out silently.
 #[tokio::test]
 async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     let database = Database::new().await;
@@ -337,7 +338,8 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     database.until(&is_kept(&["evt_3", "evt_4"])).await;
 }
 
-/// The task used to continue with the time range of the killed round on request, and to leave out earlier events.
+/// After a round on request was killed, the task used to continue with the time range of that round, and to leave out
+/// earlier events.
 #[tokio::test]
 async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
     let database = Database::new().await;
@@ -421,7 +423,7 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
         let reconcile = Reconcile::new(&process.layer, list.clone(), path).unwrap();
         reconcile.grace(Duration::ZERO)
     };
-    // A list at another path continues where it was, even if its first round there is on request.
+    // A list at another path continues where it stopped, even if its first round at that path is on request.
     let on_request = moved("/now").look_back(60 * MINUTE);
     assert_eq!(missed(&on_request).await.unwrap(), 1);
     drop(on_request);

@@ -226,7 +226,8 @@ impl OtherProcess {
         }
     }
 
-    /// Kills the process, and ends its turn at once. The turn of a killed process would only end after some time.
+    /// Kills the process, and ends its turn at once. Otherwise, the turn of a killed process would end only after some
+    /// time.
     async fn kill(self, database: &Database) {
         let ended = tokio::task::spawn_blocking(|| self.runtime.shutdown_timeout(MINUTE));
         ended.await.unwrap();

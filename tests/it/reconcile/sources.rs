@@ -110,7 +110,8 @@ async fn n3_the_key_of_each_list_is_that_of_the_webhook() {
     }
 }
 
-/// The position of a list is stored under the list's name. A time before the list's reach is a gap.
+/// The position of a list is stored under the list's name. A time that the list does not go back to
+/// is a gap.
 #[test]
 fn n2_each_list_has_a_name_that_stays_and_says_how_far_it_goes_back() {
     let address = "127.0.0.1:9".parse().unwrap();

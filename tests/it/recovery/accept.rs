@@ -109,7 +109,7 @@ async fn r15_what_cannot_be_kept_is_not_handled() {
     }
 }
 
-/// The operator has chosen a limit that is lower than the endpoint's.
+/// The operator has chosen a limit that is lower than the endpoint's limit.
 #[tokio::test]
 async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
     for way in [keep_all, keep_accepted] {

@@ -397,7 +397,7 @@ async fn k4b_a_delivery_without_its_request_is_dead() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Any answer that is no success is a failure. This includes a 404 or 405, which may come from a route inside the
+/// Any answer that is not a success is a failure. This includes a 404 or 405, which may come from a route inside the
 /// layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {

@@ -2,7 +2,7 @@
 //! processes.
 //!
 //! The *table* of a layer lists its event types: *handled* types, and types that are ignored on purpose. A type is
-//! *named* if the table has its name.
+//! *named* if the table lists it by its own name.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -262,8 +262,8 @@ async fn y1_types_that_a_sender_may_have_chosen_are_told_and_marked() {
         )
     };
     for (provider, handled) in [
-        // GitHub's type header is not signed. The table has an action of `pull_request` only, so the actions of other
-        // types do not matter.
+        // GitHub's type header is not signed. The table names an action only for `pull_request`, so the actions of
+        // other types do not matter.
         (presets::github(secret()), ["push", "pull_request.closed"]),
         (presets::stripe(tenants()), ["push", "pull"]),
     ] {

@@ -53,7 +53,7 @@ async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_f
     }
 }
 
-/// A process that did not make the attempts finds out that they killed their processes, and reports the death.
+/// A process that did not make the attempts finds out that the attempts killed their processes, and reports the death.
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_what_has_killed_its_processes_is_reported_as_dead_once() {
     let (told, mut dead) = tokio::sync::mpsc::unbounded_channel();
@@ -379,8 +379,8 @@ async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
     }
 }
 
-/// If a delivery is kept only after its failure, it is neither kept nor acknowledged. A delivery that was kept first
-/// stays kept, and its failure is written once Postgres is back.
+/// A delivery that would be kept only after its failure is neither kept nor acknowledged. A delivery that was kept
+/// first stays kept, and its failure is written once Postgres is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_acknowledged() {
     let server = Arc::new(ThrowawayPostgres::start(Durability::Durable).await.unwrap());

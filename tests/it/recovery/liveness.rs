@@ -25,7 +25,7 @@ use crate::support::{
     recover_all, recovery, secret, send, soon, spawn_send, write_effect,
 };
 
-/// Takes all connections of a pool. Those in use are taken as soon as they are returned.
+/// Takes all connections of a pool. Connections in use are taken as soon as they are returned.
 fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::Postgres>>> {
     (0..pool.options().get_max_connections())
         .map(|_| {
@@ -154,8 +154,8 @@ async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
     let taken = "(select taken_by in (select number from idempotent_webhook.processes)
         from idempotent_webhook.kept_deliveries)";
     app.database.until(taken).await;
-    // The process replaces its number every ten seconds. The delivery may be taken under the number that the process
-    // uses next.
+    // The process replaces its number every ten seconds. If the delivery was taken under the next number, the process
+    // gives that number up only after it has used it.
     tokio::time::sleep(Duration::from_secs(16)).await;
     app.database.until(NOTHING_KEPT).await;
     task.stop().await;
@@ -198,7 +198,7 @@ async fn k4_a_process_that_was_silent_itself_does_not_take_another_one_for_dead(
     app.database
         .until("(select count(*) = 3 from idempotent_webhook.processes)")
         .await;
-    // The heartbeats of the other process resume later than those of this one.
+    // The heartbeats of the other process resume later than the heartbeats of this process.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let beats = beats(&app.database);
     tokio::time::sleep(longer_than_silence()).await;

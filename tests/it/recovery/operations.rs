@@ -95,7 +95,7 @@ impl Word {
     }
 }
 
-/// Inserts deliveries in this state: `d0001` and so on.
+/// Inserts deliveries in this state, with the ids `d0001` and so on.
 async fn insert(database: &Database, state: &str, number: u64) {
     database
         .run(&format!(

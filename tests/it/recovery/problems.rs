@@ -206,7 +206,7 @@ impl Drop for Bomb {
     }
 }
 
-/// The log of an application whose handler fails and is then mended.
+/// The log of an application whose handler fails and is then fixed.
 #[tokio::test]
 async fn q4_the_first_failure_and_the_recovery_are_logged() {
     let told = Told::default();

@@ -129,8 +129,8 @@ async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// The process that was taken over is not dead. It was frozen, or cut off from Postgres, and Postgres has ended its
-/// transaction.
+/// The process whose delivery was taken over is not dead. It was frozen, or cut off from Postgres, and Postgres has
+/// ended its transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
     let (mut gate, handler) = gated();
@@ -285,7 +285,8 @@ async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     assert_eq!(failing.attempts(), [1]);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 0, effects: 0);
-    // The log does not call this a duplicate, because a request that waits for this attempt is not answered as one.
+    // The log does not call this a duplicate, because a request that waits for this attempt is not answered as a
+    // duplicate.
     assert!(log.contains("was discarded, forgotten"), "{log}");
 }
 

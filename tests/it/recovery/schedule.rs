@@ -48,7 +48,7 @@ async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_on
 }
 
 /// A handler may kill its process at every attempt. Two unfinished attempts in a row count as a failure, so the
-/// attempts of the delivery are used up at some time.
+/// attempts of the delivery are used up eventually.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
     let failing = Failing::times(1);

@@ -271,7 +271,8 @@ async fn b4_retention_stops_within_its_limit_whatever_postgres_does() {
     }
 }
 
-/// The layer writes its counts every five seconds. Here, that statement is still under way when the layer is drained.
+/// The layer writes its counts every five seconds. Here, the statement that writes them is still under way when the
+/// layer is drained.
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_drained_layer_has_written_all_that_it_has_counted() {
     let counted = "(select coalesce(sum(count), 0) from idempotent_webhook.activity
@@ -410,7 +411,7 @@ async fn b4_a_batch_that_panics_is_an_error_and_the_next_one_is_kept() {
     assert!(log.contains("task=\"acceptances\""), "{log}");
 }
 
-/// Requests that wait for the next batch must not get a 503, or no answer, because the current batch panics.
+/// If the current batch panics, requests that wait for the next batch must still get an answer other than a 503.
 #[tokio::test]
 async fn b4_what_waits_behind_a_batch_that_panics_is_kept() {
     let database = Database::new().await;

@@ -23,8 +23,8 @@ use crate::support::{
     recovery, secret, send, soon, spawn_send, write_effect,
 };
 
-/// Inserts a delivery that a process has taken: `null` is no process, and `0` is a process that is
-/// gone.
+/// Inserts a delivery that a process has taken. `null` means no process, and `0` means a process
+/// that is gone.
 async fn insert_taken(database: &Database, id: &str, taken_by: &str, unfinished: i32) {
     database
         .run(&format!(
@@ -434,8 +434,8 @@ async fn r9_an_endpoint_with_slow_handlers_does_not_keep_a_fast_one_waiting() {
     drop(task);
 }
 
-/// The kept row is deleted in the same transaction as the claim is made. If the row were deleted
-/// later, it could be the row of a copy that came in between.
+/// The kept row is deleted in the transaction that makes the claim. If the row were deleted later,
+/// it could be the row of a copy that came in between.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
     let app = keeping_by(keep_accepted, Failing::times(0).handler()).await;

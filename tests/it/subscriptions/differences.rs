@@ -1,4 +1,5 @@
-//! Each kind of difference, and subscriptions without a difference.
+//! Each kind of difference between a provider's subscription and the layer's expectation, and
+//! subscriptions without a difference.
 
 use axum::Router;
 use axum::routing::post;
@@ -23,7 +24,7 @@ fn with_version(hook: Hook, version: &'static str) -> Hook {
     }
 }
 
-/// Each line consists of `error: ` or `hint: `, and the difference.
+/// Each line of the report consists of `error: ` or `hint: `, and the difference.
 #[tokio::test]
 async fn y2_each_difference_is_told_and_nothing_else() {
     let database = Database::new().await;
@@ -210,14 +211,15 @@ async fn y2_another_version_is_told_where_the_provider_has_one() {
         assert_eq!(expected.compare().await.unwrap().to_string(), told);
     }
     api.set_hooks([with_version(Hook::new(1, URL, &["*"]), "2019-02-19")]);
-    // If no version is expected, any version is right. If several are expected, each of them is
-    // right.
+    // If no version is expected, any version is right. If several versions are expected, each of
+    // them is right.
     let any = Subscriptions::new(&layer(preset("stripe")), source.clone(), URL).unwrap();
     assert!(!any.compare().await.unwrap().has_errors());
     let both = provider.expect_version("2019-02-19");
     let both = Subscriptions::new(&layer(both), source, URL).unwrap();
     assert!(!both.compare().await.unwrap().has_errors());
-    // The subscription's own expected version takes precedence over the provider's.
+    // A version that is set on `Subscriptions` takes precedence over the version that the provider
+    // expects.
     let told = both.api_version("1").compare().await.unwrap().to_string();
     assert_eq!(
         told,

@@ -234,8 +234,8 @@ impl Database {
         .await;
     }
 
-    /// Registers for how long an endpoint's provider retries. A process that claims the endpoint's deliveries does the
-    /// same.
+    /// Registers for how long an endpoint's provider retries. A process that claims the endpoint's deliveries also
+    /// registers this.
     pub async fn has_window(&self, endpoint: &str, window: &str) {
         self.run(&format!(
             "insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)

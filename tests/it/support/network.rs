@@ -13,7 +13,7 @@ pub enum Link {
     Up,
     /// Nothing arrives any more, and neither side notices until the state changes.
     Silent,
-    /// Each connection is closed, and so are new ones.
+    /// Each connection is closed, and so is each new connection.
     Refusing,
 }
 

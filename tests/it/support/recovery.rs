@@ -109,8 +109,8 @@ pub fn endpoint(app: &TestApp) -> Endpoint {
     Endpoint::new(app.database.pool.clone(), "test")
 }
 
-/// Inserts due deliveries for an endpoint with this route, as if the provider's attempt at each had failed: `due-1` and
-/// so on.
+/// Inserts due deliveries with the ids `due-1`, `due-2` and so on, for an endpoint with this route, as if the
+/// provider's attempt at each had failed.
 pub async fn insert_due_of(database: &Database, endpoint: &str, uri: &str, count: u32) {
     database
         .run(&format!(

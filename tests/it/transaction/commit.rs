@@ -419,7 +419,7 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         savepoint.rollback().await.unwrap();
         insert_effect(&mut tx, &delivery).await.unwrap();
 
-        // The same applies to a `begin` after a savepoint that was dropped.
+        // A `begin` after a savepoint that was dropped also undoes this.
         let mut savepoint = tx.begin().await.unwrap();
         cancel_a_statement_that_fails(&mut savepoint).await;
         drop(savepoint);

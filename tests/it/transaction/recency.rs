@@ -18,7 +18,7 @@ struct Event {
     version: i64,
 }
 
-/// Applies an event unless it is stale, and returns whether it was.
+/// Applies an event unless it is stale, and returns whether it was stale.
 async fn apply(tx: &mut DedupeTx, event: &Event) -> sqlx::Result<Recency> {
     let recency = tx.advance(&event.subject, event.version).await?;
     if recency == Recency::Newer {

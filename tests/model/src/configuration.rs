@@ -184,7 +184,7 @@ impl Configuration {
         }
     }
 
-    /// The same configuration with another budget.
+    /// This configuration with another budget.
     pub fn budget(mut self, change: impl FnOnce(&mut Budget)) -> Self {
         change(&mut self.budget);
         self

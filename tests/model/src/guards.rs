@@ -180,7 +180,7 @@ impl Guards {
     /// All guards: the library as it is.
     pub const ALL: Self = Self(u128::MAX);
 
-    /// The same without one more guard.
+    /// These guards, except for this one.
     pub const fn without(self, guard: Guard) -> Self {
         Self(self.0 & !(1 << guard as u8))
     }

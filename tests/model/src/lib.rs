@@ -1,12 +1,12 @@
 //! Model-checks the life of one delivery, and the reports to hooks about it and about its endpoint, in every order of
 //! the steps.
 //!
-//! In the model, one endpoint has one delivery. It is sent up to three times, to two processes. The processes keep it
-//! in one of three ways, recover it, die or fall silent. Postgres loses answers. Operators, retention and
+//! In the model, one endpoint has one delivery. The delivery is sent up to three times, to two processes. The processes
+//! keep it in one of three ways, recover it, die or fall silent. Postgres loses answers. Operators, retention and
 //! reconciliation act on the delivery. Each step of the model is a statement of the library, or something that happens
 //! between two statements. The comment on each step names the file of its statement. The search visits all states that
 //! a configuration reaches, so a property that holds has no exception within these bounds. A counterexample is as short
-//! as possible. `cargo test -p model --test guards -- --nocapture` prints one for each guard.
+//! as possible. `cargo test -p model --test guards -- --nocapture` prints a counterexample for each guard.
 //!
 //! A *take* reserves a kept row for one attempt. Each take increases the row's *take number* (`takes`), so that an
 //! outdated attempt cannot change the row. A kept row *ends* when the delivery needs no more attempts. A *guard* is a
@@ -18,7 +18,7 @@
 //! - `properties.rs`: what must hold. `guards.rs`: the code that makes it hold.
 //! - `configuration.rs`: what takes part in a check, and how often each thing may go wrong.
 //! - `telling/`: two small models of two processes with or without a hook. One is about a problem of an endpoint, and
-//!   the other about a dead delivery. They share the steps, the guards and the properties with this model.
+//!   the other about a dead delivery. Both models share the steps, the guards and the properties with the main model.
 //! - `places.rs`: a third small model, of the connections of a pool and the backends behind them.
 //! - `turns.rs`: a fourth small model, of two processes that share a task, such as reading a provider's list once.
 //! - `checker.rs`: the search. It knows nothing about deliveries.
@@ -30,8 +30,8 @@
 //! | guard | what it is for |
 //! |---|---|
 //! | `claim.sql`, an attempt that has waited looks again | without it, the row would stay until another attempt finds a duplicate. The guard saves that attempt |
-//! | `accept.sql`, `resend.sql`, `keep_failed.sql` look at `deliveries` | the same. The sender also gets the correct answer: `duplicate`, and not `kept` |
-//! | `lock.sql` before `keep_failed.sql` | the same. Without the lock, an attempt that commits in the meantime would not end the row |
+//! | `accept.sql`, `resend.sql`, `keep_failed.sql` look at `deliveries` | without it, the row would stay in the same way. With it, the sender also gets the correct answer: `duplicate`, and not `kept` |
+//! | `lock.sql` before `keep_failed.sql` | without it, the row would stay in the same way: an attempt that commits in the meantime would not end the row |
 //! | `resend.sql` leaves a running attempt alone | `resend.sql` does not wait for that attempt |
 //! | `resolve.sql` after `resend.sql` | without it, the row would stay until another attempt finds a duplicate |
 //! | `discard.sql` leaves processed deliveries alone | without it, a request that stays in the archive would be lost, but nothing else |
@@ -43,13 +43,13 @@
 //!
 //! - Time. A redelivery window, a schedule or a grace period may end at any moment after the events that it waits for.
 //!   The model assumes that these times are long enough. It also assumes that a process from which no heartbeat arrives
-//!   for six seconds has really stopped sending its heartbeat every two seconds. Steps of the clock of Postgres affect
-//!   only how long processes seem silent, and not when deliveries are due. The model leaves out a silence of Postgres
-//!   itself (`FRESH` in `liveness/mod.rs`), and a process number that is not announced yet.
-//! - The inside of statements. Each statement is one step. It is two steps if its snapshot and its write may see
-//!   different data, which `read committed` allows (`accept.sql`, `resend.sql`, `keep_failed.sql`). The model assumes
-//!   that Postgres does what its documentation says. Attempts take locks and wait for them, but deadlocks are not
-//!   modelled: `tests/it/recovery/locks.rs` tests them.
+//!   for six seconds has really stopped sending its heartbeat every two seconds. If the clock of Postgres jumps, this
+//!   affects only how long processes seem silent, and not when deliveries are due. The model leaves out a silence of
+//!   Postgres itself (`FRESH` in `liveness/mod.rs`), and a process number that is not announced yet.
+//! - The inside of statements. Each statement is one step. A statement is two steps if its snapshot and its write may
+//!   see different data, which `read committed` allows (`accept.sql`, `resend.sql`, `keep_failed.sql`). The model
+//!   assumes that Postgres does what its documentation says. Attempts take locks and wait for them, but deadlocks are
+//!   not modelled: `tests/it/recovery/locks.rs` tests them.
 //! - Everything beyond one delivery of one endpoint: batches, the attempt count of deliveries that are taken together,
 //!   quota, breaker, object locks, replay guard, tenants, request formats, and a second row that the same process has
 //!   taken. The model does not count attempts that did not finish (`unfinished`).
@@ -61,8 +61,8 @@
 //! - What another driver does with its transaction: the model assumes that this transaction commits as the layer's
 //!   transaction does, and that it has an idle timeout.
 //! - What a hook does with a report after its process has called the hook. If the hook sends its message late, the
-//!   message may arrive after the next one, as the documentation of `on_change` says. If a delivery dies in a process
-//!   without a hook, nobody reports it.
+//!   message may arrive after the next message, as the documentation of `on_change` says. If a delivery dies in a
+//!   process without a hook, nobody reports it.
 //! - Citus, where the claim and the kept row do not commit together.
 
 pub mod checker;

@@ -1,4 +1,4 @@
-//! The properties that must hold. The letters and numbers are those of the guarantees in the documentation.
+//! The properties that must hold. Their letters and numbers refer to the guarantees in the documentation.
 
 use crate::state::{Is, State};
 
@@ -26,8 +26,8 @@ pub enum Property {
     TheOvertakenWriteNothing,
     /// R6: no other attempt overtakes an attempt whose process has sent its heartbeat all the time.
     TheLivingAreNotOvertaken,
-    /// R13: if a discard has found the delivery, no attempt commits that had taken or claimed the delivery before the
-    /// discard.
+    /// R13: once a discard has found the delivery, an attempt that took or claimed the delivery before the discard does
+    /// not commit.
     DiscardedDoesNotCommit,
     /// N2: a discarded or forgotten delivery does not count as missing.
     SetAsideIsNotMissing,

@@ -181,7 +181,7 @@ pub enum Tx {
     Abandoned,
 }
 
-/// How far an attempt has come: its next step is the one with this name.
+/// How far an attempt has come. Each phase is named after the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the steps say what they are")]
 pub enum Phase {
@@ -222,7 +222,7 @@ pub enum Outcome {
     Discarded,
     /// The delivery was not processed and the handler was not called, because somebody else was working on it.
     NotBegun,
-    /// As `NotBegun`, because somebody else has taken or ended the delivery since the attempt took it.
+    /// Like `NotBegun`: somebody else has taken or ended the delivery since the attempt took it.
     Superseded,
 }
 

@@ -5,7 +5,7 @@ use super::{End, Event, History, Line};
 use crate::operator::Order;
 
 struct Tampering {
-    /// A rule that the fault breaks. It may break others, too.
+    /// A rule that the fault breaks. The fault may break other rules, too.
     breaks: Rule,
     /// Puts the fault into the lines of a delivery. Returns whether that was possible.
     put_in: fn(&mut Vec<Line>) -> bool,

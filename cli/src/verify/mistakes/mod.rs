@@ -27,8 +27,8 @@ pub fn find(case: &Case) -> Option<Mistake> {
         .or_else(|| other_provider(case))
 }
 
-/// Tries the other providers. Several providers sign in the same way, but few of these have the
-/// delivery id in the same place.
+/// Tries the other providers. Several providers sign in the same way, but few of these providers have the delivery id
+/// in the same place.
 fn other_provider(case: &Case) -> Option<Mistake> {
     let of = |provider| Case {
         provider,

@@ -7,8 +7,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 
-/// The programs would create this table with a primary key. Here it has none, so only the claim prevents a second
-/// payment for an event.
+/// The programs would create this table with a primary key. Here the table has no key, so only the claim prevents a
+/// second payment for an event.
 const WITHOUT_KEY: &str = "create table payments (event_id text not null, amount bigint)";
 
 const IN_TRANSACTION: &str = "select count(*) from pg_stat_activity

@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 200;
 
 /// The state that the senders and the killer share.
 struct World {
-    /// The URLs of the two processes. Their ports change.
+    /// The URLs of the two processes. The port changes with each restart.
     urls: Mutex<[String; 2]>,
     next: AtomicUsize,
     acknowledged: Mutex<BTreeSet<String>>,

@@ -71,7 +71,7 @@ async fn sqlx_08() {
     is_idempotent("sqlx_08", 503).await;
 }
 
-/// Runs only the race. The tests of the SeaORM program itself check its answers.
+/// Runs only the race. The SeaORM program has its own tests, which check its answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn sea_orm() {
     race("sea_orm", &Database::new().await).await;

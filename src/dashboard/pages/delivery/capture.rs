@@ -38,7 +38,7 @@ pub(in crate::dashboard) async fn read(
     if request.body().len() > MAX_BODY {
         return Err(TOO_LARGE);
     }
-    // In a blocking task, because each word of the body takes some microseconds.
+    // This runs in a blocking task, because each word of the body takes some microseconds.
     let event_type = delivery.event_type;
     let capture = spawn_blocking(move || Pseudonyms::new().of_kept(&request, event_type)).await;
     let capture = capture.ok().and_then(Result::ok).ok_or(NOT_READABLE)?;

@@ -142,7 +142,7 @@ fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
     let text = |text: Option<&str>| text.map(|text| html! { (visible(text)) });
     let kept = delivery.kept.as_ref();
     let tenant = kept.and_then(|kept| kept.tenant_name.as_deref());
-    // The next attempt is not shown while an attempt is running, or if there will be none.
+    // The next attempt is not shown while an attempt is running, or if no attempt will follow.
     let next =
         kept.filter(|kept| kept.state == "due" && !kept.is_running && delivery.processed.is_none());
     facts(&[

@@ -54,8 +54,8 @@ const KEPT: &str = "
     limit $4
 ";
 
-/// Deliveries whose first attempt is running, found by the lock of their claim. If an endpoint's ids are separate for
-/// each tenant, this query does not find its deliveries.
+/// Deliveries whose first attempt is running, found by the lock of their claim. This query does not find deliveries
+/// whose tenant is part of the key.
 const IN_FLIGHT: &str = concat!(
     "
     select known.endpoint, wanted.id
@@ -88,8 +88,8 @@ pub(super) const REJECTED: &str = "
     where endpoint = any($1) and hour > now() - interval '24 hours'
 ";
 
-/// Discarded or forgotten deliveries. Retention keeps them as long as processed deliveries. If the tenant is not part
-/// of the key, it is not known.
+/// Discarded or forgotten deliveries. Retention keeps them as long as processed deliveries. The tenant is known only if
+/// it is part of the key.
 const DISCARDED: &str = "
     select
         endpoint, tenant, delivery_id,

@@ -176,7 +176,8 @@ impl Hmac {
         self
     }
 
-    /// Adds another name for the signature header. It is used if the headers that were named before are absent.
+    /// Adds another name for the signature header. A header with this name is read if the headers that were set before
+    /// are absent.
     #[must_use]
     pub fn or_header(mut self, header: HeaderName) -> Self {
         self.place = match self.place {
@@ -339,12 +340,12 @@ impl Hmac {
         self
     }
 
-    /// Sets what the signature covers. Call it after the methods that name the timestamp and the id.
+    /// Sets what the signature covers. Call it after the methods that say where the timestamp and the id are.
     ///
     /// # Panics
     ///
     /// If the content includes neither the body nor its digest. Also if it leaves out a timestamp that is in a header,
-    /// or includes a timestamp or an id whose place was not named.
+    /// or includes a timestamp or an id without a method that says where it is.
     #[must_use]
     pub fn signed(self, content: SignedContent) -> Self {
         assert!(content.has_body(), "the signed content leaves out the body");
@@ -356,8 +357,8 @@ impl Hmac {
     ///
     /// # Panics
     ///
-    /// If the content leaves out a timestamp that is in a header, or includes a timestamp or an id whose place was not
-    /// named.
+    /// If the content leaves out a timestamp that is in a header, or includes a timestamp or an id without a method
+    /// that says where it is.
     #[must_use]
     pub fn signed_without_body(self, content: SignedContent) -> Self {
         self.signed_parts(content)

@@ -141,7 +141,7 @@ impl SignatureScheme for Hmac {
         })
     }
 
-    /// If there are several lists, the content belongs to the first one.
+    /// If the header has several lists, this returns the content for the first list.
     fn signed_content(
         &self,
         request: &SignedRequest<'_>,

@@ -152,7 +152,8 @@ impl Jwt {
     }
 
     /// Allows `exp` to be absent, for tokens whose age is checked by `iat` and the
-    /// [tolerance](crate::Provider::tolerance). If neither limits the age, a captured token is valid forever.
+    /// [tolerance](crate::Provider::tolerance). A captured token without `exp` is valid forever, unless `iat` and the
+    /// tolerance limit its age.
     #[must_use]
     pub fn without_expiry(mut self) -> Self {
         self.expires = false;

@@ -21,7 +21,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// A configurable scheme for a signature in a header that is made with a private key.
 ///
 /// The secret is the public key as the provider shows it or, in tests, the private key. With
-/// [`keys_at`](Self::keys_at), the public keys are fetched instead, and there is no secret.
+/// [`keys_at`](Self::keys_at), the public keys are fetched, and there is no secret.
 ///
 /// | algorithm | the secret |
 /// |---|---|
@@ -117,8 +117,8 @@ impl PublicKeySignature {
     /// # Panics
     ///
     /// If the content leaves out the body. If it leaves out the timestamp although the timestamp's header is set, or
-    /// includes the timestamp although its header is not set. If it includes an id: name the header of the id in the
-    /// content instead.
+    /// includes the timestamp although its header is not set. If it includes an id. In place of the id, include the
+    /// header that carries it.
     #[must_use]
     pub fn signed(mut self, content: SignedContent) -> Self {
         assert!(
@@ -164,7 +164,7 @@ impl PublicKeySignature {
         self
     }
 
-    /// The header that carries the id of the key, for [`keys_at`](Self::keys_at). Default: none, so that all keys
+    /// The header that carries the id of the key, for [`keys_at`](Self::keys_at). Default: none. In this case, all keys
     /// are tried.
     #[must_use]
     pub fn key_id(mut self, header: HeaderName) -> Self {

@@ -20,7 +20,7 @@ use crate::provider_api::source_error::SourceError;
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
 
-/// The longest pause between two redelivery requests. With a longer one, a request could time out before it is sent.
+/// The longest pause between two redelivery requests. With a longer pause, a request could time out before it is sent.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
@@ -109,8 +109,8 @@ impl GitHubDeliveries {
     /// Sets another name for the list. If an endpoint has several lists, such as for two apps that send to one route,
     /// each list needs its own name. Default: `github` and the path of the API.
     ///
-    /// The name must not change, because the position of the list is stored under it. Under a new name, the list starts
-    /// with its first round.
+    /// The name must not change, because the position of the list is stored under it. Under a new name, the list has no
+    /// position, and starts with a first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

@@ -18,8 +18,8 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// - Rights: to read the webhooks of the repository or of the organization.
 /// - GitHub's events have no versions. Actions such as `opened` cannot be subscribed separately: a subscription to
 ///   `pull_request` includes `pull_request.opened`.
-/// - If the last answer that GitHub got was not a 2xx, its status is reported as a hint. GitHub forgets the status
-///   after 30 days.
+/// - If the last answer that GitHub got was not a 2xx, its status is reported as a hint, not as an error. GitHub
+///   forgets the status after 30 days.
 /// - The list of a repository does not include the webhooks of the organization. Neither list includes webhooks of
 ///   apps, of Marketplace and of Sponsors.
 /// - Limits: 5,000 requests an hour. A comparison takes one request per 100 webhooks.

@@ -78,8 +78,8 @@ impl StripeEvents {
     /// Sets another name for the list. If an endpoint has several lists, such as for two accounts that send to one
     /// route, each list needs its own name. Default: `stripe`, or `stripe <account>`.
     ///
-    /// The name must not change, because the position of the list is stored under it. Under a new name, the list starts
-    /// with its first round.
+    /// The name must not change, because the position of the list is stored under it. Under a new name, the list has no
+    /// position, and starts with a first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

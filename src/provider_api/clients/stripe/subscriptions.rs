@@ -15,7 +15,7 @@ use crate::provider_api::subscriptions::{Subscription, SubscriptionSource};
 /// - Rights: a restricted key with the permission to read webhook endpoints. The key determines the mode, live or test.
 /// - Stripe switches off an endpoint that has not answered with 2xx for some days.
 /// - `*` means all types except the ones that Stripe requires to be selected by name. The API does not say which types
-///   these are, so if one of them has a handler, it is not reported as missing.
+///   must be selected by name. So if such a type has a handler, it is not reported as missing.
 /// - An endpoint without its own version follows the account's default version.
 /// - An endpoint for connected accounts looks like an endpoint of the account. If you have both at one address, set
 ///   [`several`](crate::subscriptions::Subscriptions::several).

@@ -49,8 +49,8 @@ impl WorkOsEvents {
     /// Sets another name for the list. If an endpoint has several lists, such as for two environments that send to one
     /// route, each list needs its own name. Default: `workos`.
     ///
-    /// The name must not change, because the position of the list is stored under it. Under a new name, the list starts
-    /// with its first round.
+    /// The name must not change, because the position of the list is stored under it. Under a new name, the list has no
+    /// position, and starts with a first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

@@ -1,5 +1,5 @@
--- Starts a round, or resumes an unfinished one. The period and the page of a round on request are not stored, so it
--- does not change the period and the page of an unfinished round.
+-- Starts a round, or resumes an unfinished one. The period and the page of a round on request are not stored, so such a
+-- round does not change the period and the page of an unfinished round.
 --
 -- $1 endpoint, $2 path, $3 source.
 -- $4 the time since which deliveries are recorded.

@@ -1,12 +1,12 @@
 -- Ends a comparison. If the provider could not be asked, the earlier findings stay.
 --
 -- $1 endpoint, $2 address, $3 name of the list, $4 the differences that were found, $5 why the provider could not be
--- asked. Either $4 or $5 is `null`.
+-- asked. One of $4 and $5 is `null`.
 --
 -- This also deletes rows that were left behind. If the address is corrected, or the list gets a new name, the old row
 -- stays, and no process compares it when it is due. A row counts as left behind once it has been due for an hour: each
--- process checks once a minute, and neither Postgres nor the processes of another address are likely to be away for an
--- hour.
+-- process checks once a minute, and neither Postgres nor the processes of another address are likely to be unavailable
+-- for an hour.
 with left_behind as (
     delete from idempotent_webhook.turns
     where task = 'subscription'

@@ -684,7 +684,8 @@ impl Row {
 }
 
 impl State {
-    /// Inserts a new row. Its take number differs from the numbers of all attempts that have taken an earlier row.
+    /// Inserts a new row. With `new_numbers`, its take number differs from the numbers of all attempts that have taken
+    /// an earlier row.
     pub(super) fn insert(&mut self, row: Row, new_numbers: bool) {
         for attempt in self.attempts.iter_mut().flatten() {
             if attempt.take != Take::None && new_numbers {

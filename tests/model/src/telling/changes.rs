@@ -137,7 +137,7 @@ impl Steps<'_, Changes> {
         if writes || there == was_there {
             return self.step(actor, "looks (`problems.sql`)", notes);
         }
-        // Without the guard `ToTellIsWritten`, only the memory of the process has what it found.
+        // Without the guard `ToTellIsWritten`, the process keeps what it found only in its memory.
         if self.state.processes[process] == Process::Idle {
             self.step(actor, "looks, and notes that it is told", |state| {
                 notes(state);
@@ -260,7 +260,7 @@ impl Steps<'_, Changes> {
         }
     }
 
-    /// The time for the report is over: the process that took it is gone or frozen.
+    /// The time for the report is over: the process that took the report is gone or frozen.
     fn time_is_over(&mut self) {
         let Some(row) = self.state.row else { return };
         if row.telling != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
@@ -291,7 +291,8 @@ impl Steps<'_, Changes> {
 }
 
 impl State {
-    /// Inserts a new row. Its number (`tellings`) differs from the numbers of all calls for an earlier row.
+    /// Inserts a new row. With `new_tellings`, its number (`tellings`) differs from the numbers of all calls for an
+    /// earlier row.
     fn insert(&mut self, new_tellings: bool) {
         for call in self.processes.iter_mut().filter_map(Process::call) {
             call.number = call.number.filter(|_| !new_tellings);

@@ -207,7 +207,7 @@ impl Steps<'_, Deaths> {
         }
     }
 
-    /// The time for the report is over: the process that took it is gone or frozen.
+    /// The time for the report is over: the process that took the report is gone or frozen.
     fn time_is_over(&mut self) {
         if self.state.untold != Turn::Taken || !self.model.0.has(Guard::TellingEnds) {
             return;

@@ -51,7 +51,7 @@ impl Telling {
         }
     }
 
-    /// The same check with another budget.
+    /// This check with another budget.
     pub fn budget(mut self, change: impl FnOnce(&mut Budget)) -> Self {
         change(&mut self.budget);
         self
