@@ -38,6 +38,21 @@ const TABLES: &str = "
     end
     $$;
 
+    -- If its claim is there, the delivery was not reprocessed: an attempt that did not know of its own commit has recorded
+    -- a failure. Such a row ends as a duplicate.
+    create function note_reprocessed() returns trigger language plpgsql as $$
+    begin
+        insert into public.noted
+        select new.delivery_id, 'reprocessed'
+        where not exists (
+            select from idempotent_webhook.deliveries as claim
+            where claim.endpoint = new.endpoint and claim.tenant = new.tenant
+                and claim.delivery_id = new.delivery_id
+        );
+        return null;
+    end
+    $$;
+
     create trigger claimed after insert on idempotent_webhook.deliveries
         for each row execute function note('claimed');
 
@@ -49,7 +64,7 @@ const TABLES: &str = "
 
     create trigger reprocessed after update on idempotent_webhook.kept_deliveries
         for each row when (old.state = 'processed' and new.state = 'due')
-        execute function note('reprocessed');
+        execute function note_reprocessed();
 
     -- An attempt that takes the row sets `taken_by`.
     create trigger rescheduled after update on idempotent_webhook.kept_deliveries
