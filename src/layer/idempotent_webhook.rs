@@ -244,8 +244,8 @@ impl IdempotentWebhook {
     /// sender gets a 503.
     ///
     /// The handler continues when the sender hangs up, so this may be longer than the provider's deadline. A statement
-    /// that Postgres is still executing when the time is over keeps its locks until it ends: see `statement_timeout` in
-    /// the documentation of Postgres.
+    /// that Postgres is still executing when the time is over is cancelled soon after, which frees its locks: see
+    /// [the guide](crate::documentation::database#what-postgres-does-after-a-timeout).
     ///
     /// Default: 30 seconds.
     pub fn handler_timeout(mut self, timeout: Duration) -> Self {
