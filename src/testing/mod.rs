@@ -10,7 +10,7 @@
 //! use sqlx::PgPool;
 //!
 //! /// `app` is the application's router, with the secret `whsec_test`. `pool` is an empty database with
-//! /// the application's tables and those of `idempotent_webhook::migrate`.
+//! /// the application's tables and the tables of `idempotent_webhook::migrate`.
 //! async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
 //!     let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
 //!     let paid = TestDelivery::new(&stripe)

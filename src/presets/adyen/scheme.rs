@@ -34,7 +34,7 @@ const REPEATED: [&str; 3] = [
 ];
 
 /// The dispute events. They carry the reference of the dispute, and the same event may happen in several stages of a
-/// dispute. Most dispute events also carry a status, but those of payments in Brazil do not.
+/// dispute. Most dispute events also carry a status, but dispute events about payments in Brazil do not.
 const DISPUTES: [&str; 22] = [
     "ARBITRATION_LOST",
     "ARBITRATION_WON",

@@ -58,7 +58,7 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// The decoded signatures, one of which must match.
+    /// The decoded signatures. One of them must match.
     fn signatures(&self) -> Vec<Vec<u8>> {
         let decode = |text: &str| BASE64.decode(text).ok();
         match self {

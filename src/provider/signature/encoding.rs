@@ -17,7 +17,7 @@ pub enum Encoding {
     Base64Url,
 }
 
-/// A decoded MAC of any length up to that of SHA-512.
+/// A decoded MAC, at most as long as a MAC by SHA-512.
 pub(super) struct PresentedMac {
     bytes: [u8; Self::MAX_LEN],
     len: usize,

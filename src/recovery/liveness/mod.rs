@@ -90,7 +90,7 @@ const BEGIN: &str = concat!(
     set local idle_in_transaction_session_timeout = '2s'"
 );
 
-/// The heartbeats of this process, and those of other processes that it has seen.
+/// The heartbeats of this process, and the heartbeats that it has seen of other processes.
 pub(super) struct Liveness {
     pool: PgPool,
     /// The connection for heartbeats. It does not come from the pool, whose connections may all be in use for

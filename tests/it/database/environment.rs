@@ -617,7 +617,7 @@ fn deploy_1_nothing_is_acknowledged_and_left_while_processes_are_killed() {
                     answered.fetch_add(1, Ordering::Relaxed);
                 });
             }
-            // The process is killed in the middle of its work, none of which continues.
+            // The process is killed in the middle of its work. None of this work continues.
             soon(async {
                 while answered.load(Ordering::Relaxed) < round % 10 {
                     tokio::time::sleep(Duration::from_millis(1)).await;
